@@ -12,7 +12,6 @@ _AGAIN_S = 0.01
 
 
 def main() -> None:
-    """The program `combo`."""
     _run()
 
 

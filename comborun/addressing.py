@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 
 class Addressed(NamedTuple):
-    """The sessions and servers that the words name."""
-
     names: tuple[str, ...]
     """of sessions and model servers, each once, in the order of the words"""
     guesses: tuple[str, ...] = ()

@@ -191,8 +191,6 @@ JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]
 
 
 class Verdict(StrEnum):
-    """What an episode says about the policy."""
-
     SUCCESS = "success"
     FAILURE = "failure"
     ERRORED = "errored"
@@ -240,16 +238,13 @@ class EpisodeRecord:
 
     @property
     def extra(self) -> dict[str, JsonValue]:
-        """All other fields of the record, kept as they came."""
         return dict(zip(self.names[1], self.others, strict=True))
 
     def metric(self, name: str) -> float | None:
-        """One of the metrics; None without it."""
         names = self.names[0]
         return memoryview(self.numbers).cast("d")[names.index(name)] if name in names else None
 
     def field(self, name: str) -> JsonValue:
-        """A metric or another field; None without it."""
         names = self.names[1]
         return self.others[names.index(name)] if name in names else self.metric(name)
 
@@ -268,7 +263,6 @@ class EpisodeRecord:
 
     @property
     def success(self) -> bool | None:
-        """None for an episode without a verdict."""
         verdict = self.verdict
         return True if verdict is Verdict.SUCCESS else False if verdict is Verdict.FAILURE else None
 

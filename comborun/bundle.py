@@ -36,7 +36,6 @@ class File:
 
 
 def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[File]:
-    """Everything that a run consists of before it starts."""
     yield File(RUN.manifest, manifest(plan, provenance))
     yield File(RUN.plan(1), plan.to_json())
     yield File(RUN.grid, grid_text)
@@ -111,20 +110,14 @@ def queue(plan: Plan) -> str:
 
 def policy(plan: Plan) -> str:
     """`dispatch/policy.json`: the settings of the dispatcher, as integers and clean words."""
-    limits = plan.limits
+    limits = asdict(plan.limits)
     entries = {
-        "parallel": limits.parallel,
-        "per_gpu": limits.per_gpu,
-        "stagger_ms": _milliseconds(limits.stagger),
-        "warm_up_ms": _milliseconds(limits.warm_up),
-        "attempts": limits.attempts,
+        **{f"{name}_ms": _milliseconds(limits.pop(name)) for name in ("stagger", "warm_up")},
+        **limits,
         "gpus": ",".join(map(str, plan.gpus)),
         "reserve_gpu_mib": plan.reserve.gpu_memory,
         "reserve_memory_mib": plan.reserve.memory,
         "cpus": plan.cpus,
-        "breaker": limits.breaker,
-        "fail_fast": limits.fail_fast,
-        "fail_fast_percent": limits.fail_fast_percent,
         **policy_entries(plan),
         **_retries(plan.retry),
     }

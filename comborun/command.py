@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -99,7 +99,6 @@ def split_command(text: str) -> tuple[str, ...]:
 
 
 def placeholders(argument: str) -> tuple[str, ...]:
-    """The names of the placeholders in an argument, in their order."""
     return tuple(match["name"] for match in _PIECE.finditer(argument) if match["name"])
 
 
@@ -158,7 +157,7 @@ def word(argument: str, values: Mapping[str, str], *, home: bool = True) -> Bash
             parts += [_quoted(literal, home=home and not parts), _quoted(values[name], home=True)]
             literal = ""
         elif ASKED.search(values[name]):
-            asking = word(but_servers_literal(values[name]), {}, home=False)
+            asking = word(escaped(values[name], ASKED, bool), {}, home=False)
             parts += [_quoted(literal, home=home and not parts), asking]
             literal = ""
         else:
@@ -167,13 +166,14 @@ def word(argument: str, values: Mapping[str, str], *, home: bool = True) -> Bash
     return BashWord("".join(parts) or "''")
 
 
-def but_servers_literal(text: str) -> str:
-    """The text of a value as `word` reads an argument: `{server.NAME.url}` in it is filled, any other brace is text."""
+def escaped(text: str, pattern: re.Pattern[str], known: Callable[[str], object]) -> str:
+    """The text as `word` reads an argument: it fills the known names that `pattern` finds, other braces are text."""
     pieces: list[str] = []
     position = 0
-    for match in ASKED.finditer(text):
-        pieces += [text[position : match.start()].replace("{", "{{"), match.group()]
-        position = match.end()
+    for match in pattern.finditer(text):
+        if known(match.group()[1:-1]):
+            pieces += [text[position : match.start()].replace("{", "{{"), match.group()]
+            position = match.end()
     return "".join([*pieces, text[position:].replace("{", "{{")])
 
 
@@ -232,7 +232,6 @@ def late(word: str, placeholder: str = "") -> bool:
 
 
 FILES = "COMBORUN_FILES"
-"""the variable that holds the folder of the files"""
 NUMBERS = {"episodes", "first_episode", "last_episode", "end_episode", "episodes_per_rank", "first_seed"} | {
     *("attempt", "gpu", "gpu_count", "port", "egl_device")
 }
@@ -262,7 +261,6 @@ class FileText:
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """The names of its placeholders."""
         pieces = (self.text,) if self.tree is None else _strings(self.tree)
         return tuple(name for piece in pieces for name in placeholders(piece))
 

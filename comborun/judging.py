@@ -48,7 +48,6 @@ class ResultRules:
 
     @property
     def has_records(self) -> bool:
-        """Whether the program leaves records at all."""
         return bool(self.files) or self.source == "log"
 
     @property

@@ -247,7 +247,6 @@ def _mounts(session: Session, box: Container) -> tuple[str, ...]:
 
 
 def _place(session: Session) -> str:
-    """The folder of the command in its container."""
     return '"$work"' if session.around.links else session.workdir or ""
 
 

@@ -169,7 +169,6 @@ class Component:
 
 
 def claimed(components: Iterable[Component]) -> tuple[int, ...]:
-    """The GPUs of all of them together."""
     return tuple(sorted({gpu for component in components for gpu in component.gpus}))
 
 
@@ -193,7 +192,6 @@ def videos_of(components: Iterable[Component]) -> int:
 
 
 def gibibytes(mib: int) -> str:
-    """As people read it."""
     return f"{mib / 1024:.1f} GiB"
 
 
@@ -264,7 +262,6 @@ def _layout(components: Sequence[Component], gpus: int, shared: bool, rooms: Seq
 
 
 def _on(component: Component, gpus: range) -> Component:
-    """One process on each GPU."""
     text = f"{gpus[0]}" if len(gpus) == 1 else f"{gpus[0]}-{gpus[-1]}"
     copies = -(-component.copies // len(gpus)) * len(gpus)
     return replace(component, placement=text, processes=tuple((gpu,) for gpu in gpus), copies=copies)

@@ -97,7 +97,6 @@ class Session:
 
     @property
     def episodes(self) -> range:
-        """The indices of its planned episodes (or steps)."""
         return range(self.first, self.first + self.count)
 
     @property
@@ -154,7 +153,6 @@ class Notify:
 @dataclass(frozen=True)
 class Plan:
     grid: str
-    """the grid's name"""
     sessions: tuple[Session, ...]
     """in the order in which they are to start"""
     limits: Limits
@@ -190,7 +188,6 @@ class Plan:
 
     @property
     def engine(self) -> Engine:
-        """Who starts the sessions."""
         return "slurm" if self.slurm else "local"
 
     @property

@@ -32,7 +32,6 @@ _MIB = {"gpu_memory", "memory"}
 
 
 def change_lines(changes: Sequence[Change]) -> Iterator[str]:
-    """A line for each change, the first ones."""
     yield from (f"{_SIGNS[change.kind]} {change}" for change in changes[:_MOST])
     if len(changes) > _MOST:
         yield f"and {len(changes) - _MOST} more"
@@ -66,17 +65,10 @@ def policies_kept(had: PolicyFiles, has: PolicyFiles) -> str:
 def cut_kept(before: Plan, now: Plan) -> tuple[str, ...]:
     """A note on combos that the grid would cut into another number of sessions for the same episodes."""
     had, meant = _by_combo(before), _by_combo(now)
-    lines = [
-        f"{' in '.join(combo)}: {several(len(sessions), 'session')}, not {len(meant[combo])}"
-        for combo, sessions in had.items()
-        if combo in meant and _cut_otherwise(sessions, meant[combo])
-    ]
-    if not lines:
-        return ()
-    more = f" and {several(len(lines) - _MOST, 'more combo')}" if len(lines) > _MOST else ""
-    return (
-        f"stay cut as the run has them ({', '.join(lines[:_MOST])}{more}); --new starts a run with the grid's own cut",
-    )
+    kept = [" in ".join(one) for one in had if one in meant and _cut_otherwise(had[one], meant[one])]
+    more = f" and {len(kept) - _MOST} more" if len(kept) > _MOST else ""
+    named = f"{', '.join(kept[:_MOST])}{more}"
+    return (f"{named}: in the sessions that the run has; --new starts a run with the grid's own cut",) if kept else ()
 
 
 def _by_combo(plan: Plan) -> dict[Combo, list[Session]]:
@@ -154,7 +146,6 @@ class Rereading:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """From the host's answer."""
         return cls(fields["session"], fields["attempt"], fields["before"], fields["now"])
 
     @property

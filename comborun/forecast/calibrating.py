@@ -55,7 +55,6 @@ class Trial:
     """seconds since 1970 on the host's clock"""
     ended: float
     whole: bool
-    """it did all its work"""
     how: str = ""
     """where it didn't"""
     seen: tuple[Seen, ...] = ()
@@ -235,7 +234,6 @@ def disturbed(steps: Sequence[Step]) -> bool:
 
 
 def best(steps: Sequence[Step]) -> int:
-    """Sessions at once beyond which nothing was gained that is worth it."""
     good = [one for one in steps if one.speed]
     if len(good) > 1 and good[-1].speed < good[-2].speed * KNEE:
         good.pop()

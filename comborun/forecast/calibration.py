@@ -72,7 +72,6 @@ class Calibration:
     hostname: str
     cpus: int
     gpus: tuple[str, ...]
-    """their names"""
     at: str
     """ISO 8601, UTC"""
     comborun: str
@@ -103,7 +102,6 @@ class Calibration:
 
 
 def calibration_path(grid: Path) -> Path:
-    """Beside the grid file."""
     return grid.with_name(f"{grid.stem}.calibration.json")
 
 

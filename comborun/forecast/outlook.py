@@ -51,7 +51,6 @@ class Outlook:
     sequential: float | None
     """seconds of all combos one after another, each in one session"""
     unknown: tuple[str, ...]
-    """combos whose duration is unknown"""
     told: str
     """where the times are from; empty: nothing is known"""
     filled: tuple[str, ...]
@@ -84,7 +83,6 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
 
 
 def _usual(jobs: Sequence[Job]) -> Request:
-    """The request that most make."""
     return Counter(job.request for job in jobs).most_common(1)[0][0]
 
 

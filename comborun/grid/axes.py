@@ -31,7 +31,6 @@ _GLOB_KEYS = ("glob", "exclude")
 _SHOWN = 4
 
 Found = tuple[tuple[str, str], ...]
-"""name and path of each policy that a glob finds"""
 
 
 def _entries(tree: object) -> object:
@@ -92,7 +91,6 @@ class Combo:
     settings: SettingKeys
     """the grid's, with every override that matches on top, in their order"""
     overrides: tuple[int, ...] = ()
-    """the indexes of those"""
 
     @property
     def session(self) -> str:
@@ -122,7 +120,6 @@ class Combo:
 
 
 def some(names: Iterable[str]) -> str:
-    """A few names in words, and how many more there are."""
     names = list(names)
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
     return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
@@ -199,7 +196,6 @@ def _matches(file: GridFile) -> Iterator[tuple[Path, Match]]:
 
 
 def _strangers(draft: Draft, path: Path, match: Match) -> Iterator[Problem]:
-    """Names that are on no axis."""
     for kind, axis in AXIS_OF.items():
         known = [entry.name for entry in getattr(draft.file, axis)]
         for index, name in enumerate(getattr(match, kind)):

@@ -128,7 +128,6 @@ def read_draft(source: Source) -> Draft:
 
 
 def read_keys(model: type[K], source: Source) -> Read[K]:
-    """Check the keys of `source` and the type of every value."""
     problems: list[Problem] = list(source.problems)
     broken: set[str] = set()
     for _ in range(ROUNDS):

@@ -35,8 +35,6 @@ class SyncKeys(Keys):
 
 @dataclass(frozen=True)
 class Shipped:
-    """An entry of `sync`."""
-
     source: str
     """as written: absolute, below ~/ of this machine, or relative to the grid file's folder"""
     to: str

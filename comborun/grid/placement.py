@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from comborun.grid.model import SettingKeys
 
 MOST_GPUS = 64
-"""of one host"""
 ENVIRONMENTS = "env"
 """the component of RLinf that runs simulators"""
 

@@ -50,15 +50,11 @@ class AttributeKeys(Keys):
 
 
 class DefaultKeys(Keys):
-    """Attributes that need not be given."""
-
     policy: dict[AttributeName, AsWritten] = key("of policies", {})
     environment: dict[AttributeName, AsWritten] = key("of environments", {})
 
 
 class AboutKeys(Keys):
-    """The map `about` of a preset."""
-
     summary: Line = key("the program, in one line", "")
     kind: Annotated[ProgramKind, one_of("kind", get_args(ProgramKind))] = key(
         "evaluation, training, or server: one that others ask", "evaluation"
@@ -83,8 +79,6 @@ class PresetOwnKeys(Keys):
 
 @dataclass(frozen=True)
 class PresetText:
-    """A preset as it was found."""
-
     name: str
     file: str
     """as people shall see it"""

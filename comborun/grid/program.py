@@ -74,7 +74,6 @@ def _json(tree: object) -> JsonTree:
 
 
 def _number(scalar: Scalar) -> Number:
-    """As it was written, where JSON has it so."""
     text = scalar.text.removeprefix("+")
     if not _JSON_NUMBER.fullmatch(text):
         hint = "write it in plain decimals, or in quotes"

@@ -256,7 +256,6 @@ def progress_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def naming_problems(draft: Draft) -> Iterator[Problem]:
-    """An attribute that not every combo has."""
     if draft.broken & {"results", "overrides", "policies", "environments"}:
         return
     for combo in draft.combos:

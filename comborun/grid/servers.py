@@ -206,7 +206,6 @@ def _check_placeholders(command: str, keys: ServerKeys) -> None:
 
 
 def _gpu_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Problem]:
-    """Of a server on each GPU."""
     if keys.resources.gpus > 1:
         message = f"the server `{name}` is one per GPU, and asks for {keys.resources.gpus}"
         yield draft.at_key(("servers", name), message, "`gpus: 1`, or `per: host`")

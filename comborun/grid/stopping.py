@@ -65,7 +65,6 @@ def _gap(tree: object) -> float:
 
 
 def _comparisons(tree: object) -> tuple[tuple[str, str], ...] | None:
-    """None for `all`."""
     if isinstance(tree, Scalar):
         if line_of(tree) == ALL:
             return None

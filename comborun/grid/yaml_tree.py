@@ -51,7 +51,6 @@ _PLAIN = (
 
 
 def plain_kind(text: str) -> Kind:
-    """What a scalar without quotes is."""
     return next((kind for kind, pattern in _PLAIN if pattern.fullmatch(text)), Kind.TEXT)
 
 
@@ -84,8 +83,6 @@ class Map(dict[str, "Tree"]):
 
 
 class Items(list["Tree"]):
-    """A sequence with its place."""
-
     def __init__(self, place: Place) -> None:
         super().__init__()
         self.place = place

@@ -101,7 +101,6 @@ def ordered(sessions: Sequence[Session]) -> tuple[Session, ...]:
 
 
 def _mean(sessions: Sequence[Session]) -> float:
-    """Seconds of an episode (or step); 0 where there is none."""
     return sum(one.expected_s for one in sessions) / sum(one.count for one in sessions) if sessions else 0.0
 
 
@@ -134,7 +133,6 @@ class Uncut:
 
     episodes: int
     pace: Pace | None
-    """None: not known"""
 
     def length(self, count: int) -> float:
         return self.pace.length(count) if self.pace else 0.0

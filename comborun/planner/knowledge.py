@@ -53,7 +53,6 @@ class Knowledge:
     told: str = ""
     """where it is from, for people; empty: nothing is known"""
     paces: Mapping[str, Pace] = field(default_factory=lambda: MappingProxyType({}))
-    """by pace_key"""
     speeds: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
     """sessions side by side -> the work that they did in a time, in units of one session alone"""
     best: int = 0

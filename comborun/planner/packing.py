@@ -45,8 +45,6 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Played:
-    """How a plan goes."""
-
     ends: tuple[float, ...]
     """seconds from the first start, in the order of the tasks"""
     most: int
@@ -94,7 +92,6 @@ class _Play:
             self.ledger.take(f"server {number}", server, () if isinstance(chosen, Blocker) else chosen)
 
     def choose(self, request: Request) -> tuple[int, ...] | Blocker:
-        """The GPUs that it gets now, or what it lacks."""
         chosen = self.ledger.choose(request, bars=self._bars)
         if isinstance(chosen, Blocker):
             return chosen
@@ -220,7 +217,6 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
 
 
 def at_once(plan: Plan, host: HostFacts) -> int:
-    """How many sessions of `plan` fit on `host` at once."""
     return fits([one.resources for one in plan.sessions], stage(plan, host))[0]
 
 

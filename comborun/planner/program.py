@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from comborun.command import FILLED, PLAN_TIME, START_TIME, file_word, fill, fillable, placeholders, word
+from comborun.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
 from comborun.errors import UserError
 from comborun.resources import Around, BashWord, Container, Links
 from comborun.servers import ASKED
@@ -77,18 +77,11 @@ def with_egl(variables: Mapping[str, str]) -> Mapping[str, str]:
 def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, BashWord], ...]:
     """Variables with the placeholders that there are; `values` holds the plan-time ones. Any other brace is text, even
     two of them, because values may be JSON or a template."""
-    return tuple((name, word(_escaped(text, values), values)) for name, text in variables.items())
 
+    def known(name: str) -> bool:
+        return name in START_TIME or name in values or ASKED.fullmatch(f"{{{name}}}") is not None
 
-def _escaped(text: str, values: Mapping[str, str]) -> str:
-    """The text as `word` reads an argument."""
-    parts: list[str] = []
-    position = 0
-    for match in FILLED.finditer(text):
-        if match.group()[1:-1] in {*START_TIME, *values} or ASKED.fullmatch(match.group()):
-            parts += [text[position : match.start()].replace("{", "{{"), match.group()]
-            position = match.end()
-    return "".join([*parts, text[position:].replace("{", "{{")])
+    return tuple((name, word(escaped(text, FILLED, known), values)) for name, text in variables.items())
 
 
 def common_variables(grid: Grid) -> tuple[tuple[str, BashWord], ...]:

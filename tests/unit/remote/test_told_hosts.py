@@ -75,7 +75,7 @@ def test_a_cut_that_a_run_keeps_is_told(tmp_path: Path) -> None:
     two, four = (plan(tmp_path, f"shards: {shards}\n") for shards in (2, 4))
     assert cut_kept(two, two) == ()
     (told,) = cut_kept(two, four)
-    assert "flat in stairs: 2 sessions, not 4, rough in stairs: 2 sessions, not 4" in told
+    assert told.startswith("flat in stairs, rough in stairs: ")
     assert "--new" in told
     longer = replace(four, sessions=tuple(replace(one, count=one.count + 1) for one in four.sessions))
     assert cut_kept(two, longer) == ()
@@ -87,4 +87,4 @@ def test_a_session_for_episodes_that_were_added_is_no_other_cut(tmp_path: Path) 
     assert len(run.sessions) == 2 * len(eight.sessions)
     assert cut_kept(run, eight) == ()
     (told,) = cut_kept(run, plan(tmp_path, "shards: 4\n", episodes=8))
-    assert "flat in stairs: 2 sessions, not 4" in told
+    assert "flat in stairs" in told
