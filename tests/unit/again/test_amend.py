@@ -13,8 +13,6 @@ from comborun.command import fill
 from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
 from comborun.planner import session_digest
-from comborun.resources import Display
-from comborun.rules.placement import Request
 from comborun.work import episodes_of, minus
 
 
@@ -123,14 +121,6 @@ def test_other_shipped_files_are_other_work_even_when_they_come_back() -> None:
     there = amend(comparison, "rerun").plan
     assert there.shipped == "b"
     assert [flag for _, flag in names(amended(there, a, "rerun"))] == ["dropped", "dropped", ""]
-
-
-def test_what_sessions_ask_of_the_host_follows_the_grid_without_a_question() -> None:
-    now = replace(session(), request=Request(gpu_memory=4608), expected_s=60, threads=4)
-    now = replace(now, pin="both", display=Display("xvfb"))
-    comparison = compare(plan(session()), plan(now))
-    assert comparison.changes == ()
-    assert amend(comparison).plan.sessions == (now,)
 
 
 def test_smoke_tests_stand_apart_and_go_with_their_combo() -> None:

@@ -7,14 +7,10 @@ from dataclasses import replace
 from test_amend import OTHER, amended, plan, session
 
 from comborun.again.notes import taken_over
-from comborun.judging import DEFAULT_RETRY, ProgressRules, ResultRules, WatchRules
+from comborun.judging import WatchRules
 from comborun.plan import Limits
 from comborun.resources import Reserve
 from comborun.rules.placement import Request
-
-
-def test_the_same_is_not_told() -> None:
-    assert taken_over(plan(session()), plan(session())) == ()
 
 
 def test_numbers_are_told_with_both_values() -> None:
@@ -32,21 +28,6 @@ def test_sessions_on_a_gpu_that_only_follow_their_number_are_not_told() -> None:
     one, two = (replace(before.limits, per_gpu=count) for count in (1, 2))
     assert taken_over(replace(before, limits=one), replace(now, limits=two)) == ()
     assert taken_over(replace(now, limits=one), replace(now, limits=two)) == ("limits.per_gpu: 1 before, 2 now",)
-
-
-def test_rules_are_named_whether_they_are_the_plan_s_or_a_session_s() -> None:
-    now = replace(
-        session(),
-        watch=WatchRules(stall_s=60),
-        progress=ProgressRules(silent=True),
-        results=ResultRules(metrics=("score",)),
-    )
-    assert taken_over(plan(session()), plan(now, retry=DEFAULT_RETRY)) == (
-        "retry has changed",
-        "results has changed",
-        "progress has changed",
-        "watch has changed",
-    )
 
 
 def test_what_sessions_ask_for_and_what_is_kept_free_are_told_with_both_values() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gridtext import HOST, plan
+from gridtext import HOST
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid, parse_grid
 from comborun.judging import ProgressRules, ResultRules
-from comborun.plan import Plan
 from comborun.planner import lay_out
-from comborun.resources import HostFacts
 
 HEAD = """\
 policies: [flat, rough]
@@ -32,45 +30,6 @@ def names(grid: Grid) -> list[tuple[str, str]]:
 
 def test_policies_are_the_outer_loop_and_environments_the_inner() -> None:
     assert names(grid_of(HEAD)) == [("flat", "grass"), ("flat", "stairs"), ("rough", "grass"), ("rough", "stairs")]
-
-
-def test_every_key_reaches_the_grid() -> None:
-    grid = grid_of(
-        HEAD
-        + """\
-name: push cube
-host: user@h100
-root: /data/runs
-first_episode: 5
-seed: 0
-unit: step
-setup: |
-  source a
-  source b
-workdir: ../there
-variables: {A: YES, B: 0.10, C: true, D: ""}
-resources: {gpus: 2}
-use_gpus: [1, 0]
-limits: {parallel: 8, per_gpu: 3, stagger: 500 ms, attempts: 5}
-results: {files: [a/*.jsonl, b.jsonl], success: completion, episode: ep, metrics: [x, y]}
-after: report {results_dir}
-poll: 2 s
-"""
-    )
-    assert (grid.name, grid.host, grid.root, grid.after) == (
-        "push-cube",
-        "user@h100",
-        "/data/runs",
-        "report {results_dir}",
-    )
-    assert (grid.use_gpus, grid.poll) == ((1, 0), 2.0)
-    limits = grid.limits
-    assert (limits.parallel, limits.per_gpu, limits.stagger, limits.attempts) == (8, 3, 0.5, 5)
-    settings = grid.settings
-    assert (settings.first_episode, settings.seed, settings.unit, settings.gpus) == (5, 0, "step", 2)
-    assert (settings.setup, settings.workdir.folder) == ("source a\nsource b\n", "../there")
-    assert dict(settings.variables) == {"A": "YES", "B": "0.10", "C": "true", "D": ""}
-    assert settings.result_rules == ResultRules(("a/*.jsonl", "b.jsonl"), "completion", "ep", ("x", "y"))
 
 
 def test_what_is_excluded_is_left_out_and_what_is_included_comes_back_last() -> None:
@@ -136,29 +95,6 @@ overrides:
         ("rough", "grass"): ProgressRules(r"episode (\d+)", 1),
         ("rough", "stairs"): ProgressRules(guess=False),
     }
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        (
-            "servers: {vlm: {command: 'serve {port}', ready: [tcp, {line: ^up}, {path: /a, status: 204, text: b}],"
-            " warm_up: {path: /act, body: x}, resources: {gpus: 1, exclusive: ray}, use_gpus: [1, 2], per: host}}\n"
-            "variables: {URL: '{server.vlm.url}'}\n"
-        ),
-        'placement: {"env, rollout": "0-1"}\ncomponents: {env: {gpu_memory: 2 GiB, copies: 2}}\n',
-        (
-            "evidence: {line: a, files: b}\nfailures: {error: c}\nretry: {lost: 0}\nvariables: {A: b}\nworkdir: ~/w\n"
-            "limits: {stall_after: 1 h, fail_fast: 5 %, breaker: 0}\nnotify: tell ~/me\n"
-        ),
-        "secrets: {HF_TOKEN: host, KEY: laptop}\nreplaces: [old]\nresults: {from: log, format: log-lines}\n",
-        "block: 50\nseed: 1\nstop_early: {n_max: 20}\nprogress: {pattern: '(x)'}\ndisplay: xvfb\nafter: done {run}\n",
-    ],
-)
-def test_a_plan_comes_back_from_its_text(text: str) -> None:
-    command = HEAD.replace("{episodes}", "{first_episode} {episodes} {seed}" if "block" in text else "{episodes}")
-    laid = plan(command + text, HostFacts("h", "h", 4, 0, (0, 1, 2, 3), "5", "3", "", ()))
-    assert Plan.from_json(laid.to_json()) == laid
 
 
 def test_aliases_and_merge_keys_are_followed() -> None:

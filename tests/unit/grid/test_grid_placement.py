@@ -67,11 +67,6 @@ def test_a_session_claims_the_gpus_of_its_components_together() -> None:
     assert (session.gpus, session.request.only, session.request.gpu_memory) == (2, (0, 1), 28 * GIB)
 
 
-def test_what_the_grid_asks_for_itself_wins_over_what_components_take() -> None:
-    (session,) = plan(DEDICATED + COMPONENTS + "resources: {gpu_memory: 20 GiB}\n", host(8)).sessions
-    assert session.request.gpu_memory == 20 * GIB
-
-
 def test_memory_that_is_not_said_of_all_leaves_the_session_alone_on_its_gpus() -> None:
     (session,) = plan(SHARED + "components: {env: {gpu_memory: 12 GiB}}\n", host(2)).sessions
     assert session.request.gpu_memory == 0

@@ -47,15 +47,6 @@ def test_evidence_is_merged_key_by_key() -> None:
     assert (a.watch.hang_s, b.watch.hang_s) == (90, 0)
 
 
-def test_failures_are_merged_class_by_class() -> None:
-    a, b = both(
-        "failures: {gpu_memory: [one, two], ignore: three}\n"
-        "overrides: [{when: {policy: b}, failures: {gpu_memory: four}}]\n"
-    )
-    assert set(a.failures) == {("gpu_memory", "one"), ("gpu_memory", "two"), ("ignore", "three")}
-    assert set(b.failures) == {("gpu_memory", "four"), ("ignore", "three")}
-
-
 def test_a_memory_limit_is_that_of_the_request_and_needs_one() -> None:
     a, _ = both("resources: {memory: 2 GiB}\nlimits: {memory: enforce}\n")
     assert json.loads(session_data(a))["memory_mib"] == 2048

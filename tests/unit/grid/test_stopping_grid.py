@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from gridtext import mistakes, plan, warnings
+from gridtext import mistakes, plan
 
 from comborun.again.amend import Kind, amend, check_rule, compare
 from comborun.again.notes import rule_kept
@@ -82,11 +82,6 @@ def test_policies_that_do_not_meet_are_not_compared() -> None:
 )
 def test_what_can_not_stop_early_is_refused_with_the_reason(text: str, said: str) -> None:
     assert said in mistakes(text)
-
-
-def test_many_blocks_are_worth_a_word_about_how_often_a_simulator_starts() -> None:
-    told = warnings(STOP.replace("block: 10", "block: 5"))
-    assert "30 sessions for 6 combos, and each starts its simulator anew" in told
 
 
 def test_more_episodes_come_in_blocks_and_the_rule_stays_as_it_was() -> None:

@@ -104,10 +104,8 @@ def test_a_gpu_without_an_x_server_is_refused_unless_it_is_never_granted() -> No
 @pytest.mark.parametrize(
     ("text", "threads"),
     [
-        ("resources: {cpus: 6}", 6),
         ("resources: {gpus: 1}", 8),  # four at once, each with a GPU of its own
         ("resources: {gpus: 1}\nlimits: {per_gpu: 4, parallel: 2}", 16),
-        ("resources: {gpus: 0}\nreserve: {cpus: 12}", 5),  # four sessions
         ("threads: 3", 3),
         ("threads: none", 0),
         ("threads: none\noverrides: [{when: {policy: flat}, threads: 2}]", 2),

@@ -106,8 +106,3 @@ def test_an_awkward_name_can_not_leave_the_comment(tmp_path: Path) -> None:
     script.write_text("\n".join(session_script(evil).splitlines()[:8]))
     subprocess.run(["bash", script], check=True, cwd=tmp_path)
     assert not (tmp_path / "pwned").exists()
-
-
-def test_a_plan_survives_its_json_form() -> None:
-    for plan in (PLAN, SURVIVING):
-        assert Plan.from_json(plan.to_json()) == plan

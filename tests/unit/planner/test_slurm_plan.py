@@ -77,23 +77,6 @@ def test_bash_and_shellcheck_read_the_job_scripts(tmp_path: Path) -> None:
             subprocess.run(["shellcheck", "--exclude", "SC1091", script], check=True)
 
 
-def test_sessions_of_one_request_are_one_array() -> None:
-    found = files(plan(FULL))
-    assert found["dispatch/engine"] == "slurm\n"
-    assert "#SBATCH --time=120\n" in found["slurm/array-1.sh"]
-    assert "#SBATCH --time=95\n" in found["slurm/array-2.sh"]
-    assert json.loads(found["dispatch/slurm.json"]) == {
-        "grass_flat": 1, "stairs_flat": 2, "grass_rough": 1, "stairs_rough": 2
-    }  # fmt: skip
-
-
-def test_the_head_of_a_job_script_is_clean_words() -> None:
-    lines = files(plan(FULL))["slurm/array-1.sh"].splitlines()
-    options = [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH")]
-    assert options[:3] == ["--partition=gpu,long", "--account=robots", "--qos=normal"]
-    assert all(re.fullmatch(r"--[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+", option) for option in options)
-
-
 @pytest.mark.parametrize(("time", "seconds"), [("1 min", 20), ("2 min", 40), ("3 min", 60)])
 def test_a_short_task_is_warned_a_third_of_its_time_ahead(time: str, seconds: int) -> None:
     assert f"--signal=B:USR1@{seconds}\n" in files(plan(f"slurm: {{time: {time}}}\n"))["slurm/array-1.sh"]
@@ -104,12 +87,6 @@ def test_a_task_gets_some_minutes_more_than_its_session_so_that_the_session_ends
     assert [kind.minutes for kind in kinds(plan("limits: {max_time: 10 min}\nslurm: {time: 1 h}\n"))] == [15]
     assert [kind.minutes for kind in kinds(plan("slurm: {time: 61 s}\n"))] == [2]
     assert [kind.minutes for kind in kinds(plan())] == [0]
-
-
-def test_the_run_directory_of_a_plan_on_slurm_has_all_that_the_host_needs() -> None:
-    names = {str(file.path): file.text for file in bundle(plan(FULL), "name: x\n", library_files(), {})}
-    assert set(files(plan(FULL))) <= set(names)
-    assert '"slurm_parallel": 8, "slurm_array": 500' in names["dispatch/policy.json"]
 
 
 def test_a_plan_for_the_local_dispatcher_has_none_of_it() -> None:
@@ -178,30 +155,15 @@ def test_what_slurm_decides_instead_is_told() -> None:
     assert not_held(plan(), grid()) == ()
 
 
-def test_a_time_that_slurms_warning_makes_much_shorter_is_told() -> None:
-    (told,) = not_held(plan("slurm: {time: 1 min}\n"), grid("slurm: {time: 1 min}\n"))
-    assert told == "all of slurm.time: Slurm tells a session to end up to 2 min before it is over"
-    assert not_held(plan("slurm: {time: 1 h}\n"), grid("slurm: {time: 1 h}\n")) == ()
-
-
 @pytest.mark.parametrize(
     ("block", "message", "hint"),
     [
         ("{options: [-p gpu]}", "`-p gpu` is a short option", "--licenses"),
-        ("{options: [--gres=gpu:1]}", "`--gres` has no place here", "`resources` says it"),
         ("{options: [--partition=x]}", "`--partition` has no place here", "slurm: {partition"),
-        ("{options: [--array=0-3]}", "`--array` has no place here", "by itself"),
-        ("{options: ['--comment=a b']}", "`--comment` has no place here", "by itself"),
         ("{options: ['--licenses=a b']}", "no long option of sbatch in one word", "no blanks"),
-        ("{options: ['--licenses=$(id)']}", "no long option of sbatch in one word", "no blanks"),
         ("{partition: 'a;b'}", "nothing that Slurm would take", "a name"),
-        ("{constraint: 'a b'}", "nothing that Slurm would take", "no blanks"),
         ("{time: 0}", "a task of no time", "remove it"),
         ("{time: 400 d}", "more than a year", "4 h"),
-        ("{mail: me}", "nothing that Slurm would take", "an address"),
-        ("{gpu_type: 'a:b'}", "nothing that Slurm would take", "sinfo"),
-        ("{partitions: gpu}", "there is no key `partitions` in `slurm`", "did you mean `partition`"),
-        ("{nodes: 2}", "there is no key `nodes` in `slurm`", ""),
     ],
 )
 def test_a_block_that_slurm_would_misread_is_refused_with_a_hint(block: str, message: str, hint: str) -> None:
