@@ -46,6 +46,10 @@ class Kind:
     def gres(self) -> str:
         return ":".join(["gpu", *([self.gpu_type] if self.gpu_type else []), str(self.gpus)])
 
+    @property
+    def asks(self) -> bool:
+        return bool(self.gpus or self.cpus or self.memory or self.minutes)
+
     def __str__(self) -> str:
         """`1 GPU, 4 CPUs, 8192 MiB, 1 h 5 min`."""
         amounts = [several(self.gpus, f"{self.gpu_type} GPU".strip())] if self.gpus else []
