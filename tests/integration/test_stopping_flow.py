@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from box import until
 from desk import Desk, desk, evaluate
 
@@ -56,6 +57,25 @@ def test_a_comparison_is_decided_early_and_the_rest_is_not_needed(desk: Desk) ->
     assert late.returncode == 0, late.stdout + late.stderr
     assert sum(map(len, desk.records(desk.runs[-1]).values())) == 80
     assert decided(desk.runs[-1]) == [decision], "looking late costs compute, and changes no decision"
+
+
+@pytest.mark.parametrize("ends", ["width: 0.6", "futility: 0.1"])
+def test_equal_policies_are_given_up_and_monitor_and_report_say_the_same(desk: Desk, ends: str) -> None:
+    keys = {"policies": "[poor, bad]", "episodes": "60", "stop_early": f"{{comparisons: all, {ends}}}"}
+    watched = desk.combo("run", desk.grid(**STOPPING | keys), "--plain")
+    assert watched.returncode == 0, watched.stdout + watched.stderr
+    (run,) = desk.runs
+    (over,) = decided(run)
+    pairs = over["pairs"]
+    assert (over["better"], over["n_max"]) == (None, 60)
+    assert isinstance(pairs, int)
+    assert 20 <= pairs < 55
+    spared = 5 * causes(run).count("not_needed")
+    assert f"{spared} of 120 planned episodes were not needed" in watched.stdout
+    (one,) = desk.report()["comparisons"]
+    assert (one["better"], one["n_a"], one["sequential"]["stopped_early"]) == (None, pairs, True)
+    low, high = one["interval"]
+    assert high - low <= 0.6 or ends.startswith("futility")
 
 
 def test_records_that_can_carry_no_decision_are_told_by_whoever_looks(desk: Desk) -> None:
