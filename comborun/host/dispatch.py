@@ -3,7 +3,7 @@
 It is the only process that starts sessions. All its state is in files, so it can be killed and
 started again at any time.
 
-0: the run is done, stopped or held    66: no run directory    69: neither tmux nor screen    73: can't write there
+0: the run is done, stopped or held    66: no run directory    73: can't write there
 75: another dispatcher lives    143: told to end
 """
 
@@ -16,7 +16,7 @@ import select
 import sys
 import time
 
-from comborun.host import engines, files, process, secrets, windows
+from comborun.host import files, process, secrets, windows
 from comborun.host.attempts import RunDirectory
 from comborun.host.holds import LEAVING
 from comborun.host.launching import Launcher
@@ -45,10 +45,7 @@ def main(arguments: list[str]) -> int:
         if files.lock(attempts.layout.lock) < 0:
             sys.stderr.write("dispatch: another dispatcher lives\n")
             return 75
-        kind = files.read_line(attempts.layout.multiplexer) or engines.choose()
-        if not kind:
-            return 69
-        dispatcher = Dispatcher(attempts, kind)
+        dispatcher = Dispatcher(attempts, files.read_line(attempts.layout.multiplexer))
     except OSError as error:
         sys.stderr.write(f"dispatch: {error}\n")
         return 73

@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-_BLOCK = 1 << 16
+_BLOCK, _TAIL = 1 << 16, 4 << 20
 _FILES_MOST = 1000
 
 
@@ -62,25 +62,16 @@ def rank(folder: str, number: str, stream: str) -> dict[str, Any]:
 
 def start(log: str, lines: str) -> int:
     """Where the last lines of a log begin."""
-    wanted = int(lines)
     with open(log, "rb") as file:
-        at = file.seek(0, os.SEEK_END)
-        if not wanted:
-            return at
-        block, first = b"", True
-        while at:
-            size = min(at, _BLOCK)
-            at -= size
-            file.seek(at)
-            block = file.read(size)
-            end = len(block) - 1 if first and block.endswith(b"\n") else len(block)
-            first = False
-            while (cut := block.rfind(b"\n", 0, end)) >= 0:
-                wanted -= 1
-                if not wanted:
-                    return at + cut + 1
-                end = cut
-        return 0
+        size = file.seek(0, os.SEEK_END)
+        first = file.seek(max(0, size - _TAIL))
+        data = file.read()
+    end = len(data) - data.endswith(b"\n")
+    for _ in range(int(lines)):
+        end = data.rfind(b"\n", 0, end)
+        if end < 0:
+            return first
+    return first + end + 1 if int(lines) else size
 
 
 def left(attempt: str, lines: str) -> dict[str, Any]:

@@ -5,7 +5,6 @@ A format is recognized by the content and the path of a file, never by a program
 
 from __future__ import annotations
 
-import io
 import os
 import re
 
@@ -60,8 +59,6 @@ _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 REACH = 1 << 20
 """bytes from the beginning and from the end of a log: some say everything in their last lines"""
-UTF16_MOST = 256 << 20
-"""bytes; what is not UTF-8 has to be held in memory as a whole"""
 WHOLE = (INSPECT, EPISODES, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
 """formats of which nothing is read before the file is whole"""
 _ROWS: dict[str, type[readers.JsonLines]] = {
@@ -103,13 +100,11 @@ def candidate(path: str) -> bool:
 class File:
     """The format of a file (empty: none of its rows can be read yet), and the byte from which it is read."""
 
-    __slots__ = ("kind", "start", "text")
+    __slots__ = ("kind", "start")
 
-    def __init__(self, kind: str, start: int, text: bytes) -> None:
+    def __init__(self, kind: str, start: int) -> None:
         self.kind = kind
         self.start = start
-        self.text = text
-        """the whole of it, where it had to be decoded first"""
 
     def reader(self, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line) -> Reader:
         """What reads it; of rows a faster decoder may do the same."""
@@ -157,41 +152,27 @@ def _whole(kind: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
 
 def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> File:
     """What a file is, by its content and path; `asked` is the format that the grid names. Raises RefusedError."""
-    size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     head = stream.read(HEAD)
     if suffix_of(path) in PICKLES:
         raise RefusedError(UNREADABLE, "a pickle, which is never opened: have its numbers written as JSON")
-    if asked == SUMMARY:
-        asked = ""
     if suffix_of(path) == ARCHIVE:
-        return File(INSPECT, 0, b"")
-    packed = packing(head)
-    if packed:
+        return File(INSPECT, 0)
+    if packed := packing(head):
         raise RefusedError(UNREADABLE, f"packed with {packed}: unpack it first")
-    start, text = (len(MARK) if head.startswith(MARK) else 0), b""
     if head.startswith(WIDE_MARKS):
-        start, text = size, _decoded(stream, size)
-    plain = io.BytesIO(text) if text else stream
-    plain.seek(0 if text else start)
-    kind = file_format(path, plain.read(HEAD), identity, asked)
+        raise RefusedError(UNREADABLE, "UTF-16: convert it to UTF-8 first")
+    start = len(MARK) if head.startswith(MARK) else 0
+    kind = file_format(path, head[start:], identity, "" if asked == SUMMARY else asked)
     if kind == LOG:
-        kind = _log(plain, identity)
+        kind = _log(stream, identity)
     if kind is None:
         raise RefusedError(FORMAT, UNKNOWN)
     if kind == SUMMARY:
         raise RefusedError(
             FORMAT, "a summary is not read: the episodes' own files count, whatever a mean over them says"
         )
-    return File(kind, start, text)
-
-
-def _decoded(stream: BinaryIO, size: int) -> bytes:
-    """UTF-16 turned into UTF-8."""
-    if size > UTF16_MOST:
-        raise RefusedError(UNREADABLE, f"UTF-16 and longer than {UTF16_MOST >> 20} MiB: convert it to UTF-8 first")
-    stream.seek(0)
-    return stream.read(size).decode("utf-16", "replace").encode("utf-8", "replace")
+    return File(kind, start)
 
 
 def _log(stream: BinaryIO, identity: Identity) -> str | None:

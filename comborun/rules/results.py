@@ -193,13 +193,12 @@ class _File:
             self.later = f"larger than {WHOLE_WHILE_RUNNING >> 20} MiB: it is counted when its session has ended"
             return
         rows, self._at = Rows(file.reader(self._identity, self._path)), file.start
-        rows.feed(file.text)
         if file.kind in formats.WHOLE:
             rows.feed(os.pread(stream.fileno(), WHOLE_MOST + 1, self._at) if self._at < size else b"")
             self.rows = _finished(rows)
             return
         self._taken = rows
-        self._settled = not file.text and bool(file.kind or size > formats.HEAD)
+        self._settled = bool(file.kind or size > formats.HEAD)
 
 
 def _unhindered(path: str, flags: int) -> int:

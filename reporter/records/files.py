@@ -66,7 +66,7 @@ def read(stream: BinaryIO, context: Context) -> Reading:
         context = _placed(reading.format, context)
         source = file.reader(context.identity, context.path, decoded)
         stream.seek(file.start)
-        _fill(reading, context, source, _entries(file.text, stream, source))
+        _fill(reading, context, source, _entries(stream, source))
     except RefusedError as refused:
         _refuse(reading, refused, named=bool(context.rules.format))
     stream.seek(0, os.SEEK_END)
@@ -108,8 +108,7 @@ def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
         reading.reject(0, str(refused), _KINDS.get(refused.reason, RejectKind.UNREADABLE))
 
 
-def _entries(text: bytes, stream: BinaryIO, source: Reader) -> Iterator[Entry]:
-    yield from source.feed(text)
+def _entries(stream: BinaryIO, source: Reader) -> Iterator[Entry]:
     while chunk := stream.read(_CHUNK):
         yield from source.feed(chunk)
     yield from source.finish()

@@ -57,17 +57,6 @@ def launch_s() -> float:
     return float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
 
 
-def choose() -> str:
-    """The multiplexer that this machine has; nothing when it has none."""
-    return next(filter(_there, ("tmux", "screen")), "")
-
-
-def _there(program: str) -> bool:
-    """Whether it is on the PATH; shutil takes 10 ms to import."""
-    paths = (os.path.join(folder or ".", program) for folder in os.environ.get("PATH", os.defpath).split(os.pathsep))
-    return any(os.access(path, os.X_OK) and os.path.isfile(path) for path in paths)
-
-
 def slurm_of(attempts: RunDirectory) -> Slurm | None:
     """What Slurm has of a run now, or had a moment ago; None where a dispatcher starts the sessions."""
     if not os.path.exists(attempts.layout.engine):

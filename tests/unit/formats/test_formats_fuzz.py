@@ -79,7 +79,6 @@ def counted(data: bytes, context: Context) -> dict[int, bool | None] | None:
     except RefusedError:
         return None
     rows = Rows(file.reader(context.identity, context.path))
-    rows.feed(file.text)
     rest = data[file.start :]
     rows.feed(rest[: len(rest) // 2])
     rows.last()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from recorded import record
 
-from comborun.host import engines, messages
+from comborun.host import messages
 from comborun.host.queue import CLOSING, DROPPED, ENDED, LOST, QUEUED, RUNNING, STARTING, Queue, rows
 from comborun.rules.names import window
 from comborun.rules.placement import Request
@@ -93,11 +93,3 @@ def test_a_fifo_that_somebody_removed_is_noticed_and_made_again(tmp_path: Path) 
 @pytest.mark.parametrize(("attempt", "expected"), [(1, "stairs_flat_9f3c"), (12, "stairs_flat_9f3c_a12")])
 def test_a_window_is_named_after_its_session_and_its_run(attempt: int, expected: str) -> None:
     assert window("stairs_flat", attempt, "bench-20260101T000000Z-9f3c") == expected
-
-
-def test_the_multiplexer_is_one_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = tmp_path / "screen"
-    screen.write_text("#!/bin/sh\n")
-    screen.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert engines.choose() == "screen"
