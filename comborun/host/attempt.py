@@ -75,10 +75,6 @@ class Attempt:
         seen = process.look(self.pid)
         return seen is not None and seen.start == self.start and seen.lives
 
-    @property
-    def granted(self) -> list[str]:
-        return self.gpus.split(",") if self.gpus else []
-
 
 class StopSequence:
     """The end of a command, step by step: INT, TERM and KILL to its group, each after the time of the one before."""

@@ -30,7 +30,7 @@ _NOTE_MOST = 160
 
 def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
     """Write into an ending why the attempt failed, as far as anybody can tell: cause, class that its log told, note."""
-    (failure, line), flaws = told_by_log(of, records_made)
+    (failure, line), flaws = failure_in_log(of, records_made)
     if ending.cause in _ENDED_BY_ITSELF and not _host_knows(of, ending):
         ending.signature = failure
         ending.cause = failure if failure in _IN_A_LOG else ending.cause
@@ -42,7 +42,7 @@ def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
     ending.note = records.clean(ending.note)
 
 
-def told_by_log(of: Attempt, records_made: int) -> tuple[tuple[str, str], list[str]]:
+def failure_in_log(of: Attempt, records_made: int) -> tuple[tuple[str, str], list[str]]:
     """What the end of its log tells, and what is wrong with the grid's patterns."""
     own = [(failure, pattern) for failure, pattern in of.data.get("signatures", ())]
     flaws = signatures.flaws(own)

@@ -150,7 +150,7 @@ class Dispatcher(Lifecycle):
             self.launcher.check()
             self.windows.fill()
             if self.waiting_changed:
-                self.launcher.tell_waiting()
+                self.launcher.write_waiting()
             self._wait()
             if time.monotonic() >= self._next_sweep:
                 self._sweep()
@@ -242,7 +242,7 @@ class Dispatcher(Lifecycle):
         self.servers.sweep()
         self.admission.flush()
         self.notices.flush()
-        self.launcher.tell_waiting()
+        self.launcher.write_waiting()
 
     # How it comes to its end
 
@@ -287,9 +287,9 @@ class Dispatcher(Lifecycle):
             files.remove(self.layout.done, self._leaving)
             return False
         secrets.forget(self.layout)  # those that a start has put there meanwhile, to find us done
-        self.launcher.tell_waiting()
+        self.launcher.write_waiting()
         self.admission.flush()
-        self.tell_done(self.queue)
+        self.report_done(self.queue)
         return True
 
     def _leave_held(self) -> None:
@@ -302,7 +302,7 @@ class Dispatcher(Lifecycle):
         if self.look_at_hold().kind not in LEAVING:
             files.remove(self._leaving)
             return
-        self.launcher.tell_waiting()
+        self.launcher.write_waiting()
         self.admission.flush()
         self.journal(f"left {self.hold.kind}")
         raise Leave

@@ -213,7 +213,7 @@ class Launcher:
 
     # Who waits for more than its turn
 
-    def tell_waiting(self) -> None:
+    def write_waiting(self) -> None:
         """Write dispatch/waiting where it changes; the dispatcher never reads it."""
         self._dispatcher.waiting_changed = False
         text = "".join("\t".join(line) + "\n" for line in self._lines())

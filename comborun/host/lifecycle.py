@@ -155,7 +155,7 @@ class Lifecycle(Overseer):
             return
         self.release(session, ENDED)
         session.finalizer, session.end = None, end
-        self.tell_end(name, number, end)
+        self.report_end(name, number, end)
         self._update_breaker(session)
         failed = bool(failure_of(end)) and session.flag != DROPPED
         if not (failed and self._follow(session)) and session.flag != DROPPED:
@@ -261,7 +261,7 @@ class Lifecycle(Overseer):
         vanished: list[str] = []
         for session in list(self.queue.sessions.values()):
             if session.life in BUSY:
-                self._tell_stall(session)
+                self._report_stall(session)
                 if not self._is_handled(session):
                     look = self.attempts.look(session.name, session.attempt)
                     self._update(session, look.life, look.record, vanished)
@@ -309,10 +309,10 @@ class Lifecycle(Overseer):
         self.journal(f"lost {name} {number}")
         session.finalizer = self.finalize_lost(name, number)
 
-    def _tell_stall(self, session: Session) -> None:
+    def _report_stall(self, session: Session) -> None:
         stalled = self.attempts.at(session.name, session.attempt).stalled
         if os.path.exists(stalled):
-            self.tell_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
+            self.report_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
 
     def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:

@@ -118,7 +118,7 @@ class Overseer:
         """
         known = re.findall(r"^\S+ ended (\S+ [0-9]+) ", files.read_text(self.layout.journal, TABLE_MOST), re.MULTILINE)
         for session, number, end in sorted(self._ends(sessions, set(known)), key=lambda one: one[2].get("ended", "")):
-            self.tell_end(session.name, number, end)
+            self.report_end(session.name, number, end)
             if end.get("cause") not in ("preempted", "lost") and not self.holds.forgiven(end.get("ended", "")):
                 at = self.attempts.at(session.name, number)
                 self.count(end, () if self.attempts.nodes else gpus_of(files.read(at.grant)))
@@ -132,16 +132,16 @@ class Overseer:
                 if end:
                     yield session, number, end
 
-    def tell_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
+    def report_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
         """Once for each attempt."""
         entry = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
         self.journal(" ".join(map(str, ("ended", *entry))))
         if end.get("cause") == "stalled":
-            self.tell_stall(name, number, end.get("note", ""))
+            self.report_stall(name, number, end.get("note", ""))
         if failure_of(end) == "disk_full":
             self.notices.tell("host", name, "its disk is full")
 
-    def tell_stall(self, name: str, number: int, why: str) -> None:
+    def report_stall(self, name: str, number: int, why: str) -> None:
         """Once for each attempt, whether it is seen to stall or has ended for that."""
         if (name, number) not in self._stalls:
             self._stalls.add((name, number))
@@ -245,7 +245,7 @@ class Overseer:
             fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count("succeeded"))]
         return files.write(self.layout.done, fields)
 
-    def tell_done(self, sessions: Iterable[Known]) -> None:
+    def report_done(self, sessions: Iterable[Known]) -> None:
         outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
         self.journal("done")
         self.notices.tell(

@@ -253,7 +253,7 @@ class Settling(Overseer):
             return
         if not self.record_done(sessions):
             raise Refusal(CANT_WRITE, f"can't write {self.layout.done}")
-        self.tell_done(sessions)
+        self.report_done(sessions)
 
     def _after(self) -> bool:
         """Run it, in a job of its own; False when it is not over yet."""

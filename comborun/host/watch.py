@@ -378,7 +378,7 @@ class GpuMemoryCheck:
 
     def _report(self, found: dict[str, int]) -> bool:
         """Whether it uses a wrong GPU; then that is written."""
-        own, most = self._of.granted, setting("COMBORUN_FOREIGN_MIB", _MOST_MIB)
+        own, most = self._of.gpus.split(","), setting("COMBORUN_FOREIGN_MIB", _MOST_MIB)
         wrong = [f"{mib} MiB on GPU {gpu}" for gpu, mib in found.items() if gpu not in own and mib > most]
         if not wrong:
             return False

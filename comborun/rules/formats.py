@@ -34,11 +34,6 @@ PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", 
 LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
 RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
 NAMED, SUMMARY = "filename-encoded", "summary"
-FORMATS = (
-    *(JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, TABLE, INSPECT, EPISODES, PER_FILE, LIST_LAST),
-    *(EVAL_INFO, STATISTICS, EPISODE_LOG, TUPLES, COUNTED, RANKS, STATISTICS_LOG, TRAINING, NAMED),
-)
-"""that a grid may name (of a pattern it says the pattern)"""
 LOG = "log"
 """a log of which its lines have to say which kind it is"""
 TABLES, PICKLES = (".csv", ".tsv"), (".stats", ".pkl", ".pickle", ".pt")
@@ -87,7 +82,9 @@ WHY = {
     NAMED: "outcomes in files' names",
     SUMMARY: "a summary of other files",
 }
-"""what a file of each is recognised by"""
+"""What a file of each format is recognised by."""
+FORMATS = tuple(name for name in WHY if name not in (LOG_PATTERN, SUMMARY))
+"""Those that a grid may name; for a pattern it says the pattern."""
 
 
 def candidate(path: str) -> bool:
