@@ -31,8 +31,6 @@ _STOP_S = 900.0
 """seconds; the stop is bounded by itself, and cutting it off would leave things half ended"""
 _STEER_S = 120.0
 """seconds: the user's command for notices may take a minute"""
-_WATCHED = 20
-"""new sessions that are looked for: the first ones start first"""
 
 
 @dataclass(frozen=True)
@@ -121,15 +119,6 @@ def await_first(transport: Transport, directory: str) -> Beginning:
         return Beginning(done.code)
     except ValueError:
         raise HostError(f"{directory} on {transport.host} can't be read", done.complaint) from None
-
-
-def await_added(transport: Transport, directory: str, sessions: Sequence[str]) -> bool:
-    """Whether a run has taken up sessions that it got; not when its dispatcher was just leaving and hasn't seen them.
-
-    They may wait long for their slot, so nothing is waited for beyond a moment.
-    """
-    done = program.run(transport, directory, "begun", "added", *sessions[:_WATCHED], timeout=30)
-    return done.code != Beginning.WAITS.value
 
 
 def dispatcher_output(transport: Transport, directory: str) -> str:

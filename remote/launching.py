@@ -188,9 +188,6 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
     lifted = _lift(transport, launched)
     options = control.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
     said = control.start(transport, directory, options)
-    late = launched.added and not launched.plan.slurm
-    if late and not control.await_added(transport, directory, launched.added):
-        said = control.start(transport, directory, options)
     return replace(
         launched,
         started=True,

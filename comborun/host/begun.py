@@ -1,9 +1,7 @@
 """`begun RUN SECONDS`: waits until the first session begins.
-`begun RUN added NAME...`: waits until the dispatcher has queued these sessions.
 
-0: one has begun, or all are queued. 1: none began within that time, the run is halted, or it is over. 66: no run
-directory. 75: none has begun, and the first ones have waited for resources of the host for two seconds; or, with
-`added`, the run ended before its dispatcher saw them.
+0: one has begun. 1: none began within that time, the run is halted, or it is over. 66: no run directory. 75: none has
+begun, and the first ones have waited for resources of the host for two seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from comborun.rules.names import RunLayout
 
 _ROOM = frozenset(("gpu", "gpu_memory", "unknown", "cpus", "host_memory", "token", "cap"))
 """reasons that the end of other sessions, or an answer of nvidia-smi, removes. A loading model server may fail soon"""
-_SETTLED_S, _ADDED_S, _OVERLOOKED_S = 2.0, 1.5, 0.1
+_SETTLED_S, _OVERLOOKED_S = 2.0, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 
 
@@ -31,12 +29,10 @@ def main(arguments: list[str]) -> int:
 def _begun(arguments: list[str]) -> int:
     run, word = (*arguments, "", "")[:2]
     layout = RunLayout(run)
-    if word == "added":
-        return _added(layout, arguments[2:])
     try:
         return _first(layout, float(word))
     except ValueError:
-        raise Refusal(USAGE, "usage: RUN SECONDS, or RUN added NAME...") from None
+        raise Refusal(USAGE, "usage: RUN SECONDS") from None
 
 
 def _first(layout: RunLayout, seconds: float) -> int:
@@ -55,19 +51,6 @@ def _first(layout: RunLayout, seconds: float) -> int:
             if waits_since and now - waits_since >= _SETTLED_S:
                 return WAITS
             changes.wait(min(deadline - now, _OVERLOOKED_S))
-
-
-def _added(layout: RunLayout, names: list[str]) -> int:
-    """Whether a dispatcher takes up these sessions. Not if it was just leaving. They may wait long for a slot."""
-    deadline = time.monotonic() + _ADDED_S
-    with Changes(layout.dispatch) as changes:
-        while time.monotonic() < deadline:
-            if any(os.path.exists(layout.attempt(name, 1).claim) for name in names):
-                return BEGUN
-            if os.path.exists(layout.done):
-                return WAITS
-            changes.wait(deadline - time.monotonic())
-    return BEGUN
 
 
 def _waits(layout: RunLayout) -> bool:
