@@ -30,31 +30,29 @@ _NOTE_MOST = 160
 
 def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
     """Write into an ending why the attempt failed, as far as anybody can tell: cause, class that its log told, note."""
-    (failure, line), flaws = failure_in_log(of, records_made)
+    failure, line, flaw = failure_in_log(of, records_made)
     if ending.cause in _ENDED_BY_ITSELF and not _host_knows(of, ending):
         ending.signature = failure
         ending.cause = failure if failure in _IN_A_LOG else ending.cause
     if of.grant.get("served_by"):
         _server(of, ending)
     ending.add(f"its log says: {line[:_NOTE_MOST]}" if line else "")
-    for flaw in flaws:
-        ending.add(flaw)
+    ending.add(flaw)
     ending.note = records.clean(ending.note)
 
 
-def failure_in_log(of: Attempt, records_made: int) -> tuple[tuple[str, str], list[str]]:
-    """What the end of its log tells, and what is wrong with the grid's patterns."""
+def failure_in_log(of: Attempt, records_made: int) -> tuple[str, str, str]:
+    """The class that the end of its log shows, with its line; and what is wrong with the grid's patterns."""
     own = [(failure, pattern) for failure, pattern in of.data.get("signatures", ())]
-    flaws = signatures.flaws(own)
     lines = log_lines(of.at, patterns.LONGEST_LINE)
     try:
         with CpuLimit(_SEARCH_S):
             counted = counting.Counted(of.data.get("progress", ""), of.count)
             lines = lines[counted.advanced([line[: counting.LONGEST_LINE] for line in lines]) :]
-            return signatures.find(lines, own, records=records_made), flaws
+            return *signatures.find(lines, own, records=records_made), ""
     except TimeoutError:
-        flaws.append("the grid's patterns take too long: its log was searched without them")
-        return signatures.find(lines, (), records=records_made), flaws
+        slow = "the grid's patterns take too long: its log was searched without them"
+        return *signatures.find(lines, (), records=records_made), slow
 
 
 class CpuLimit:

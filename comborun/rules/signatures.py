@@ -46,11 +46,6 @@ BUILTIN: tuple[tuple[str, tuple[str, ...]], ...] = (
 _SPECIAL = frozenset("\\^$*+?{}[]|()")
 
 
-def flaws(own: Iterable[Signature]) -> list[str]:
-    """What is wrong with patterns that find nothing here, a sentence each."""
-    return [f"the signature {flaw}" for flaw in (_flaw(pattern) for _, pattern in own) if flaw]
-
-
 def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) -> tuple[str, str]:
     """The class of the first signature that a line matches, and the last such line; both empty if none does.
 
@@ -83,11 +78,3 @@ def _finder(pattern: str) -> Callable[[str], object] | None:
         return patterns.compiled(pattern).search
     except patterns.PatternError:
         return None
-
-
-def _flaw(pattern: str) -> str:
-    try:
-        patterns.compiled(pattern)
-    except patterns.PatternError as error:
-        return str(error)
-    return ""
