@@ -163,16 +163,16 @@ class Overseer:
             return False
         closed = False
         where, note = "" if self.attempts.nodes else " on this host", end.get("note", "")
-        for trip in self.breaker.record(failure_of(end), gpus):
-            if trip.where == HOST:
-                why = f"{trip.failure} {trip.times} times in a row{where}"
-                self.halt(f"{why}, at last: {note}" if note else why)
+        failure = failure_of(end)
+        for place, times in self.breaker.record(failure, gpus).items():
+            why = f"{failure} {times} times in a row"
+            if place == HOST:
+                self.halt(f"{why}{where}, at last: {note}" if note else f"{why}{where}")
                 continue
             closed = True
             files.write_text(f"{self.layout.dispatch}/quarantine", self.breaker.quarantined(f"{time.time():.6f}"))
-            self.journal(f"quarantine {trip.where} {trip.failure} {trip.times}")
-            why = f"{trip.failure} {trip.times} times in a row there"
-            self.notices.tell("host", "", f"GPU {trip.where} gets no new sessions: {why}")
+            self.journal(f"quarantine {place} {failure} {times}")
+            self.notices.tell("host", "", f"GPU {place} gets no new sessions: {why} there")
         self._write_breaker()
         return closed
 

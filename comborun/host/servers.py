@@ -20,7 +20,6 @@ from comborun.host.engines import launch_s
 from comborun.host.overseer import gpus_of
 from comborun.host.process import setting
 from comborun.rules import breaker, records
-from comborun.rules.breaker import ServerAttempt
 from comborun.rules.names import SERVERS
 from comborun.rules.placement import Blocker
 
@@ -256,14 +255,13 @@ class Servers:
             self._due = min(self._due, time.monotonic() + left)
         return left > 0
 
-    def _past(self, server: Server) -> Iterator[ServerAttempt]:
-        """From files alone, like retries."""
+    def _past(self, server: Server) -> Iterator[tuple[float | None, float | None]]:
+        """When each attempt failed and was ready, the newest first: from files alone, like retries."""
         for number in range(server.attempt, 0, -1):
-            at = self._at(server, number)
-            end = files.read(at.end)
-            ended = None if end.get("cause") in ("stopped", "not_needed") else records.seconds(end, "ended")
-            ready = records.seconds(files.read(at.ready), "at")
-            yield ServerAttempt(ended, ready, self._run.holds.forgiven(end.get("ended", "")))
+            end = files.read(self._at(server, number).end)
+            by_hand = end.get("cause") in ("stopped", "not_needed") or self._run.holds.forgiven(end.get("ended", ""))
+            ready = files.read(self._at(server, number).ready)
+            yield None if by_hand else records.seconds(end, "ended"), records.seconds(ready, "at")
 
     def _how(self, server: Server) -> str:
         """What its last attempt came to."""

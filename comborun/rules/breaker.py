@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 HOST = "host"
 _HOST_WIDE = frozenset(("host_memory", "disk_full", "launch_failed"))
@@ -12,15 +11,6 @@ _HOST_WIDE = frozenset(("host_memory", "disk_full", "launch_failed"))
 _LOCAL = frozenset(("gpu_memory", "gpu_fault", "stalled", "killed", "crashed", "lost", "server_lost"))
 _ROW = re.compile(r"(host|[0-9]{1,4})\t([a-z_]+)\t([0-9]{1,6})")
 _QUARANTINE = re.compile(r"([0-9]{1,4})\t([a-z_]+)(\t.*)?")
-
-
-@dataclass(frozen=True)
-class FailureStreak:
-    """Enough failures in a row to act on. `where` is a GPU's index as text, or HOST."""
-
-    where: str
-    failure: str
-    times: int
 
 
 class Breaker:
@@ -36,12 +26,15 @@ class Breaker:
         closed = filter(None, map(_QUARANTINE.fullmatch, quarantine.split("\n")))
         self.quarantine = {row[1]: row[2] for row in closed}
 
-    def record(self, failure: str, gpus: Sequence[int]) -> list[FailureStreak]:
-        """Count the end of a session that ran there; return new streaks, each one once."""
+    def record(self, failure: str, gpus: Sequence[int]) -> dict[str, int]:
+        """Count the end of a session that ran there. Where that makes a new streak, and how long it is; each one once.
+
+        A place is the index of a GPU as text, or HOST.
+        """
         if not self.limit or failure not in _HOST_WIDE | _LOCAL:
-            return []
+            return {}
         places = [HOST] if failure in _HOST_WIDE or not gpus else [str(gpu) for gpu in gpus]
-        return [trip for trip in (self._count(where, failure) for where in places) if trip]
+        return {where: times for where in places if (times := self._count(where, failure))}
 
     def succeeded(self, gpus: Iterable[int]) -> bool:
         """A success begins new rows there; whether any was under way."""
@@ -54,15 +47,16 @@ class Breaker:
     def quarantined(self, at: str) -> str:
         return "".join(f"{gpu}\t{failure}\t{at}\n" for gpu, failure in self.quarantine.items())
 
-    def _count(self, where: str, failure: str) -> FailureStreak | None:
+    def _count(self, where: str, failure: str) -> int:
+        """The length of a new streak, else 0."""
         before, times = self.counts.get(where, ("", 0))
         times = times + 1 if before == failure else 1
         self.counts[where] = (failure, times)
         if times < self.limit or where in self.quarantine:
-            return None
+            return 0
         if where != HOST:
             self.quarantine[where] = failure
-        return FailureStreak(where, failure, times)
+        return times
 
 
 FAILED = frozenset(("failed", "partial", "lost"))
@@ -84,28 +78,18 @@ PROVEN_S = 1800.0
 _DOUBLINGS = 7
 
 
-@dataclass(frozen=True)
-class ServerAttempt:
-    """How one attempt of a server went. Times are seconds since 1970; None: not known."""
+def failures(attempts: Iterable[tuple[float | None, float | None]]) -> tuple[int, float]:
+    """How often in a row a server has failed, and when it did last.
 
-    ended: float | None
-    """None: unknown, or a user ended it"""
-    ready: float | None = None
-    """when it became ready; None: never"""
-    forgiven: bool = False
-    """it ended before a person said that the run may go on"""
-
-
-def failures(attempts: Iterable[ServerAttempt]) -> tuple[int, float]:
-    """How often in a row a server has failed, and when it did last; `attempts`: the newest first."""
+    `attempts`, the newest first: when each failed (None: it did not, or a person has forgiven it) and when it became
+    ready (None: never), in seconds since 1970.
+    """
     count, last = 0, 0.0
-    for past in attempts:
-        if past.ended is None or past.forgiven:
-            break
-        if count and past.ready is not None and past.ended - past.ready >= PROVEN_S:
+    for failed, ready in attempts:
+        if failed is None or (count and ready is not None and failed - ready >= PROVEN_S):
             break
         count += 1
-        last = last or past.ended
+        last = last or failed
     return count, last
 
 

@@ -8,7 +8,7 @@ from comborun.rules.breaker import HOST, Breaker, too_many
 
 
 def trips(breaker: Breaker, failure: str, *gpus: int) -> list[tuple[str, str, int]]:
-    return [(trip.where, trip.failure, trip.times) for trip in breaker.record(failure, gpus)]
+    return [(where, failure, times) for where, times in breaker.record(failure, gpus).items()]
 
 
 def test_the_same_failure_in_a_row_trips_the_host_when_a_session_has_no_gpu() -> None:
