@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from comborun.host import files
 from comborun.rules import records
@@ -19,16 +18,6 @@ from comborun.rules.placement import Request
 
 GPU_MEMORY = "gpu_memory"
 _TOGETHER_S = 30.0
-
-
-@dataclass
-class _Left:
-    """The state when a session left its GPUs."""
-
-    held: int
-    """MiB on the GPU where it held most, or was granted"""
-    there: dict[int, int]
-    """GPU -> how many were on it, itself among them"""
 
 
 class Shortages:
@@ -46,7 +35,8 @@ class Shortages:
         """session -> what it requests now"""
         self._tried: set[str] = set()
         """those that have started again after they had run out"""
-        self._left: dict[str, _Left] = {}
+        self._left: dict[str, tuple[int, dict[int, int]]] = {}
+        """session -> the MiB that it held on one GPU at most when it left, and how many were on each of its GPUs"""
         self._reduced: dict[int, float] = {}
         """GPU -> when fewer ran there for the last time, by the monotonic clock"""
 
@@ -83,19 +73,20 @@ class Shortages:
         """Its place is about to be free."""
         if share := self._ledger.shares.get(name):
             there = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
-            self._left[name] = _Left(max(share.mib.values(), default=0), there)
+            self._left[name] = max(share.mib.values(), default=0), there
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, said: Request) -> bool:
         """Whether it ran out of a GPU's memory beside others of this run."""
         left = self._left.pop(name, None)
         if failure != GPU_MEMORY or not gpus or not left:
             return False
+        held, there = left
         # Next it asks for what it held, then for a GPU of its own (benchmarks/admission.py).
         alone = name in self._tried or not said.gpu_memory
-        request = self._requests[name] = said.but(max(said.gpu_memory, left.held), alone=alone)
+        request = self._requests[name] = said.but(max(said.gpu_memory, held), alone=alone)
         record = [("gpu_memory", request.gpu_memory), *[("alone", 1)] * request.alone]
         files.write(AttemptLayout(at).short, record)
-        crowded = [self._reduce(gpu, left.there.get(gpu, 1), name) for gpu in gpus]
+        crowded = [self._reduce(gpu, there.get(gpu, 1), name) for gpu in gpus]
         return any(crowded)
 
     def _reduce(self, gpu: int, there: int, name: str) -> bool:
