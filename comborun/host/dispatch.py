@@ -306,14 +306,3 @@ class Dispatcher(Lifecycle):
         self.admission.flush()
         self.journal(f"left {self.hold.kind}")
         raise Leave
-
-    # What the life of sessions needs of its parts
-
-    def start(self, session: Session) -> None:
-        self.launcher.start(session)
-
-    def overdue(self, session: Session) -> None:
-        self.launcher.overdue(session)
-
-    def close_window(self, name: str) -> None:
-        self.windows.forget(name)

@@ -36,11 +36,16 @@ if TYPE_CHECKING:
     from comborun.host.attempts import RunDirectory
     from comborun.host.children import Child
     from comborun.host.engines import Engine, Opening
+    from comborun.host.launching import Launcher
     from comborun.host.queue import Session
+    from comborun.host.windows import Windows
 
 
 class Lifecycle(Overseer):
-    """The sessions of a run, and what happens to them."""
+    """The sessions of a run, and what happens to them. The dispatcher gives it what starts them."""
+
+    launcher: Launcher
+    windows: Windows
 
     def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
         super().__init__(attempts)
@@ -52,20 +57,6 @@ class Lifecycle(Overseer):
         """what was forked and is not known to have ended"""
         self.waiting_changed = False
         """dispatch/waiting is to be written before the next sweep"""
-
-    # What the dispatcher does for them
-
-    def start(self, session: Session) -> None:
-        """Open a window for the attempt that was granted."""
-        raise NotImplementedError
-
-    def overdue(self, session: Session) -> None:
-        """It is still on its way, by its files: start it again if that takes too long."""
-        raise NotImplementedError
-
-    def close_window(self, name: str) -> None:
-        """Close the window that waits for its start."""
-        raise NotImplementedError
 
     # Taken up: at the start, and when the grid was amended or a person let the run go on
 
@@ -122,7 +113,7 @@ class Lifecycle(Overseer):
                 self.attempts.ask(name, number)
                 self._finalize(session)
             elif life == STARTING and not os.path.exists(at.claim):
-                self.start(session)
+                self.launcher.start(session)
 
     def _take_slot(self, session: Session, life: str) -> None:
         """It takes a slot, and the GPUs of its grant."""
@@ -243,7 +234,7 @@ class Lifecycle(Overseer):
     def _drop(self, session: Session) -> None:
         """It waits, and will not start."""
         self.stop_waiting(session)
-        self.close_window(session.name)
+        self.windows.forget(session.name)
         self.admission.forget(session.name)
         self.queue.set_life(session, DROPPED)
 
@@ -290,7 +281,7 @@ class Lifecycle(Overseer):
             session.loss_counted = session.loss_counted or len(vanished) > 1
             self._finalize(session)
         elif life in (STARTING, QUEUED):
-            self.overdue(session)
+            self.launcher.overdue(session)
         elif session.life != CLOSING:
             if session.life != life:
                 self.journal(f"{life} {session.name} {session.attempt}")
