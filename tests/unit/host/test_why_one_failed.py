@@ -55,12 +55,6 @@ def test_what_a_program_has_survived_is_not_why_it_ended(failed):
     assert told(failed("CUDA out of memory. Trying half", "[  9/40] stairs FELL", count=40)) == ("exited", "")
 
 
-def test_a_pattern_that_is_none_is_named_in_the_note(failed):
-    why = failed("CUDA out of memory", signatures=[("error", "(")])
-    assert why.cause == "gpu_memory"
-    assert "the signature `(` is no regular expression" in why.note
-
-
 def test_a_pattern_that_takes_for_ever_is_given_up(failed, monkeypatch):
     monkeypatch.setattr(causes, "_SEARCH_S", 0.2)
     began = time.monotonic()
