@@ -43,7 +43,7 @@ class Check:
     """regular expression of the line"""
 
     def line(self) -> str:
-        """As `ready.sh` reads it."""
+        """As session.json has it."""
         if self.kind == "http":
             return f"http {self.status} {self.path}" + (f" {self.text}" if self.text else "")
         return f"line {self.pattern}" if self.kind == "line" else "tcp"

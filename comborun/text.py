@@ -12,8 +12,6 @@ from comborun.errors import UserError
 from comborun.rules import words
 from comborun.rules.counting import escape
 
-"""How much there is of something: units of memory, and a number with its noun as every sentence has it."""
-
 several = words.several
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
-from comborun.forecast.calibrating import (
+from comborun.monitor.trial_setup import carry_out, discard
+from comborun.planner.calibrating import (
     LENGTH_S,
     Seen,
     Trial,
@@ -23,8 +24,7 @@ from comborun.forecast.calibrating import (
     step,
     stops,
 )
-from comborun.forecast.calibration import Step
-from comborun.monitor.trial_setup import carry_out, discard
+from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import ask
@@ -34,11 +34,11 @@ from comborun.text import KIB, MIB, several
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.forecast.calibration import Measured
     from comborun.monitor.snapshot import Attempt, Sample
     from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
     from comborun.plan import Plan, Session
+    from comborun.planner.knowledge import Measured
 
 _SAMPLE_S = 20.0
 

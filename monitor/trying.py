@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
-from comborun.forecast.calibrating import trial_plan
 from comborun.monitor.trial_setup import abandon, carry_out
 from comborun.planner import first_episodes
+from comborun.planner.calibrating import trial_plan
 from comborun.remote import program
 from comborun.rules.names import RunLayout
 from comborun.text import did_you_mean

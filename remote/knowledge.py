@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.forecast.calibration import calibration_path, calibrations, knowledge_of
-from comborun.forecast.outlook import outlook
 from comborun.planner import NOTHING_KNOWN, Knowledge, lay_out, lay_out_on_slurm
+from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
+from comborun.planner.outlook import outlook
 
 if TYPE_CHECKING:
-    from comborun.forecast.calibration import Calibration
     from comborun.grid import Grid
     from comborun.plan import Plan
+    from comborun.planner.knowledge import Calibration
     from comborun.resources import HostFacts
 
 

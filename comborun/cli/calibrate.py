@@ -16,10 +16,10 @@ from comborun import __version__
 from comborun.cli.options import grid_argument, host_options, json_option
 from comborun.cli.terminal import answer, program, warn
 from comborun.errors import UserError
-from comborun.forecast.calibrating import best, disturbed
-from comborun.forecast.calibration import Calibration, calibration_path, gpu_names, text_of
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import measure_alone, measure_beside
+from comborun.planner.calibrating import best, disturbed
+from comborun.planner.knowledge import Calibration, calibration_path, gpu_names, text_of
 from comborun.remote.knowledge import read_calibrations
 from comborun.text import harmless, several
 

@@ -13,11 +13,11 @@ from comborun.cli.options import grid_argument, host_options, json_option, slurm
 from comborun.cli.terminal import answer, program, show_rows, warn
 from comborun.compose import compose_text
 from comborun.errors import HostError, UserError
-from comborun.forecast.outlook import outlook
 from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import amount, duration
 from comborun.placement import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
+from comborun.planner.outlook import outlook
 from comborun.remote.grids import complaint, host_warnings, question, with_policies
 from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.cli.options import GridChoice, Where
-    from comborun.forecast.outlook import Outlook
     from comborun.grid import Grid
     from comborun.placement import Component, GpuBudget, Layout
     from comborun.plan import Plan, Session
+    from comborun.planner.outlook import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
     from comborun.remote.transport import Transport

@@ -3,6 +3,7 @@
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out, lay_out_on_slurm, not_held
 from comborun.planner.placing import hydra_overrides, rooms
+from comborun.planner.program import absent_gpus
 from comborun.planner.ranges import (
     digest_of,
     distinct,
@@ -11,7 +12,6 @@ from comborun.planner.ranges import (
     session_digest,
     smoke_session,
 )
-from comborun.planner.serving import absent_gpus
 
 __all__ = [
     "NOTHING_KNOWN",

@@ -16,9 +16,18 @@ from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import at_once, check_fit
 from comborun.planner.placing import gpus_counted, hydra_overrides, with_components
-from comborun.planner.program import around_of, common_variables, variables_of, with_egl, work_folder
+from comborun.planner.program import (
+    allowed_gpus,
+    around_of,
+    common_variables,
+    kept_apart,
+    servers_of,
+    variables_of,
+    with_egl,
+    with_servers,
+    work_folder,
+)
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.planner.serving import allowed_gpus, kept_apart, servers_of, with_servers
 from comborun.resources import Card
 from comborun.rules.fields import number
 from comborun.stopping import stop_rule

@@ -8,7 +8,7 @@ from pathlib import Path
 from box import Box, bash
 from nvidia import Gpus
 
-from comborun.forecast.outlook import bound
+from comborun.planner.outlook import bound
 from comborun.planner.packing import Job, Stage, play
 from comborun.rules.placement import Capacity, Request
 

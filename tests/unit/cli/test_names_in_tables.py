@@ -9,7 +9,7 @@ from report_runs import RunDirectory, row
 
 from comborun.cli.calibrate import show_calibration
 from comborun.cli.report import show_comparison
-from comborun.forecast.calibration import Calibration, Measured, Step
+from comborun.planner.knowledge import Calibration, Measured, Step
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.between import compare_runs
 

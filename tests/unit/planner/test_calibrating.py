@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
-from comborun.forecast.calibrating import (
+from comborun.grid import parse_grid
+from comborun.plan import Plan, Session
+from comborun.planner import lay_out
+from comborun.planner.calibrating import (
     Seen,
     Trial,
     again,
@@ -24,10 +27,7 @@ from comborun.forecast.calibrating import (
     step,
     stops,
 )
-from comborun.forecast.calibration import Calibration, Measured, Step, calibrations, knowledge_of, text_of
-from comborun.grid import parse_grid
-from comborun.plan import Plan, Session
-from comborun.planner import lay_out
+from comborun.planner.knowledge import Calibration, Measured, Step, calibrations, knowledge_of, text_of
 from comborun.resources import Card, HostFacts
 
 HOST = HostFacts("local", "box", 8, 64 << 30, (), "5", "3", "", ())

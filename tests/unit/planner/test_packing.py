@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.forecast.outlook import bound, outlook
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
+from comborun.planner.outlook import bound, outlook
 from comborun.planner.packing import Job, Stage, at_once, fits, play, stage
 from comborun.resources import Card, HostFacts
 from comborun.rules.placement import Capacity, Request

@@ -29,7 +29,7 @@ ALLOWED = {
 }
 
 ROOMS = {
-    "comborun": ("grid", "planner", "forecast", "again"),
+    "comborun": ("grid", "planner", "again"),
     "comborun.remote": ("ssh",),
     "comborun.reporter": ("statistics", "records", "counting", "comparing", "figures", "pages"),
 }

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.forecast.calibration import Measured, Step
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
-from comborun.planner.knowledge import granted
+from comborun.planner.knowledge import Measured, Step, granted
 from comborun.planner.packing import fits, stage
 from comborun.text import shortened
 from comborun.work import combo_of
