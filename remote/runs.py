@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
 """how the id of every run ends"""
-_OF_CANARY = "_canary"
 COMPLETED = ".fetched"
 """in a mirror: when all was brought"""
 _HOSTS_AT_ONCE = 16
@@ -55,6 +54,10 @@ class Run:
     """the fields of dispatch/done; empty while the run has not ended"""
     held: Mapping[str, str] = field(default_factory=dict[str, str])
     """what keeps it from going on: `kind` is stopped, paused, draining or halted, `why` is a line"""
+    canary: bool = False
+    """it repeats episodes of another run"""
+    now: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """of a run that is not done: what `combo status --json` says of it; empty if nobody has looked"""
 
     @property
     def stamp(self) -> str:
@@ -71,13 +74,36 @@ class Run:
         return datetime.strptime(self.stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
 
     @property
-    def ended(self) -> float | None:
-        """Seconds since 1970, on the host's clock; None while it has not."""
-        return _number(self.done.get("at"))
+    def held_since(self) -> float | None:
+        """Seconds since 1970."""
+        return _number(self.held.get("at"))
 
-    def counts(self) -> dict[str, int]:
-        """How many sessions had each outcome, as recorded at the end, without the smoke test."""
-        return {word: count for word in Outcome if (count := int(_number(self.done.get(word)) or 0))}
+    @property
+    def finished(self) -> bool:
+        return bool(self.done) or bool(self.now.get("finished"))
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it took, or has been going on; None if unknown."""
+        ended = _number(self.done.get("at"))
+        return self.now.get("seconds") if ended is None else max(0.0, ended - self.started)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many sessions are in each state, without the smoke test."""
+        if not self.done:
+            return self.now.get("counts", {})
+        numbers = {word: int(_number(self.done.get(word.replace(" ", "_"))) or 0) for word in Outcome}
+        return {word: count for word, count in numbers.items() if count}
+
+    @property
+    def smoke(self) -> Mapping[str, int]:
+        """The same of the smoke test; of a run that is done, how many succeeded and how many did not."""
+        if not self.done:
+            return self.now.get("smoke", {})
+        all_of_them, good = (int(_number(self.done.get(key)) or 0) for key in ("smoke", "smoke_succeeded"))
+        numbers = {Outcome.SUCCEEDED: good, Outcome.FAILED: all_of_them - good}
+        return {word: count for word, count in numbers.items() if count}
 
 
 @dataclass(frozen=True)
@@ -152,7 +178,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
         started = ""
         for number, entry in enumerate(below):
             directory = entry["directory"]
-            run = Run(PurePosixPath(directory).name, directory, entry["done"], entry["held"])
+            run = Run(PurePosixPath(directory).name, directory, entry["done"], entry["held"], entry["canary"])
             started = max(started, run.stamp)
             found[directory] = (started, number), run
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))
@@ -231,9 +257,7 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     if not runs:
         raise UserError(f"there are no runs on {host}", "combo launch GRID starts one")
     if wanted is None:
-        grids = {run.grid for run in runs}
-        canaries = {grid + _OF_CANARY for grid in grids}
-        return next(run for run in runs if run.grid not in canaries)
+        return next((run for run in runs if not run.canary), runs[0])
     for run in runs:
         if wanted in {run.id, run.directory, run.grid}:
             return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,8 @@ import click
 from comborun.cli.options import Where, json_option, root_options
 from comborun.cli.terminal import answer, show_table
 from comborun.errors import HostError, UserError
+from comborun.monitor.observe import load_run
+from comborun.monitor.watch import Source, once
 from comborun.monitor.wording import amount, brief, duration, listed
 from comborun.remote.runs import Listing, choose, copy_of, list_everywhere, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
@@ -20,8 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.remote.runs import Run
+    from comborun.remote.transport import Transport
 
 _DAY_S = 86400.0
+_MOST_LOOKS = 20
+"""of a host's runs that are not done"""
 
 
 @click.command()
@@ -43,14 +49,16 @@ def runs(where: Where, as_json: bool) -> int:
     if as_json:
         answer([_record(one, run) for one, run in entries])
         return code
-    rows = [(run.id, _state(run), one.host, *_times(run), run.directory) for one, run in entries]
-    show_table(("run", "state", "host", "started", "took", "folder"), [tuple(map(harmless, row)) for row in rows])
+    for canary in (False, True):
+        rows = [_row(one, run) for one, run in entries if run.canary == canary]
+        click.echo("\nCanaries, which repeat episodes of a run:" if rows and canary else "", nl=bool(rows and canary))
+        show_table(("run", "state", "host", "started", "time", "folder"), rows)
     for one in found:
         if one.complaint:
             seen = f"shown as seen {brief(time.time() - one.seen)} ago" if one.seen else "never seen from here"
             click.echo(f"! {harmless(one.host)} does not answer, {seen}: {harmless(one.complaint)}", err=True)
     asked = [harmless(one.host) for one in found if not one.complaint]
-    if not rows and asked:
+    if not entries and asked:
         click.echo(f"no runs on {', '.join(asked)}")
     return code
 
@@ -59,47 +67,69 @@ def _listings(where: Where) -> tuple[Listing, ...]:
     """The runs on the named host, else on all hosts. Raises HostError if that one does not answer."""
     if where.host:
         transport = where.connect()
-        list_now = where.runs(transport)
+        list_now = _looked_at(where, transport)
         return list_everywhere([transport.host], lambda _: list_now)
     hosts = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
     transports = {host: where.connect(host) for host in hosts}
-    return list_everywhere(hosts, lambda host: where.runs(transports[host]))
+    return list_everywhere(hosts, lambda host: _looked_at(where, transports[host]))
+
+
+def _looked_at(where: Where, transport: Transport) -> tuple[Run, ...]:
+    """The runs on a host; the newest of those that are not done with their state now."""
+    there = where.runs(transport)
+    going = [run for run in there if not run.done][:_MOST_LOOKS]
+    return tuple(replace(run, now=_now(transport, run)) if run in going else run for run in there)
+
+
+def _now(transport: Transport, run: Run) -> dict[str, Any]:
+    """Empty where that can't be told, for example because an older comborun made the run."""
+    try:
+        seen = once(Source(transport, load_run(transport, run.directory)))
+    except UserError:
+        return {}
+    words = {"finished": seen.finished, "seconds": seen.seconds, "abandoned": seen.abandoned}
+    return words | {"counts": seen.counts(), "smoke": seen.smoke()}
 
 
 def _record(one: Listing, run: Run) -> dict[str, Any]:
     """In the words of `combo status --json`."""
-    hold = {"kind": run.held["kind"], "why": run.held.get("why", "")} if run.held.get("kind") else None
+    kind, why = (run.held.get(key, "") for key in ("kind", "why"))
     return {
         "run": run.id,
         "grid": run.grid,
+        "canary": run.canary,
         "host": one.host,
         "directory": run.directory,
         "reachable": not one.complaint,
         "last_seen_seconds": max(0.0, time.time() - one.seen) if one.seen else None,
-        "finished": bool(run.done),
-        "stopped": run.held.get("kind") == "stopped",
-        "hold": None if run.held.get("kind") == "stopped" else hold,
-        "counts": run.counts(),
+        "finished": run.finished,
+        "stopped": kind == "stopped",
+        "hold": {"kind": kind, "since": run.held_since, "why": why} if kind not in {"", "stopped"} else None,
+        "counts": run.counts,
+        "smoke": run.smoke,
         "started": run.started,
-        "seconds": max(0.0, run.ended - run.started) if run.ended else None,
+        "seconds": run.seconds,
     }
 
 
-def _times(run: Run) -> tuple[str, str]:
-    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
-    return started, duration(run.ended - run.started) if run.ended else "-"
+def _row(one: Listing, run: Run) -> tuple[str, ...]:
+    age = f" ({brief(time.time() - one.seen)} ago)" if one.complaint and one.seen else ""
+    time_taken = "-" if run.seconds is None else duration(run.seconds)
+    return (*map(harmless, (run.id, _state(run) + age, one.host, _started(run), time_taken, run.directory)),)
+
+
+def _started(run: Run) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
 
 
 def _state(run: Run) -> str:
-    """How a run ended, or what keeps it from going on; a smoke test apart."""
-    if run.done:
-        smoke = run.done.get("smoke", "")
-        tried = f"; smoke test: {run.done.get('smoke_succeeded', '0')} of {smoke} succeeded" if smoke else ""
-        return (listed(run.counts()) or "ended") + tried
-    if run.held:
-        why = " ".join(run.held.get("why", "").split())
-        return run.held.get("kind", "held") + (f" ({why})" if why else "")
-    return "not ended"
+    """How many sessions are in each state, behind what keeps the run from going on; a smoke test apart."""
+    why = " ".join(run.held.get("why", "").split())
+    held = run.held.get("kind", "") if not run.done else ""
+    held = "dispatcher gone" if run.now.get("abandoned") else held + (f" ({why})" if held and why else "")
+    counts = listed(run.counts) or ("ended" if run.done else "" if held else "not ended")
+    smoke = f"; smoke test: {listed(run.smoke)}" if run.smoke else ""
+    return ": ".join(filter(None, (held, counts))) + smoke
 
 
 @click.command()
@@ -159,4 +189,4 @@ def _why_kept(run: Run, host: str, *, named: bool) -> str:
 
 def _rows(going: Sequence[Run], bytes_of: dict[str, int]) -> Iterator[tuple[str, ...]]:
     for run in going:
-        yield harmless(run.id), harmless(_state(run)), _times(run)[0], amount(bytes_of[run.id])
+        yield harmless(run.id), harmless(_state(run)), _started(run), amount(bytes_of[run.id])

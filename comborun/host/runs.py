@@ -32,6 +32,8 @@ MOST = 2001
 """policies: one more than a grid may have, so that too many can be told"""
 _WAIT_S = 10.0
 _MARK = ".abandoned-"
+_PROVENANCE = 4096
+"""bytes at the end of a manifest that hold where the run comes from"""
 
 
 def main(arguments: list[str]) -> int:
@@ -48,11 +50,12 @@ def main(arguments: list[str]) -> int:
 
 
 def describe(directory: str) -> dict[str, Any]:
-    """How a run has ended, and what keeps it from going on."""
+    """How a run has ended, what keeps it from going on, and whether it is a canary of another run."""
     held = files.read(f"{directory}/dispatch/hold")
     if os.path.exists(f"{directory}/dispatch/stopped"):
         held = {"kind": "stopped", "why": ""}
-    return {"directory": directory, "done": files.read(f"{directory}/dispatch/done"), "held": held}
+    canary = b'"canary_of": "' in files.tail(f"{directory}/run.json", _PROVENANCE)[0]
+    return {"directory": directory, "done": files.read(f"{directory}/dispatch/done"), "held": held, "canary": canary}
 
 
 def policies() -> list[tuple[str, str, bool]]:
