@@ -30,10 +30,11 @@ class Addressed(NamedTuple):
 def addressed(
     plan: Plan, run: str, words: Sequence[str], alive: Callable[[], Collection[str]], *, guess: bool = False
 ) -> Addressed:
-    """The sessions that `words` name. Raises UserError for a word that names none, with the closest name.
+    """The sessions that `words` name. Raises UserError for a word that names none, with those that may be meant.
 
     `alive` tells which sessions run: a session that a changed grid replaced is meant only as long as it does. With
-    `guess` the closest name is taken at once: for commands that only look.
+    `guess` a name that is nearly right is taken, and so are all sessions of a policy or an environment: for commands
+    that only look.
     """
     names: list[str] = []
     guesses: list[str] = []
@@ -41,14 +42,16 @@ def addressed(
     while rest:
         word = rest.pop(0)
         found = _named(plan, word, alive)
-        if not found and rest and (found := _of_combo(plan, word, rest[0])):
-            rest.pop(0)
+        if not found and rest:
+            meant = [close_to(one, _axes(plan)) if guess else one for one in (word, rest[0])]
+            found = _current(one for one in plan.sessions if {one.policy, one.environment} == set(meant))
+            if found and meant != [word, second := rest.pop(0)]:
+                guesses.append(f"{word} {second} is taken for {' '.join(meant)}")
         if not found:
-            close = close_to(word, _names(plan))
-            if not guess or not close:
-                raise UserError(f"there is no session {word} in {run}", _hint(plan, run, word))
-            guesses.append(f"no session is called {word}: this is {close}")
-            found = _named(plan, close, alive)
+            found = _likely(plan, word)
+            if not guess or not (len(found) == 1 or word in _axes(plan)):
+                raise UserError(f"there is no session {word} in {run}", _hint(plan, run, word, found))
+            guesses.append(f"no session is called {word}: this is {', '.join(found)}")
         names += found
     return Addressed(tuple(dict.fromkeys(names)), tuple(guesses))
 
@@ -64,8 +67,17 @@ def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[
     return _current(same or (one for one in plan.sessions if word in _combo_names(one))) or [word] * bool(exact)
 
 
-def _of_combo(plan: Plan, first: str, second: str) -> list[str]:
-    return _current(one for one in plan.sessions if {one.policy, one.environment} == {first, second})
+def _axes(plan: Plan) -> tuple[str, ...]:
+    return (*plan.policies, *plan.environments)
+
+
+def _likely(plan: Plan, word: str) -> list[str]:
+    """The sessions of a policy or an environment; else what has the word in its name; else the closest name."""
+    if of_axis := _current(one for one in plan.sessions if word in {one.policy, one.environment}):
+        return of_axis
+    known = _names(plan)
+    close = close_to(word, known)
+    return [name for name in known if word.casefold() in name.casefold()] or [close] * bool(close)
 
 
 def _current(sessions: Iterable[Session]) -> list[str]:
@@ -86,8 +98,9 @@ def _names(plan: Plan) -> list[str]:
     return [*dict.fromkeys([*(one.name for one in sessions), *combos]), *servers, *([AFTER] if plan.after else [])]
 
 
-def _hint(plan: Plan, run: str, word: str) -> str:
-    """The closest name; or, for a policy or an environment, its sessions."""
-    if sessions := _current(one for one in plan.sessions if word in {one.policy, one.environment}):
-        return f"name one of its sessions: {', '.join(sessions[:8])}{' ...' if len(sessions) > 8 else ''}"
+def _hint(plan: Plan, run: str, word: str, likely: Sequence[str]) -> str:
+    if len(likely) > 1:
+        return f"name one of its sessions: {', '.join(likely[:8])}{' ...' if len(likely) > 8 else ''}"
+    if likely:
+        return f"did you mean `{likely[0]}`?"
     return did_you_mean(word, _names(plan)) or f"combo status {run} names them"

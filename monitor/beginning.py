@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 _SMOKE_INTERVAL_S = 2.0
+_AT_ONCE_S = 0.5
+"""a session that fails within this time has a mistake in its command, most likely"""
 
 
 def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
@@ -50,6 +52,16 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
         f"no session of {directory} has begun within {first_s():g} seconds",
         dispatcher_output(transport, directory),
     )
+
+
+def failed_at_once(transport: Transport, directory: str) -> tuple[SessionStatus, ...]:
+    """The sessions that have failed shortly after the first start."""
+    source = Source(transport, load_run(transport, directory))
+    seen = once(source)
+    if seen.started is not None and seen.now is not None and seen.now < seen.started + _AT_ONCE_S:
+        Clock().sleep(seen.started + _AT_ONCE_S - seen.now)
+        seen = once(source)
+    return tuple(one for one in seen.proper if one.failure)
 
 
 def refuse_ended(status: RunStatus) -> None:

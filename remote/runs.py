@@ -89,18 +89,18 @@ class Run:
         return self.now.get("seconds") if ended is None else max(0.0, ended - self.started)
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> dict[str, int]:
         """How many sessions are in each state, without the smoke test."""
         if not self.done:
-            return self.now.get("counts", {})
+            return dict(self.now.get("counts", {}))
         numbers = {word: int(_number(self.done.get(word.replace(" ", "_"))) or 0) for word in Outcome}
         return {word: count for word, count in numbers.items() if count}
 
     @property
-    def smoke(self) -> Mapping[str, int]:
+    def smoke(self) -> dict[str, int]:
         """The same of the smoke test; of a run that is done, how many succeeded and how many did not."""
         if not self.done:
-            return self.now.get("smoke", {})
+            return dict(self.now.get("smoke", {}))
         all_of_them, good = (int(_number(self.done.get(key)) or 0) for key in ("smoke", "smoke_succeeded"))
         numbers = {Outcome.SUCCEEDED: good, Outcome.FAILED: all_of_them - good}
         return {word: count for word, count in numbers.items() if count}

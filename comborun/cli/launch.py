@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from comborun.cli.options import (
 from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn, working
 from comborun.errors import UserError
-from comborun.monitor.beginning import await_beginning, await_smoke, lacking, recorded
+from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
 from comborun.monitor.wording import remark
 from comborun.remote.launching import Launched, Request, prepare, settle, start
 from comborun.remote.runs import Launch, remember
@@ -83,6 +83,8 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
     combo launch grid.yaml --slurm --host login1
     """
     started = start_run(grid, where, Request(**options))
+    if started.runs and not options["smoke"]:
+        started = replace(started, failed=failed_at_once(started.target.transport, started.target.directory))
     if not as_json:
         _show(started)
     tried = bool(options["smoke"]) and not started.launched.hold
@@ -124,6 +126,13 @@ class Started:
     """what the first session waits for, `waits for ...`; empty if one has begun, or no look was made"""
     lacks: str = ""
     """the missing work of a finished run"""
+    failed: tuple[SessionStatus, ...] = ()
+    """at once"""
+
+    @property
+    def runs(self) -> bool:
+        """Whether a session of it has begun on this host."""
+        return self.launched.begins and not self.waits and not self.launched.plan.slurm
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -202,6 +211,7 @@ def _record(started: Started) -> dict[str, Any]:
         "submitted": list(launched.submitted),
         "changes": list(started.changes),
         "lacks": started.lacks or None,
+        "failed": [one.name for one in started.failed],
     }
 
 
@@ -218,6 +228,8 @@ def _show(started: Started) -> None:
         rows["watch"] = started.target.command("monitor")
         rows["attach"] = started.target.command("attach", first)
         rows["stop"] = started.target.command("stop")
+        if started.failed:
+            rows["why"] = started.target.command("explain", started.failed[0].name)
     elif started.lacks:
         rows |= {verb: started.target.command(verb) for verb in ("resume", "report")}
     show_rows(rows)
@@ -232,13 +244,21 @@ def _sentence(started: Started) -> str:
     tried = len(smoke_sessions(launched.plan))
     rest = sum(session.flag != "dropped" for session in launched.plan.sessions) - tried
     smoke = f", and {tried} of a smoke test before them" if tried else ""
-    waits = f"the first {started.waits}" if started.waits else ""
-    begins = "Slurm has them" if launched.plan.slurm else waits or "the first is running"
+    now = f"the first {started.waits}" if started.waits else _failures(started.failed, rest)
+    begins = "Slurm has them" if launched.plan.slurm else now or "the first is running"
     return {
         "new": f"{several(rest, 'session')} planned{smoke}; {begins}",
-        "resumed": f"this grid's run is there already: what is missing goes on{f'; {waits}' if waits else ''}",
+        "resumed": f"this grid's run is there already: what is missing goes on{f'; {now}' if now else ''}",
         "finished": "this grid's run has finished, and no session is started again; --new starts another run",
     }[launched.publication.state]
+
+
+def _failures(failed: tuple[SessionStatus, ...], of: int) -> str:
+    """`6 of 6 failed at once: exit code 2 (unknown flag --x)`; empty if none has."""
+    if not failed:
+        return ""
+    line = f" ({failed[0].last_line})" if failed[0].last_line else ""
+    return f"{len(failed)} of {of} failed at once: {failed[0].note}{line}"
 
 
 def smoke_test(started: Started, *, quiet: bool = False) -> bool:

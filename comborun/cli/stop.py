@@ -164,7 +164,7 @@ def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Ta
         try:
             newest.source().addressed(words)
         except UserError as missing:
-            hint = missing.hint if missing.hint.startswith("did you mean") else error.hint
+            hint = missing.hint if missing.hint.startswith(("did you mean", "name one")) else error.hint
             raise UserError(f"{error.message}, and no session of that name in {newest.run}", hint) from error
         return newest, words
 

@@ -10,12 +10,13 @@ import click
 
 from comborun.cli.options import grid_argument, host_options, json_option
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_line, show_why, warn, wrapped
+from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trying import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief, indented
 from comborun.rules.fields import NO_VERDICTS
 from comborun.rules.results import WROTE_NOTHING
-from comborun.text import harmless, several
+from comborun.text import harmless
 
 if TYPE_CHECKING:
     from comborun.cli.options import GridChoice, Where
@@ -70,8 +71,9 @@ def _show(tried: TryResult, grid: GridChoice) -> None:
     session, end = tried.session, tried.end
     if sys.stdout.isatty():
         click.echo("\r\033[K", nl=False)
-    count = several(session.count, session.unit) if session.count else f"{session.unit}s as the program decides"
-    click.echo(click.style(f"{session.policy} in {session.environment}: {count}", bold=True))
+    sign = click.style(SYMBOLS[end.outcome], fg=STYLES[end.outcome])
+    combo = click.style(f"{session.policy} in {session.environment}", bold=True)
+    click.echo(f"{sign} {combo}: {harmless(': '.join(filter(None, (_verdict(tried), _trouble(tried)))))}")
     click.echo(wrapped(harmless(tried.command), "  $ "))
     for line in filter(str.strip, tried.log):
         click.echo(click.style(f"  | {indented(line)}", dim=True))
@@ -79,14 +81,22 @@ def _show(tried: TryResult, grid: GridChoice) -> None:
     after = f" after {brief(tried.seconds)}" if tried.seconds is not None else ""
     click.echo(f"  {how}{after}" + (f" ({harmless(end.note)})" if end.note else ""))
     _show_files(tried)
-    style = STYLES[end.outcome]
-    click.echo(f"{click.style(SYMBOLS[end.outcome], fg=style)} {_verdict(tried)}")
     if not end.counts.why.startswith(WROTE_NOTHING):  # which has been said
         show_why(harmless(end.counts.why), tried.grid)
     if tried.seed and tried.counts:
         click.echo(f"  Its rows hold the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
         show_line(f"{{seed: {tried.seed}}}", tried.grid)
     click.echo(f"\nNext: {program()} {'run' if tried.counts else 'try'} {grid}")
+
+
+def _trouble(tried: TryResult) -> str:
+    """Why nothing counts, in a few words: how the program ended, or what its files lack."""
+    if tried.counts:
+        return ""
+    if tried.end.clean:
+        return tried.end.counts.why.partition(": `results:")[0]
+    last = next((line.strip() for line in reversed(tried.log) if line.strip()), "")
+    return ": ".join(filter(None, (ended_by(tried.end), tried.end.note or indented(last))))
 
 
 def _show_files(tried: TryResult) -> None:
@@ -103,6 +113,8 @@ def _verdict(tried: TryResult) -> str:
     if not tried.session.results.has_records:
         return "by its exit code alone: the grid says `results: none`"
     of = f" of {planned}" if planned else ""
+    if not tried.counts and not tried.end.clean:
+        return "it failed"
     if not counts.countable:
         return "the results are there, and are counted when the run is reported"
     if not counts.records:

@@ -72,7 +72,9 @@ MISTAKES = {
         ("no-such-program",), {"command": "no-such-program {episodes} {output_dir}"}
     ),
     "a wrong flag of the program": Mistake(("unrecognized arguments: --epsiodes 3",), {"command": FLAG}, "try"),
-    "a wrong pattern of results": Mistake(('results: {files: "**/*.jsonl"}',), {"results": '{files: "*.json"}'}, "try"),
+    "a wrong pattern of results": Mistake(
+        ("the pattern takes *.json", 'results: {files: "**/*.jsonl"}'), {"results": '{files: "*.json"}'}, "try"
+    ),
     "a full GPU": Mistake(("waits for", "GPU 0", "free"), ON_GPU, host=GPU),
     "a driver that was upgraded": Mistake(("Driver/library version mismatch",), ON_GPU, host=GPU),
     "a full disk": Mistake(("testbox is not ready", "disk:", "is full"), host=FULL),
@@ -118,4 +120,6 @@ def test_a_mistake_is_answered_by_its_cause_and_a_fix(far: Desk, far_host: Sshd,
     print(f"{mistake}: {time.monotonic() - began:.1f} s, code {done.returncode}:\n{said}")
     assert done.returncode == (0 if mistake in BEGINS else 1 if made.verb == "try" else done.returncode or -1), said
     assert all(word in said for word in made.said)
+    if made.verb == "try":
+        assert made.said[0] in done.stdout.splitlines()[0], "the trouble comes first"
     assert not list(far_host.user.home.glob("comborun/*-*/sessions/*/attempt-1/begin"))

@@ -13,18 +13,30 @@ from comborun.remote.runs import Run, list_everywhere
 __all__ = ["desk"]
 
 
+_SHARED = ("run", "grid", "host", "directory", "reachable", "finished", "stopped", "hold", "counts", "smoke")
+
+
 def test_runs_are_told_in_the_words_of_status_with_numbers_as_numbers(desk: Desk) -> None:
     desk.combo("run", desk.grid(), "--smoke", "1")
-    (told,) = desk.json("runs")
-    status = desk.json("status")
-    for key in ("run", "grid", "host", "directory", "reachable", "finished", "stopped", "hold", "counts"):
-        assert told[key] == status[key], key
-    assert told["counts"] == {"succeeded": 4}
+    (told,), status = desk.json("runs"), desk.json("status")
+    assert {key: told[key] for key in _SHARED} == {key: status[key] for key in _SHARED}
+    assert (told["counts"], told["smoke"]) == ({"succeeded": 4}, {"succeeded": 4})
     assert abs(told["started"] - time.time()) < 60
     assert 0 <= told["seconds"] < 60
     shown = desk.combo("runs").stdout
-    assert "4 succeeded; smoke test: 4 of 4 succeeded" in shown
+    assert "4 succeeded; smoke test: 4 succeeded" in shown
     assert str(desk.runs[-1]) in shown
+
+
+def test_a_run_that_goes_on_and_one_that_was_stopped_have_the_counts_of_status(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)), "--parallel", "1")
+    until(lambda: desk.json("status")["counts"].get("running"), "one runs")
+    for verb, counts in (("status", {"queued": 3, "running": 1}), ("stop", {"cancelled": 4})):
+        desk.combo(verb)
+        (told,), status = desk.json("runs"), desk.json("status")
+        assert {key: told[key] for key in _SHARED} == {key: status[key] for key in _SHARED}
+        assert told["counts"] == counts
+    assert "stopped: 4 cancelled" in desk.combo("runs").stdout
 
 
 def test_a_host_that_does_not_answer_is_shown_as_it_was_last_seen(desk: Desk, monkeypatch: object) -> None:

@@ -59,13 +59,30 @@ def test_a_model_server_has_a_name_too() -> None:
     assert meant(plan, "vlm") == ("vlm",)
 
 
-def test_who_only_looks_is_shown_the_closest_session_and_who_acts_is_asked() -> None:
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("stairs_flt",), ("stairs_flat",)),
+        (("rob",), ("stairs_robust",)),
+        (("stairs",), ("stairs_flat", "stairs_robust")),
+        (("flt", "stairs"), ("stairs_flat",)),
+    ],
+)
+def test_who_only_looks_is_shown_what_was_meant_and_who_acts_is_asked(
+    words: tuple[str, ...], names: tuple[str, ...]
+) -> None:
     plan = a_plan([FLAT, ROBUST])
-    found = addressed(plan, "run-1", ["stairs_flt"], tuple, guess=True)
-    assert (found.names, len(found.guesses)) == (("stairs_flat",), 1)
+    found = addressed(plan, "run-1", words, tuple, guess=True)
+    assert (found.names, len(found.guesses)) == (names, 1)
     with pytest.raises(UserError) as refused:
-        meant(plan, "stairs_flt")
-    assert "stairs_flat" in refused.value.hint
+        meant(plan, *words)
+    assert names[0] in refused.value.hint
+
+
+def test_a_part_of_several_names_is_answered_with_them() -> None:
+    with pytest.raises(UserError) as refused:
+        meant(a_plan([FLAT, ROBUST, OTHER]), "airs", guess=True)
+    assert "stairs_flat, stairs_robust" in refused.value.hint
 
 
 def test_a_name_that_is_like_none_of_many_is_refused_with_the_command_that_lists_them() -> None:
@@ -74,9 +91,3 @@ def test_a_name_that_is_like_none_of_many_is_refused_with_the_command_that_lists
         with pytest.raises(UserError) as refused:
             addressed(plan, "run-1", ["nosuch"], tuple, guess=guess)
         assert "status run-1 names them" in refused.value.hint
-
-
-def test_an_environment_alone_is_answered_with_its_sessions() -> None:
-    with pytest.raises(UserError) as refused:
-        meant(a_plan([FLAT, ROBUST]), "stairs")
-    assert {"stairs_flat", "stairs_robust"} <= set(refused.value.hint.replace(",", "").split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from comborun.remote.transport import LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
 OLDER = Run("maze-2-20260101T000000Z-00bb", "/r/maze-2-20260101T000000Z-00bb", {})
-CANARY = Run("maze_canary-20260103T000000Z-00cc", "/r/maze_canary-20260103T000000Z-00cc", {})
+CANARY = Run("maze_canary-20260103T000000Z-00cc", "/r/maze_canary-20260103T000000Z-00cc", {}, canary=True)
 RUNS = (NEWEST, OLDER)
 
 
@@ -35,6 +36,8 @@ def test_a_run_is_meant_by_its_id_its_beginning_or_its_grid(wanted: str | None, 
 def test_a_canary_is_not_the_newest_run_unless_it_is_named(wanted: str | None, meant: Run) -> None:
     assert choose((CANARY, *RUNS), wanted, "local") == meant
     assert choose((CANARY,), None, "local") == CANARY
+    named_so = replace(CANARY, canary=False)
+    assert choose((named_so, *RUNS), None, "local") == named_so, "a grid may be called like a canary"
 
 
 def test_a_beginning_of_several_runs_names_them() -> None:
@@ -76,11 +79,12 @@ def test_a_memory_that_can_not_be_written_does_not_hinder(state: Path) -> None:
 def test_a_root_that_is_reached_by_two_names_lists_its_runs_once(tmp_path: Path) -> None:
     run = tmp_path / "root" / NEWEST.id
     (run / "dispatch").mkdir(parents=True)
-    (run / "run.json").write_text("{}")
-    (run / "dispatch/done").write_text('{"succeeded": 2}\n')
+    (run / "run.json").write_text('{"provenance": {"canary_of": "maze-20260101T000000Z-00bb"}}')
+    (run / "dispatch/done").write_text('{"succeeded": 2, "not_needed": 1}\n')
     (tmp_path / "link").symlink_to("root")
     (found,) = list_runs(LocalTransport(), [str(tmp_path / "link"), str(tmp_path / "root"), str(tmp_path / "none")])
-    assert (found.id, found.directory, found.done) == (NEWEST.id, str(run), {"succeeded": "2"})
+    assert (found.id, found.directory, found.canary) == (NEWEST.id, str(run), True)
+    assert found.counts == {"succeeded": 2, "not needed": 1}
 
 
 def test_a_run_that_is_held_says_by_what(tmp_path: Path) -> None:
