@@ -29,6 +29,7 @@ def _run(command: str = "") -> None:
 
         interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
         if interruptible:
+            sys.unraisablehook = _unraisable
             signal.signal(signal.SIGALRM, _interrupt)
             signal.signal(signal.SIGINT, _interrupt)
         from comborun.cli import guarded, named
@@ -44,14 +45,30 @@ def _run(command: str = "") -> None:
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, but later while modules load: Python would show tracebacks of its import locks."""
+    if frame and frame.f_code is _run.__code__:  # no command runs yet, or any more
+        import os
+
+        os._exit(130)
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
-            import signal
-
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+            _later()
             return
         frame = frame.f_back
     raise KeyboardInterrupt
+
+
+def _unraisable(found: sys.UnraisableHookArgs) -> None:
+    """Python drops what is raised in a destructor: an interrupt comes again, and shows nothing."""
+    if isinstance(found.exc_value, KeyboardInterrupt):
+        _later()
+    else:
+        sys.__unraisablehook__(found)
+
+
+def _later() -> None:
+    import signal
+
+    signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
 
 
 if __name__ == "__main__":

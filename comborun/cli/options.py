@@ -211,6 +211,8 @@ class Where:
                 raise
             last = launches[-1]
             return Target(transport, last.run, last.directory, self.options(transport.host), error)
+        except UserError as error:
+            raise _removed(wanted, transport.host, error) from None
         return Target(transport, run.id, run.directory, self.options(transport.host))
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
@@ -253,11 +255,16 @@ def of_run(command: Command, *, kept: bool = False) -> Command:
 
     @functools.wraps(command)
     def with_run(*args: Any, run: str | None, wanted: str | None, **others: Any) -> Any:
-        if run and wanted and run != wanted:
-            raise UserError(f"two runs are named: {run}, and {wanted} by --run", "name one of them")
-        return with_target(*args, wanted=run or wanted, **others)
+        return with_target(*args, wanted=one_run(run, wanted), **others)
 
     return _RUN_ARGUMENT(run_option(root_options(with_run)))
+
+
+def one_run(argument: str | None, option: str | None) -> str | None:
+    """The run that is named as the argument or by --run. Raises UserError if both name one, and not the same."""
+    if argument and option and argument != option:
+        raise UserError(f"two runs are named: {argument}, and {option} by --run", "name one of them")
+    return argument or option
 
 
 def of_run_option(command: Command) -> Command:
@@ -289,6 +296,17 @@ def _host_of(wanted: str | None) -> str | None:
     """The host of a launch from this machine that fits; the last launch when nothing is wanted in particular."""
     launches = [launch for launch in remembered() if _fits(launch, wanted)]
     return launches[-1].host if launches else None
+
+
+def _removed(wanted: str | None, host: str, error: UserError) -> UserError:
+    """`error`; of a run that was there, that it was removed, and where its records are on this machine."""
+    gone = [one for one in remembered() if one.host == host and wanted and one.run.startswith(wanted)]
+    if not gone:
+        return error
+    last = gone[-1]
+    copied = host != LOCAL and age_of_copy(host, last.run, last.directory) is not None
+    here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
+    return UserError(f"the run {last.run} is not on {host} any more: {last.directory} was removed", here + error.hint)
 
 
 def _fits(launch: Launch, wanted: str | None) -> bool:

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.cli.options import Target, Where, json_option, root_options
+from comborun.cli.options import Target, Where, json_option, one_run, root_options, run_option
 from comborun.cli.terminal import answer, program, show_rows, working, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
@@ -45,6 +45,7 @@ _PURPOSES = {
 
 @click.command()
 @click.argument("run", required=False, metavar="[RUN|FOLDER]")
+@run_option
 @root_options
 @click.option("--compare", "pair", nargs=2, metavar="RUN1 RUN2", help="Compare two runs: is the second one better?")
 @click.option("--output", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the report.")
@@ -59,7 +60,7 @@ _PURPOSES = {
 @click.option("--figures", metavar="FORMS", help="Also write figures as files: pdf, png or svg, separated by commas.")
 @click.option("--ranking", type=click.Choice(["bradley-terry"]), help="Also rank policies that did not all meet.")
 @json_option
-def report(run: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
+def report(run: str | None, wanted: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
     """Report on a run, or on any folder of result files.
 
     \b
@@ -68,6 +69,7 @@ def report(run: str | None, where: Where, output: Path | None, as_json: bool, **
     combo report ~/old_results --grid grid.yaml
     combo report --compare quadruped-20260509T073525Z quadruped-20260510T221502Z
     """
+    run = one_run(run, wanted)
     if pair := how["pair"]:
         if run:
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
@@ -172,14 +174,19 @@ def _compare(pair: tuple[str, str], where: Where, output: Path | None, *, as_jso
     with without_garbage_collection():
         (first, _), (second, source) = (_collect(word, where) for word in pair)
         folder = output or source / "report" / f"against-{clean(first.name)}"
-        show_comparison(report_between(first, second, folder), folder, as_json=as_json)
+        with working("comparing the records"):
+            between = report_between(first, second, folder)
+        show_comparison(between, folder, as_json=as_json)
 
 
 def _collect(word: str, where: Where) -> tuple[Collected, Path]:
     """All that a run or a folder holds, and where it is on this machine."""
     from comborun.reporter.collect import collect_folder
 
-    return (collect_folder(Path(word)), Path(word)) if _is_folder(word, where) else collected(where.find(word))
+    if not _is_folder(word, where):
+        return collected(where.find(word))
+    with working(f"reading {word}"):
+        return collect_folder(Path(word)), Path(word)
 
 
 def brought(target: Target, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
@@ -197,7 +204,8 @@ def collected(target: Target) -> tuple[Collected, Path]:
 
     source, skipped = brought(target)
     show_skipped(skipped)
-    return collect_run(source, dict(skipped)), source
+    with working("reading the records"):
+        return collect_run(source, dict(skipped)), source
 
 
 def _is_folder(word: str, where: Where) -> bool:

@@ -70,6 +70,7 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
     done = desk.combo("clean", finished.name, going.name, "--yes").stdout
     assert f"{going.name} stays: it has not finished" in done
     assert (finished.exists(), going.is_dir()) == (False, True)
+    assert f"{finished} was removed" in desk.combo("status", finished.name).stderr
 
 
 def test_an_old_run_of_this_machine_stays_unless_it_is_named(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,24 @@ from comborun.cli.terminal import INTERRUPTED, guarded
 from comborun.remote.launching import Request
 
 WHERE = Where()
+IN_A_DESTRUCTOR = """
+import os, signal, sys, time
+import comborun.__main__, comborun.cli
+
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+def command(_):
+    held = Held()
+    del held
+    time.sleep(20)
+
+comborun.cli.guarded = command
+sys.argv = ["combo", "--version"]
+comborun.__main__.main()
+"""
 
 
 def interrupted(*_: object, **__: object) -> Any:
@@ -58,3 +77,8 @@ def test_a_command_that_steers_says_that_the_same_command_again_does_the_rest(
     monkeypatch.setattr(sys, "argv", ["combo", *words])
     assert guarded(combo) == INTERRUPTED
     assert "Run the same command again to finish." in capsys.readouterr().err
+
+
+def test_an_interruption_within_a_destructor_is_not_lost_and_shows_nothing() -> None:
+    done = subprocess.run([sys.executable, "-c", IN_A_DESTRUCTOR], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, b"")
