@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.planner import digest_of, distinct, first_episodes, smoke_session
-from comborun.text import several, shortened
+from comborun.planner.calibrating import trial_plan
+from comborun.text import several
 from comborun.work import combo_of
 
 if TYPE_CHECKING:
@@ -48,16 +49,9 @@ def canary_plan(plan: Plan, run: str, episodes: int) -> Plan:
     """The same work as in `plan`, alone. Raises UserError where a command can't be told to do so few episodes."""
     combos = {combo_of(one): one for one in reversed(plan.sessions) if not one.flag}
     sessions = distinct(first_episodes(one, episodes, "canary") for one in reversed(combos.values()))
-    name = f"{plan.grid}_canary"
     return replace(
-        plan,
-        grid=shortened(name, name),
-        sessions=sessions,
+        trial_plan(plan, sessions, 1, "canary"),
         limits=replace(plan.limits, parallel=1, per_gpu=1, fail_fast=0, fail_fast_percent=0),
-        after=None,
-        notify=None,
-        replaces=(),
-        stop_early=None,
         digest=digest_of(CANARY_OF, run, [session.digest for session in sessions]),
     )
 

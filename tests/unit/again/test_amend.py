@@ -54,11 +54,6 @@ def test_more_episodes_add_only_the_new_range() -> None:
     assert (result.added[0].first, result.added[0].count) == (4, 6)
 
 
-def test_ranges_that_were_added_before_count() -> None:
-    before = amended(plan(session(count=4)), plan(session(count=10))).plan
-    assert [one.name for one in amended(before, plan(session(count=12))).added] == ["e_p_e10-11"]
-
-
 def test_fewer_episodes_take_nothing_away() -> None:
     comparison = compare(plan(session(count=10)), plan(session(count=4)))
     assert [(change.kind, change.detail) for change in comparison.changes] == [
@@ -83,13 +78,6 @@ def test_a_changed_command_is_asked_and_named() -> None:
     assert not comparison.common
 
 
-def test_a_removed_combo_is_asked_and_dropped_or_kept() -> None:
-    comparison = compare(plan(session(), session("q")), plan(session()))
-    assert [change.kind for change in comparison.asks] == [Kind.REMOVED]
-    assert names(amend(comparison, "rerun")) == [("e_p", ""), ("e_q", "dropped")]
-    assert names(amend(comparison, "keep")) == [("e_p", ""), ("e_q", "")]
-
-
 def test_what_has_not_begun_is_superseded_without_a_question_unless_it_is_to_be_kept() -> None:
     before, now = plan(session(), session("q")), plan(session(command=OTHER), session("q", command=OTHER))
     comparison = compare(before, now, {"e_q"})
@@ -104,13 +92,6 @@ def test_what_is_changed_back_takes_up_its_own_records_again() -> None:
     back = amended(there, first, "rerun")
     assert [flag for _, flag in names(back)] == ["", "dropped"]
     assert [one.name for one in back.added] == ["e_p"]
-
-
-def test_what_was_removed_and_comes_again_is_taken_up_without_a_question() -> None:
-    both, one = plan(session(), session("q")), plan(session())
-    comparison = compare(amended(both, one, "rerun").plan, both)
-    assert comparison.asks == ()
-    assert names(amend(comparison)) == [("e_p", ""), ("e_q", "")]
 
 
 def test_other_shipped_files_are_other_work_even_when_they_come_back() -> None:

@@ -34,10 +34,6 @@ def test_a_tail_and_the_whole_are_another_attempt_of_the_same_session() -> None:
     assert left(Outcome.FAILED, ALL) == Resumption(again=(Again("e_p", ALL),))
 
 
-def test_a_program_without_a_range_gets_another_attempt() -> None:
-    assert left(Outcome.PARTIAL, spans([2]), ranged=False).again == (Again("e_p", (range(2, 3),), repeated=9),)
-
-
 def test_it_is_told_how_many_recorded_episodes_run_again_with_what_is_missing() -> None:
     assert left(Outcome.LOST, spans([8, 9])).again[0].repeated == 0, "another attempt does the end alone"
     assert left(Outcome.LOST, spans([2, 9])).again[0].repeated == 8, "a gap in between: all of it again"
@@ -59,11 +55,6 @@ def test_what_is_stopped_or_lost_is_started_again_and_what_goes_on_is_left_alone
     for outcome in (Outcome.LOST, Outcome.CANCELLED):
         assert [one.name for one in left(outcome, spans([2])).again] == ["e_p"]
     assert left(None, ALL).nothing
-
-
-def test_what_is_on_record_is_done_whatever_the_outcome_says() -> None:
-    for outcome in Outcome:
-        assert left(outcome, ()).nothing
 
 
 def test_a_gap_that_a_later_session_is_for_is_not_asked_for_twice() -> None:

@@ -28,10 +28,6 @@ def names(grid: Grid) -> list[tuple[str, str]]:
     return [(combo.policy.name, combo.environment.name) for combo in grid.combos]
 
 
-def test_policies_are_the_outer_loop_and_environments_the_inner() -> None:
-    assert names(grid_of(HEAD)) == [("flat", "grass"), ("flat", "stairs"), ("rough", "grass"), ("rough", "stairs")]
-
-
 def test_what_is_excluded_is_left_out_and_what_is_included_comes_back_last() -> None:
     grid = grid_of(
         HEAD

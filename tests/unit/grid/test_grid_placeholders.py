@@ -85,10 +85,6 @@ def test_records_that_nothing_will_find_are_warned_of() -> None:
     assert "no {output_dir}" not in warnings("episodes: 3\nresults: none\ncommand: run {episodes}\n")
 
 
-def test_other_braces_are_text() -> None:
-    assert not warnings(FULL + "setup: echo {a,b} ${x}\ncommand: 'run {episodes} {output_dir} {x:1} {{seed} {Other}'\n")
-
-
 def test_a_number_of_episodes_that_a_file_hands_over_is_one_that_the_program_can_be_told() -> None:
     job = "files: {job.json: {first: '{first_episode}', count: '{episodes}', out: '{output_dir}'}}\n"
     found = parsed(FULL + job + "command: run {file.job.json}\nblock: 4\n")

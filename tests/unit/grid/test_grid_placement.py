@@ -171,11 +171,11 @@ def test_the_gpus_that_a_placement_claims_are_gpus_that_a_command_can_name() -> 
     assert warnings(text, HEAD.replace("{placement}", "{placement} --count {gpu_count} --gpus {gpus}")) == ""
 
 
-def test_simulators_that_do_not_begin_with_the_first_gpu_are_warned_of() -> None:
-    assert "does not begin with GPU 0" in warnings('placement: {env: "2-3", rollout: "0-1"}\n')
-    assert "GPU 0" not in warnings('placement: {env: all, rollout: "1"}\n')
-
-
 def test_copies_that_no_host_can_share_out_are_a_mistake_of_the_grid() -> None:
     with pytest.raises(GridError, match="pi05 in radio has 2 copies of `env` for 3 processes of it"):
         grid('placement: {env: "0-2"}\n' + COMPONENTS.replace("  rollout: {gpu_memory: 16 GiB}\n", ""))
+
+
+def test_simulators_that_do_not_begin_with_the_first_gpu_are_warned_of() -> None:
+    assert "does not begin with GPU 0" in warnings('placement: {env: "2-3", rollout: "0-1"}\n')
+    assert "GPU 0" not in warnings('placement: {env: all, rollout: "1"}\n')

@@ -98,11 +98,6 @@ def test_a_line_that_is_evidence_may_count_the_episodes() -> None:
     assert "counts {episodes}, and" in gridtext.mistakes(uncounted)
 
 
-def test_no_number_is_longer_than_the_dispatcher_reads() -> None:
-    told = policy(plan("limits: {attempts: 1000000000000, breaker: 99999999999, stagger: 30 d}\n"))
-    assert all(len(str(value)) <= 9 for value in json.loads(told).values())
-
-
 STEPS = "results: {files: steps.txt, format: train-step}\n"
 
 
@@ -148,12 +143,9 @@ def test_what_looks_like_a_mistake_is_said(text: str, place: str, words: str) ->
 @pytest.mark.parametrize(
     "text",
     [
-        "limits: {stall_after: 1 min}\n",
         f"limits: {{stall_after: 1 h}}\noverrides: [{SILENT}]\n",
         "evidence: {records: false, line: done}\n",
-        "results: none\nevidence: {files: summary.json}\n",
         "overrides: [{when: {policy: a}, results: none}, {when: {policy: b}, evidence: {records: true}}]\n",
-        "retry: {error: 0, killed: 0}\nlimits: {attempts: 1}\n",
     ],
 )
 def test_what_is_meant_is_not_warned_of(text: str) -> None:

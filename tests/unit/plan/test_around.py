@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from comborun.command import CommandError, FileText, file_word, launched
+from comborun.command import FileText, file_word, launched
 from comborun.compose import compose_text
 from comborun.errors import GridError, UserError
 from comborun.grid import Grid, parse_grid
@@ -171,14 +171,6 @@ def test_a_command_is_started_on_every_rank(command: str, start: str) -> None:
     assert launched(command) == start.replace("{}", options).replace("{{", "{").replace("}}", "}")
 
 
-def test_a_launcher_is_told_what_a_person_wants() -> None:
-    told = launched("a.py", 4, "--max-restarts=2", "./isaaclab.sh -p -m torch.distributed.run")
-    assert told.startswith("./isaaclab.sh -p -m torch.distributed.run --standalone --nproc_per_node=4 ")
-    assert told.endswith(" --tee=3 --max-restarts=2 a.py")
-    with pytest.raises(CommandError, match="can't start"):
-        launched("python -c 'print()'")
-
-
 # policies that are files
 
 
@@ -289,3 +281,11 @@ def test_a_compose_service_gets_its_display_cores_and_memory_and_waits_for_what_
     assert [[*one["depends_on"]] for one in (second, third)] == [["grass_flat"], ["stairs_flat"]]
     alone = YAML().load(compose_text(plan_of(more.replace(", exclusive: ray", "").replace("display", "#"), axes)))
     assert not any("depends_on" in one for one in alone["services"].values())
+
+
+def test_a_launcher_is_told_what_a_person_wants() -> None:
+    told = launched("a.py", 4, "--max-restarts=2", "./isaaclab.sh -p -m torch.distributed.run")
+    assert told.startswith("./isaaclab.sh -p -m torch.distributed.run --standalone --nproc_per_node=4 ")
+    assert told.endswith(" --tee=3 --max-restarts=2 a.py")
+    with pytest.raises(CommandError, match="can't start"):
+        launched("python -c 'print()'")

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comborun.command import (
-    START_TIME,
     CommandError,
-    check_argument,
     fill,
     split_command,
     word,
@@ -52,16 +50,6 @@ def test_a_start_time_placeholder_is_filled_when_the_session_starts() -> None:
     assert arguments_in_bash(words, COMBORUN_OUTPUT_DIR="/a b", COMBORUN_ATTEMPT="2") == ["eval", "/a b/x2"]
 
 
-def test_other_braces_are_text_and_a_doubled_brace_is_a_literal_one() -> None:
-    assert fill('x {{policy} {Policy} {1} {"a":1}', {"policy": "p"}) == (
-        "x",
-        "'{policy}'",
-        "'{Policy}'",
-        "'{1}'",
-        "'{a:1}'",
-    )
-
-
 @settings(max_examples=60)
 @given(st.lists(TEXT, min_size=1, max_size=6))
 def test_any_text_reaches_the_program_unchanged(values: list[str]) -> None:
@@ -93,13 +81,6 @@ def test_an_unquoted_shell_operator_is_refused(command: str, operator: str) -> N
 
 def test_a_quoted_shell_operator_is_text() -> None:
     assert split_command("bash -c 'a && b > c' \"x|y\" a\\;b") == ("bash", "-c", "a && b > c", "x|y", "a;b")
-
-
-def test_an_unknown_placeholder_is_refused_with_what_was_meant() -> None:
-    with pytest.raises(CommandError) as caught:
-        check_argument("--n {episode}", ("policy", *START_TIME))
-    assert caught.value.hint == "did you mean {episodes}?"
-    assert caught.value.text == "{episode}"
 
 
 def test_a_server_is_filled_when_a_session_starts_also_in_an_attribute() -> None:

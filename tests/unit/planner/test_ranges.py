@@ -13,7 +13,6 @@ from comborun.grid import parse_grid
 from comborun.plan import Session
 from comborun.planner import distinct, lay_out, range_session, session_digest, smoke_session
 from comborun.resources import HostFacts
-from comborun.text import LONGEST
 
 HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
 RANGED = "run {policy} --first {first_episode} --episodes {episodes} {output_dir}"
@@ -37,21 +36,11 @@ def test_what_is_the_same_work_has_the_same_digest_and_another_range_another() -
     assert len({session().digest, parts[0].digest, parts[1].digest}) == 3
 
 
-def test_a_name_is_cut_only_when_it_is_too_long() -> None:
-    base = session(policy="p" * 50)
-    parts = [range_session(base, first, 1000) for first in (0, 1000)]
-    assert all(len(part.name) == LONGEST for part in parts)
-    assert parts[0].name != parts[1].name
-    assert range_session(session(policy="p" * 40), 0, 5).name.endswith("_e0-4")
-
-
 @pytest.mark.parametrize(
     ("command", "counted", "ranged"),
     [
         (RANGED, True, True),
         ("run {first_episode} {last_episode} {output_dir}", True, True),
-        ("run {first_episode} {end_episode} {output_dir}", True, True),
-        ("run [{episode_list}] {output_dir}", True, True),
         ("run {first_episode} {output_dir}", False, False),
         ("run '{{episodes}' '{{first_episode}' {output_dir}", False, False),
     ],

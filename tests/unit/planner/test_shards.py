@@ -134,13 +134,6 @@ def test_auto_never_takes_a_cut_with_which_all_ends_later(combos: list[tuple[int
     assert _makespan(_lengths(uncut, numbers), [50.0], 4) <= whole * (1 + 1e-9)
 
 
-def test_where_no_time_is_known_the_order_of_the_grid_holds_and_blocks_take_turns() -> None:
-    more = HEAD + RANGED + "overrides: [{when: {policy: b}, episodes: 200}]\n"
-    assert [one.name for one in plan(more).sessions] == ["x_a", "y_a", "x_b", "y_b"]
-    cut = [one.name for one in plan(HEAD + RANGED + "block: 50\n").sessions]
-    assert [name.partition("_e")[2] for name in cut] == ["0-49"] * 4 + ["50-99"] * 4
-
-
 def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:
     text = HEAD + RANGED + "resources: {memory: 1 GiB}\n"
     paces = {pace_key(one): Pace(1.0, 2.0, memory=5000, gpu_memory=900) for one in plan(text).sessions}
@@ -151,14 +144,14 @@ def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:
     assert laid.sessions[0].expected_s == 114  # 102 s alone, 2 / 1.8 times as long beside another
 
 
-def test_a_slowdown_is_read_off_between_two_levels() -> None:
-    known = Knowledge("measured", {}, {1: 1.0, 4: 4.0, 8: 4.0}, best=4)
-    assert [known.slowdown(at_once) for at_once in (1, 2, 4, 6, 8, 16)] == [1.0, 1.0, 1.0, 1.5, 2.0, 4.0]
-
-
 def test_a_program_that_is_told_its_first_seed_is_cut_and_its_rows_have_to_be_numbered_by_their_order() -> None:
     command = "command: run {first_seed} {episodes} {output_dir}\nshards: 4\n"
     assert [one.first for one in plan(HEAD + command).sessions[:4]] == [0, 25, 50, 75]
     assert any("{first_seed}" in str(one) for one in parse_grid(HEAD + command, Path("grid.yaml")).warnings)
     numbered = parse_grid(f"{HEAD}{command}results: {{episode: line}}\n", Path("grid.yaml"))
     assert not numbered.warnings
+
+
+def test_a_slowdown_is_read_off_between_two_levels() -> None:
+    known = Knowledge("measured", {}, {1: 1.0, 4: 4.0, 8: 4.0}, best=4)
+    assert [known.slowdown(at_once) for at_once in (1, 2, 4, 6, 8, 16)] == [1.0, 1.0, 1.0, 1.5, 2.0, 4.0]
