@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from comborun.command import FileText, file_word, launched
+from comborun.command import CommandError, FileText, file_word, launched
 from comborun.compose import compose_text
 from comborun.errors import GridError, UserError
 from comborun.grid import Grid, parse_grid
