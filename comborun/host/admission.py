@@ -66,13 +66,13 @@ class Admission:
         self.warm.seconds = (records.integer(policy, "warm_up_ms") or 0) / 1000
 
     def register(self, who: str, request: Request, program: str = "") -> None:
-        """What it asks for, by its table; again after an amendment. A model server has no program."""
+        """Note what it asks for; again after an amendment. A model server has no program."""
         self._requests[who] = request
         if program:
             self._programs[who] = program
 
     def open(self) -> None:
-        """After all have asked: what the run's files say."""
+        """Read what the run's files say of earlier sessions, after all requests are known."""
         self.short.open()
         self.book.open(self._requests.values())
         if not self.warm.seconds:
@@ -222,7 +222,7 @@ class Admission:
             self._journal(f"warming {name}")
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
-        """It lives, and a former dispatcher has leased to it what its grant says."""
+        """Take over the lease of one that lives, as its grant says."""
         request = self._registered(name)
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
@@ -236,7 +236,7 @@ class Admission:
         return self._request(name).asks and leases.lapsed(at)
 
     def give_back(self, name: str) -> None:
-        """Its slot and its GPUs are free again."""
+        """Free its slot and its GPUs."""
         self.short.left(name)
         self.book.drop(name)
 
@@ -261,9 +261,9 @@ class Admission:
         return beside
 
     def again(self, name: str, at: str, failure: str) -> None:
-        """It will be started again after the attempt in that folder, which failed so."""
+        """Prepare its next attempt after the one in that folder, which failed so."""
         self.short.again(name, at, failure, self._registered(name))
 
     def forget(self, name: str) -> None:
-        """It will not start again, or a person asked for it: how the attempt before failed no longer matters."""
+        """Forget how its last attempt failed: it will not start again, or a person asked for another attempt."""
         self.short.forget(name)

@@ -83,7 +83,7 @@ class RunDirectory:
         self.read_policy()
 
     def read_policy(self) -> None:
-        """What the grid asks. What is missing or no value has its default."""
+        """Read what the grid asks for. A value that is missing or malformed has its default."""
         self.policy = dict(_DEFAULTS)
         for key, value in files.read(self.layout.policy).items():
             if isinstance(value, str) and (_WORDS if key in ("gpus", "notify_kinds") else _VALUE).fullmatch(value):
@@ -214,7 +214,7 @@ class RunDirectory:
     def _lost(
         self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str], here: bool
     ) -> tuple[judging.Ending, float]:
-        """What can be said of its cause, and how long what is left of it may take to end by itself."""
+        """Its cause as far as it is known, and the seconds that its remaining processes have to end by themselves."""
         from comborun.host import judging
 
         if stopping(at):

@@ -103,7 +103,7 @@ class Dispatcher(Lifecycle):
         raise Leave
 
     def _sign(self) -> None:
-        """start waits for this."""
+        """Write down that this dispatcher lives; `start` waits for that."""
         pid, start, boot = process.identity()
         at = f"{time.time():.6f}"
         files.write(self.layout.dispatcher, [("pid", pid), ("start", start), ("boot", boot), ("at", at)])
@@ -113,12 +113,12 @@ class Dispatcher(Lifecycle):
         return f"{self.layout.dispatch}/leaving"
 
     def complain(self, text: str) -> None:
-        """Into dispatch/out, if there is room."""
+        """Write a line to dispatch/out if there is room."""
         with contextlib.suppress(OSError):
             os.write(2, f"dispatch: {text}\n".encode("utf-8", "surrogateescape"))
 
     def _read(self) -> None:
-        """policy.json and queue.jsonl, what is held and what was forgiven."""
+        """Read policy.json, queue.jsonl and what people ordered."""
         self.read()
         if not os.path.exists(self.layout.slots):
             files.write_text(self.layout.slots, f"{self.policy('parallel')}\n")
@@ -137,7 +137,7 @@ class Dispatcher(Lifecycle):
     # The loop
 
     def _work(self) -> None:
-        """Until nothing is left, or the run was stopped, or is held and nothing runs."""
+        """Start sessions until nothing is left, the run was stopped, or it is held and nothing runs."""
         self._next_sweep = time.monotonic() + _SWEEP_S
         while self.queue.left > 0:
             if os.path.exists(self.layout.stopped):
@@ -157,7 +157,7 @@ class Dispatcher(Lifecycle):
                 self._next_sweep = time.monotonic() + _SWEEP_S
 
     def _wait(self) -> None:
-        """For whatever comes first: a message, a child, tmux, nvidia-smi, or a time."""
+        """Wait for a message, a child, tmux, nvidia-smi or a time, whichever comes first."""
         parts = (self.engine, self.admission, self.servers)
         due = min(self._next_sweep, self.launcher.due, self.windows.due, *(part.due() for part in parts))
         poll = select.poll()
@@ -293,7 +293,7 @@ class Dispatcher(Lifecycle):
         return True
 
     def _leave_held(self) -> None:
-        """When nothing runs any more, unless the run may go on just then."""
+        """Leave a held run when nothing runs any more, unless it may go on just then."""
         if self.halted_why or any(session.life in BUSY for session in self.queue.sessions.values()):
             return
         self.servers.finish()

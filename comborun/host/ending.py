@@ -64,7 +64,7 @@ class _Finishing:
         return left
 
     def see(self) -> None:
-        """The cause, as far as it was seen from here; the last of these to know it is believed."""
+        """Find the cause as far as it can be seen from here; a later rule overrules an earlier one."""
         of, end = self._of, self._end
         failure = files.read_text(self._at.failure).strip()
         why = with_output(failure, self._at.log) if failure else ""
@@ -81,7 +81,7 @@ class _Finishing:
             self._grace = 0.0
 
     def sweep(self) -> None:
-        """What left the group has its grace, too."""
+        """End what left the group, after its grace."""
         behind, survivors = self._of.remains.end(self._grace, 5.0)
         self._behind += behind
         if survivors:

@@ -169,7 +169,7 @@ class Launcher:
                 self.start(session)
 
     def refused(self, session: Session, why: str) -> None:
-        """Soon again, later and later."""
+        """Try again soon, each time after a longer wait."""
         if session.life != STARTING or session.again_at is not None:
             return
         if self._spend(session, _REFUSED, why):
@@ -181,7 +181,7 @@ class Launcher:
         self._again.add(session.name)
 
     def overdue(self, session: Session) -> None:
-        """It is still on its way, by its files."""
+        """Start it again if it has been on its way for too long."""
         if time.monotonic() < session.due:
             return
         if session.opening:
@@ -201,7 +201,7 @@ class Launcher:
         return False
 
     def give_up(self, session: Session, attempt: int, note: str) -> None:
-        """Its launch has failed, unless it has begun after all; on a full disk all goes on later."""
+        """Record that its launch has failed, unless it has begun after all; on a full disk it tries again later."""
         if self._dispatcher.attempts.cancel_unstarted(session.name, attempt, "launch_failed", note):
             if session.attempt != attempt:
                 self._dispatcher.stop_waiting(session)

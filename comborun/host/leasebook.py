@@ -47,7 +47,7 @@ class Measured:
     """marker -> MiB of main memory that it does not share"""
 
     def share_out(self, processes: Processes) -> None:
-        """Whose the GPUs' memory is: each process's marker says it."""
+        """Find out whose the GPUs' memory is, by the marker of each process."""
         index_of = {card.bus: index for index, card in self.cards.items()}
         self.listed = {index for bus, index in index_of.items() if bus in processes.listed}
         for bus, pid, mib in processes.held:
@@ -134,7 +134,7 @@ class LeaseBook:
         self._measured_capacity()
 
     def open(self, requests: Iterable[Request]) -> None:
-        """All who may ask are known."""
+        """Prepare for these requests: no others will come."""
         requests = list(requests)
         self.capacity.has_driver = shutil.which("nvidia-smi") is not None
         self.memory_asked = any(request.memory for request in requests)
@@ -150,7 +150,7 @@ class LeaseBook:
         return self._measuring.due() if self._measuring else self._ask_at
 
     def serve(self) -> bool:
-        """Whether a measurement has come."""
+        """Go on measuring. True if a measurement has come."""
         now = time.monotonic()
         if not self._measuring and now >= self._ask_at:
             self._ask_at, self._asked_at = math.inf, now
@@ -179,7 +179,7 @@ class LeaseBook:
             self.want(pause)
 
     def look_fresh(self) -> None:
-        """Whether the last measurement still counts."""
+        """Find out whether the last measurement still counts."""
         self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
     def take_in(self, measured: Measured) -> None:

@@ -61,7 +61,7 @@ class Lifecycle(Overseer):
     # Taken up: at the start, and when the grid was amended or a person let the run go on
 
     def adopt(self) -> None:
-        """Every session as its files tell."""
+        """Take over every session in the state that its files show."""
         queue = self.queue
         vanished: list[str] = []
         for session in queue:
@@ -107,7 +107,7 @@ class Lifecycle(Overseer):
         else:
             self._take_slot(session, life)
             self.journal(f"adopted {name} {number} {life}")
-            if life == LOST:  # only a person starts a dispatcher, and asks by that for what was lost without one
+            if life == LOST:  # a person has started this dispatcher, and so asks for another attempt
                 vanished.append(name)
                 session.loss_counted = True
                 self.attempts.ask(name, number)
@@ -116,7 +116,7 @@ class Lifecycle(Overseer):
                 self.launcher.start(session)
 
     def _take_slot(self, session: Session, life: str) -> None:
-        """It takes a slot, and the GPUs of its grant."""
+        """Count its slot and the GPUs of its grant as taken."""
         at = self.attempts.at(session.name, session.attempt)
         grant = files.read(at.grant)
         session.gpus = session.granted_gpus = gpus_of(grant)
@@ -137,7 +137,7 @@ class Lifecycle(Overseer):
     # When one ends
 
     def ended(self, session: Session) -> None:
-        """Its end is on disk."""
+        """Handle an end that is on disk."""
         if session.life == ENDED or session.retry_why:
             return  # it has been told already
         name, number = session.name, session.attempt
@@ -153,7 +153,7 @@ class Lifecycle(Overseer):
             self._ended_for_good(session)
 
     def _update_breaker(self, session: Session) -> None:
-        """What its end tells of the machine, if it was started at all."""
+        """Learn from its end about the machine, if it was started at all."""
         end, gpus = session.end, session.granted_gpus
         if gpus is None:
             return
@@ -207,7 +207,7 @@ class Lifecycle(Overseer):
         self._start_again(session, f"{failure}, after attempt {session.attempt}")
 
     def _start_again(self, session: Session, why: str) -> None:
-        """It has ended, and waits to start again."""
+        """Queue it again after its end."""
         session.retry_why = why
         self.waiting_changed = True
         self._enqueue(session)
@@ -227,19 +227,19 @@ class Lifecycle(Overseer):
             self._start_again(session, f"asked for after attempt {session.attempt}")
 
     def stop_waiting(self, session: Session) -> None:
-        """It waits no more."""
+        """Clear its wait for a retry."""
         self.waiting_changed |= bool(session.retry_why)
         session.retry_at, session.retry_until, session.retry_why = None, "", ""
 
     def _drop(self, session: Session) -> None:
-        """It waits, and will not start."""
+        """Take it out of the queue."""
         self.stop_waiting(session)
         self.windows.forget(session.name)
         self.admission.forget(session.name)
         self.queue.set_life(session, DROPPED)
 
     def release(self, session: Session, life: str) -> None:
-        """Its slot and its GPUs are free."""
+        """Free its slot and its GPUs."""
         if session.life in TAKES_SLOT:
             self.admission.give_back(session.name)
             session.gpus = ()
@@ -322,7 +322,7 @@ class Lifecycle(Overseer):
         return self.engine.start(window(name, attempt, self.attempts.id), words)
 
     def watch(self, name: str, attempt: int) -> Opening:
-        """What sees to it that an orphan ends."""
+        """Start the watch over an orphan."""
         return self.run_program("orphan", name, attempt)
 
     def run_program(self, verb: str, *words: object) -> Opening:

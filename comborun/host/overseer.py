@@ -56,11 +56,11 @@ class Overseer:
         """some session that tries a combo first has left no record yet"""
         self._stalls: set[tuple[str, int]] = set()
         self.halted_why = ""
-        """of a halt that could not be written yet"""
+        """why the run is halted, while that could not be written"""
         self._journal = os.open(self.layout.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def read(self) -> None:
-        """The policy, and what was found and forgiven before."""
+        """Read the policy, the counts of the breaker and the quarantine."""
         self.attempts.read_policy()
         self.holds.read_resumed()
         folder = self.layout.dispatch
@@ -90,7 +90,7 @@ class Overseer:
         return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
 
     def halt(self, why: str) -> None:
-        """Nothing new starts until a person says `resume`; the first reason stays, and a hold that a person ordered."""
+        """Start nothing new until a person resumes the run. The first reason is kept, and so is a hold by a person."""
         if self.halted_why or self.holds.look().kind:
             return
         if not self.holds.order(HALTED, why):
@@ -133,7 +133,7 @@ class Overseer:
                     yield session, number, end
 
     def report_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
-        """Once for each attempt."""
+        """Write an end into the journal and send the notices that it calls for; once for each attempt."""
         entry = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
         self.journal(" ".join(map(str, ("ended", *entry))))
         if end.get("cause") == "stalled":
@@ -148,7 +148,7 @@ class Overseer:
             self.notices.tell("stalled", name, f"{name} makes no progress: {why}")
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
-        """No attempt follows: a notice, and fail-fast."""
+        """Send the notice of a session that gets no further attempt, and apply fail-fast."""
         outcome = word_of(session.end)
         if outcome in FAILED:
             self.notices.tell("failed", session.name, f"{session.name} ended: {outcome}")
@@ -156,7 +156,7 @@ class Overseer:
             self.halt(why)
 
     def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
-        """Tell the breaker; whether it closed a GPU."""
+        """Count an end for the breaker. True if that put a GPU into quarantine."""
         if word_of(end) == "succeeded":
             if self.breaker.succeeded(gpus):
                 self._write_breaker()
@@ -192,7 +192,7 @@ class Overseer:
         return self.holds.forgiven(session.end.get("ended", ""))
 
     def judge_smoke(self, sessions: Iterable[Known]) -> None:
-        """Whether those that try every combo first have all left a record; halts the run where one never will."""
+        """Find out whether all sessions of the smoke test have left a record. Halt the run if one never will."""
         smokes = [session for session in sessions if session.flag == SMOKE]
         self.smoke_waits = not all(session.over for session in smokes)
         if self.smoke_waits:

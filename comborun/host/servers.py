@@ -94,7 +94,7 @@ class Servers:
         self._due = math.inf
 
     def read(self) -> None:
-        """As servers.jsonl tells; again after an amendment."""
+        """Read servers.jsonl; again after an amendment."""
         for fields in files.read_rows(self._run.layout.server_table):
             if _NAME.fullmatch(queue.text(fields, "name")) and _NAME.fullmatch(queue.text(fields, "kind")):
                 self._know(fields)
@@ -114,7 +114,7 @@ class Servers:
             self._adopt(server)
 
     def _adopt(self, server: Server) -> None:
-        """What a former dispatcher has started."""
+        """Take over what a former dispatcher has started."""
         server.attempt = self._attempts.latest(server.path)
         life = self._attempts.look(server.path, server.attempt).life if server.attempt else ENDED
         if life in (ENDED, QUEUED):
@@ -172,13 +172,13 @@ class Servers:
             self._run.halt(self._stuck)
 
     def again(self) -> None:
-        """Those that wait for room, before any session takes it."""
+        """Try to start those that wait for room, before any session takes it."""
         for server in [server for server in self._servers.values() if server.refused]:
             server.refused = None
             self._tend(server, wanted=True)
 
     def keep(self) -> None:
-        """What they wait for is kept for them, in this round: no session takes it."""
+        """Keep what they wait for: no session takes it in this round."""
         others = [server.name for server in self._servers.values() if server.life != IDLE]
         for server in self._servers.values():
             if server.refused:
@@ -192,7 +192,7 @@ class Servers:
             self._end(server, "nobody is left who asks it")
 
     def _look(self, server: Server) -> None:
-        """Where it is, as its files tell."""
+        """Follow its state as its files show it."""
         if server.life == IDLE:
             return
         seen = self._attempts.look(server.path, server.attempt)
@@ -264,7 +264,7 @@ class Servers:
             yield None if by_hand else records.seconds(end, "ended"), records.seconds(ready, "at")
 
     def _how(self, server: Server) -> str:
-        """What its last attempt came to."""
+        """How its last attempt ended, in words."""
         end = files.read(self._at(server).end)
         code = f"exit code {end['code']}" if end.get("code") else ""
         known = _TOLD.get(end.get("class") or end.get("cause", ""), "")
@@ -301,13 +301,13 @@ class Servers:
             self._complain(server, f"the server {server.name} ended ({how})" + (f": {note}" if note else ""))
 
     def _complain(self, server: Server, what: str) -> None:
-        """Once for each attempt."""
+        """Send a notice, once for each attempt."""
         if server.complained != server.attempt:
             server.complained = server.attempt
             self._run.notices.tell("host", "", what)
 
     def _finalize_lost(self, server: Server) -> None:
-        """In the background, as with a session."""
+        """Write the end of a lost server in the background."""
         if server.busy_ending:
             return
         self._run.journal(f"server-lost {server.name} {server.attempt}")
@@ -316,7 +316,7 @@ class Servers:
             server.life = LOADING  # not ready, whatever its files have said
 
     def _end(self, server: Server, why: str) -> None:
-        """INT, TERM, KILL in the background."""
+        """Send INT, TERM and KILL in the background."""
         if not server.busy_ending:
             self._run.journal(f"server-end {server.name} {server.attempt} {why}")
             server.life = ENDING

@@ -152,7 +152,7 @@ class Settling(Overseer):
         self.cluster.cancel(spent, f"--state={PENDING}")  # not one that starts just now
 
     def _release(self) -> None:
-        """Let go what Slurm holds: a person asks for that, too."""
+        """Release what Slurm holds, since a person wants the run to go on."""
         if not any(task.held for task in [*self.cluster.tasks.values(), *self.cluster.settlers]):
             return
         if refusal := self.cluster.release():
@@ -180,7 +180,7 @@ class Settling(Overseer):
         self._decide()
 
     def _end_gone(self, session: Session) -> None:
-        """Its task is over and claimed nothing."""
+        """End a session whose task is over and claimed nothing."""
         number = session.attempt + 1
         output = self.cluster.output(session.task)
         said = files.read_text(output, TABLE_MOST).replace("\0", "").rstrip().split("\n")
@@ -239,7 +239,7 @@ class Settling(Overseer):
             raise Refusal(CONFIG, f"Slurm refuses: {self.arrays.complaint}")
 
     def _end(self) -> None:
-        """All have ended for good."""
+        """Finish the run: all sessions have ended for good."""
         sessions = self.sessions.values()
         self.link_results(sessions)
         if self.wants_after(sessions):

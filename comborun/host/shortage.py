@@ -41,7 +41,7 @@ class Shortages:
         """GPU -> when fewer ran there for the last time, by the monotonic clock"""
 
     def open(self) -> None:
-        """As the file tells; what is not in it has been lifted."""
+        """Read the file; what is not in it has been lifted."""
         rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", files.read_text(self._file), re.MULTILINE)
         self._ledger.capacity.most = self._most = {int(gpu): int(number) for gpu, number in rows}
 
@@ -70,7 +70,7 @@ class Shortages:
             self._tried.add(name)
 
     def left(self, name: str) -> None:
-        """Its place is about to be free."""
+        """Note what it held, before its place is free."""
         if share := self._ledger.shares.get(name):
             there = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
             self._left[name] = max(share.mib.values(), default=0), there
