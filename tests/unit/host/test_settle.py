@@ -191,13 +191,6 @@ def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Clus
     assert not (run.run / "slurm/batch-2.tsv").exists()
 
 
-def test_a_smoke_test_that_passes_lets_the_others_start(run: Cluster) -> None:
-    queue(run, env_one="smoke", env_two="")
-    end(run, "env_one")
-    assert go(run) == 0
-    assert (run.run / "slurm/batch-1.tsv").read_text() == "0\tenv_two\t1\n"
-
-
 def test_the_breaker_counts_failures_in_a_row_and_no_loss_of_a_node(run: Cluster) -> None:
     names = [f"env_{number}" for number in range(6)]
     queue(run, **dict.fromkeys(names, ""))
@@ -211,17 +204,6 @@ def test_the_breaker_counts_failures_in_a_row_and_no_loss_of_a_node(run: Cluster
     assert go(run) == 0
     hold = files.read(str(run.run / "dispatch/hold"))
     assert (hold["kind"], "launch_failed 3 times in a row" in hold["why"]) == ("halted", True)
-
-
-def test_too_many_failures_halt_the_run(run: Cluster) -> None:
-    names = [f"env_{number}" for number in range(3)]
-    queue(run, **dict.fromkeys(names, ""))
-    (run.run / "dispatch/policy.json").write_text(record(fail_fast=2))
-    for name in names[:2]:
-        end(run, name, cause="exited", code="3", completeness="none", **{"class": "error"})
-    assert go(run) == 0
-    assert files.read(str(run.run / "dispatch/hold"))["why"] == "2 of 3 sessions ended without success; the limit is 2"
-    assert not (run.run / "slurm/batch-1.tsv").exists()
 
 
 def test_a_held_run_submits_nothing_and_says_what_lets_it_go_on(
