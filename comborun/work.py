@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -95,24 +94,15 @@ Replicate = tuple[str, str, int]
 _KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
 
 
-@dataclass(frozen=True)
-class Work:
-    """The parts of a session that determine its results."""
-
-    values: tuple[tuple[str, Any], ...]
-
-    def differences(self, other: Work) -> tuple[str, ...]:
-        """What is otherwise in `other`: a phrase for each key."""
-        return tuple(
-            _difference(key, before, now)
-            for (key, before), (_, now) in zip(self.values, other.values, strict=True)
-            if before != now
-        )
+def work(session: Session) -> tuple[Any, ...]:
+    """What determines its results. How they are read belongs to the report, and not to the work."""
+    return tuple(getattr(session, key) for key in _KEYS)
 
 
-def work(session: Session) -> Work:
-    """How its results are read belongs to the report, and not to the work."""
-    return Work(tuple((key, getattr(session, key)) for key in _KEYS))
+def differences(before: Session, now: Session) -> tuple[str, ...]:
+    """A phrase for each key of the work that is otherwise now."""
+    triples = zip(_KEYS, work(before), work(now), strict=True)
+    return tuple(_difference(key, had, has) for key, had, has in triples if had != has)
 
 
 def combo_of(session: Session) -> Combo:

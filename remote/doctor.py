@@ -96,7 +96,7 @@ def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
     What holds a placeholder, and what is relative to a folder that is not known, is left out.
     """
     found: dict[str, None] = {}
-    for settings in (grid.settings, *(combo.settings for combo in grid.combos)):
+    for settings in (grid, *(combo.settings for combo in grid.combos)):
         folder = folder_of(settings, grid, local=local)
         for text in (settings.command, *settings.setup.splitlines(), grid.after or ""):
             found.update(dict.fromkeys(_placed(_scripts(text), folder)))

@@ -20,7 +20,18 @@ from comborun.rules.names import RUN
 from comborun.rules.records import render
 from comborun.script import judging, notify_script, scripts, sheets
 from comborun.text import shortened
-from comborun.work import combo_of, describe, episodes_of, minus, name_of_combo, replicate_of, size, union, work
+from comborun.work import (
+    combo_of,
+    describe,
+    differences,
+    episodes_of,
+    minus,
+    name_of_combo,
+    replicate_of,
+    size,
+    union,
+    work,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
@@ -184,7 +195,7 @@ def _compare(had: Sequence[Session], wanted: Sequence[Session], *, same_files: b
     coming = () if back else tuple(wanted)
     if not live:
         return _change(Kind.ADDED, session, "taken up again" if back else "new", coming=coming, back=back)
-    details = work(live[-1]).differences(work(session)) or ("what sync ships has changed",)
+    details = differences(live[-1], session) or ("what sync ships has changed",)
     return _change(Kind.CHANGED, session, "; ".join(details), gone=gone, coming=coming, back=back)
 
 

@@ -11,7 +11,7 @@ import click
 from comborun.cli.options import json_option, offers
 from comborun.cli.terminal import answer, show_rows, wrapped
 from comborun.errors import UserError
-from comborun.grid import Preset, find_preset, known_presets, read_preset
+from comborun.grid import Preset, find_preset, known_presets
 from comborun.grid.presets import SHIPPED
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def show(preset: str, as_json: bool) -> None:
 
 def named_preset(wanted: str) -> Preset:
     """The preset of that name, or the file at that path, relative to where the command is given."""
-    return read_preset(find_preset(wanted, Path.cwd()))
+    return find_preset(wanted, Path.cwd())
 
 
 def _summary(name: str) -> str:

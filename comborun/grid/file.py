@@ -58,8 +58,6 @@ class Grid(GridFile):
     text: str
     """every character as the user wrote it"""
     combos: tuple[Combo, ...]
-    settings: GridFile
-    """the grid's own, without overrides"""
     warnings: tuple[Problem, ...]
     program: Preset | None
     """what its preset says"""
@@ -126,7 +124,6 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
         "path": path,
         "text": text,
         "combos": draft.combos,
-        "settings": draft.file,
         "warnings": tuple(sorted(warnings, key=_order)),
         "program": preset,
         "policy_glob": glob,

@@ -78,21 +78,17 @@ class PresetOwnKeys(Keys):
 
 
 @dataclass(frozen=True)
-class PresetText:
+class Preset:
     name: str
     file: str
     """as people shall see it"""
     text: str
+    about: AboutKeys
+    source: Source
 
     @property
     def digest(self) -> str:
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@dataclass(frozen=True)
-class Preset(PresetText):
-    about: AboutKeys
-    source: Source
 
     @property
     def keys(self) -> Map:
@@ -126,18 +122,18 @@ def known_presets() -> Mapping[str, Path]:
     return dict(sorted(found.items()))
 
 
-def find_preset(wanted: str, beside: Path) -> PresetText:
+def find_preset(wanted: str, beside: Path) -> Preset:
     """The preset of that name, or the file at that path, relative to the folder `beside`. Raises UserError."""
     if "/" in wanted or wanted.endswith((SUFFIX, ".yml")):
         path = beside / Path(wanted).expanduser()
-        return PresetText(path.stem, str(path), _text(path))
+        return read_preset(path.stem, str(path), _text(path))
     known = known_presets()
     if wanted not in known:
         hint = did_you_mean(wanted, known) or "`combo presets` lists them; a file of yours is named by its path"
         raise UserError(f"there is no preset `{wanted}`", hint)
     path = known[wanted]
     shown = f"comborun/presets/{path.name}" if path.parent == SHIPPED else str(path)
-    return PresetText(wanted, shown, _text(path))
+    return read_preset(wanted, shown, _text(path))
 
 
 def _text(path: Path) -> str:
@@ -150,12 +146,12 @@ def _text(path: Path) -> str:
         raise UserError(f"the preset file {path} can't be read: {error.strerror}", hint) from None
 
 
-def read_preset(found: PresetText) -> Preset:
+def read_preset(name: str, file: str, text: str) -> Preset:
     """Check what a preset says of its program. Its keys of a grid are checked with the grid that they are laid below.
 
     Raises GridError with all mistakes.
     """
-    source = read_source(found.text, found.file, layer=found.file)
+    source = read_source(text, file, layer=file)
     own = read_keys(PresetOwnKeys, replace(source, root=_with_keys(source.root, {ABOUT}), problems=()))
     about = own.file.about
     if about.kind == "server":
@@ -168,7 +164,7 @@ def read_preset(found: PresetText) -> Preset:
     problems += _lacking(source, about) if not own.problems else []
     if problems:
         raise GridError(tuple(problems))
-    return Preset(found.name, found.file, found.text, about, source)
+    return Preset(name, file, text, about, source)
 
 
 def _with_keys(root: Map, keys: Collection[str]) -> Map:
@@ -223,7 +219,7 @@ def _wanted(tree: Map) -> Scalar | None:
 def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") -> Preset:
     """The preset that a grid or one of its servers names; errors are told where it is named."""
     try:
-        preset = read_preset(find_preset(wanted.text, folder))
+        preset = find_preset(wanted.text, folder)
     except GridError:
         raise
     except UserError as error:

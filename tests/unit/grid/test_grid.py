@@ -56,21 +56,20 @@ overrides:
 """
     )
     settings = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
-    assert settings["flat", "grass"] == grid.settings
     assert settings["flat", "stairs"].episodes == 10
     assert dict(settings["flat", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
     assert settings["flat", "stairs"].result_rules == ResultRules(("x.jsonl",), "done", "episode", ("speed",))
     assert (settings["rough", "stairs"].episodes, settings["rough", "stairs"].gpus) == (20, 0)
     assert settings["rough", "stairs"].command.startswith("other")
     assert dict(settings["rough", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
-    assert settings["rough", "grass"].results == grid.settings.results
+    assert settings["rough", "grass"].results == grid.results
 
 
 def test_results_none_means_no_record_files_and_an_override_may_have_some_again() -> None:
     grid = grid_of(
         HEAD + "results: none\noverrides: [{when: {policy: flat}, results: {success: ok}}]\n",
     )
-    assert grid.settings.record_files == ()
+    assert grid.record_files == ()
     assert grid.combos[0].settings.result_rules == ResultRules(success="ok")
 
 

@@ -14,7 +14,7 @@ from comborun.cli import combo
 from comborun.errors import GridError, UserError
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
 from comborun.grid.draft import keys_of
-from comborun.grid.presets import SHIPPED, AboutKeys, PresetText, find_preset, known_presets
+from comborun.grid.presets import SHIPPED, AboutKeys, find_preset, known_presets
 from comborun.plan import Session
 from comborun.planner import lay_out
 from comborun.resources import HostFacts
@@ -58,7 +58,7 @@ def grid_of(folder: Path, preset: str, grid: str = "policies: [a]\nenvironments:
 
 
 def starter(name: str) -> str:
-    return preset_starter(read_preset(find_preset(name, Path())), name, "my_grid")
+    return preset_starter(find_preset(name, Path()), name, "my_grid")
 
 
 def sessions(grid: Grid) -> tuple[Session, ...]:
@@ -104,7 +104,7 @@ def test_the_commands_of_presets_and_of_their_servers_are_the_golden_ones() -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_explains_exactly_the_attributes_that_its_command_takes(name: str) -> None:
-    preset = read_preset(find_preset(name, Path()))
+    preset = find_preset(name, Path())
     used = set(re.findall(r"\{(policy|environment)\.(\w+)\}", preset.source.text))
     described = preset.about.attributes
     assert used == {("policy", key) for key in described.policy} | {
@@ -172,7 +172,7 @@ def test_what_is_no_key_of_a_preset_is_refused(wrong: str, place: str, words: st
 )
 def test_what_it_says_of_its_program_is_checked(about: str, words: str) -> None:
     with pytest.raises(GridError, match=re.escape(words)):
-        read_preset(PresetText("mine", "mine.yaml", f"about: {about}\ncommand: run\n"))
+        read_preset("mine", "mine.yaml", f"about: {about}\ncommand: run\n")
 
 
 def test_a_preset_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
@@ -231,7 +231,7 @@ def test_the_document_lists_exactly_the_keys_of_about() -> None:
 
 def test_the_preset_of_the_document_is_a_good_one(tmp_path: Path) -> None:
     (text,) = re.findall(r"```yaml preset\n(.*?)```", DOCUMENT, re.DOTALL)
-    preset = read_preset(PresetText("my-eval", "my-eval.yaml", text))
+    preset = read_preset("my-eval", "my-eval.yaml", text)
     grid = grid_of(tmp_path, text, preset.about.starter)
     assert grid.warnings == ()
     assert sessions(grid)[0].ranged
@@ -239,6 +239,6 @@ def test_the_preset_of_the_document_is_a_good_one(tmp_path: Path) -> None:
 
 def test_show_tells_every_note() -> None:
     shown = CliRunner().invoke(combo, ["presets", "show", "gr00t"], catch_exceptions=False).output
-    notes = read_preset(find_preset("gr00t", Path())).about.notes
+    notes = find_preset("gr00t", Path()).about.notes
     assert notes
     assert all(" ".join(note.split()) in " ".join(shown.split()) for note in notes)
