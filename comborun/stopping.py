@@ -79,7 +79,7 @@ class StopRequest:
     """A grid's settings for stopping early."""
 
     alpha: float
-    pairs: Pairs | None
+    comparisons: Pairs | None
     """None: every policy with every other"""
     environments: tuple[str, ...] | None
     """None: all of them"""
@@ -105,8 +105,8 @@ def stop_rule(request: StopRequest, sessions: Sequence[Session]) -> StopRule:
 
 
 def _pairs(request: StopRequest, environment: str, sessions: Sequence[Session]) -> Iterable[tuple[str, str]]:
-    if request.pairs is not None:
-        return request.pairs
+    if request.comparisons is not None:
+        return request.comparisons
     return combinations(_policies(environment, sessions), 2)
 
 

@@ -105,8 +105,7 @@ class StopKeys(Keys):
 
     @property
     def request(self) -> StopRequest:
-        more = self.n_max, self.futility, self.width
-        return StopRequest(self.alpha, self.comparisons, self.environments, *more)
+        return StopRequest(**dict(self))
 
 
 StopOr = Annotated[StopKeys, or_just("comparisons", _PAIRS)]

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.resolver import VersionedResolver
 
 from comborun.errors import GridError, Problem
 from comborun.text import printable
@@ -28,7 +29,7 @@ class Place(NamedTuple):
 
 
 class Kind(StrEnum):
-    """What YAML 1.2 (core schema) reads a scalar as."""
+    """What YAML 1.2 reads a scalar as."""
 
     TEXT = "text"
     NULL = "nothing"
@@ -36,22 +37,14 @@ class Kind(StrEnum):
     NUMBER = "a number"
 
 
-_PLAIN = (
-    (Kind.NULL, re.compile(r"~|null|Null|NULL|")),
-    (Kind.BOOLEAN, re.compile(r"true|True|TRUE|false|False|FALSE")),
-    (
-        Kind.NUMBER,
-        re.compile(
-            r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
-            r"|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
-            r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
-        ),
-    ),
-)
+_RESOLVER = VersionedResolver()
+_KINDS = {"null": Kind.NULL, "bool": Kind.BOOLEAN, "int": Kind.NUMBER, "float": Kind.NUMBER}
 
 
 def plain_kind(text: str) -> Kind:
-    return next((kind for kind, pattern in _PLAIN if pattern.fullmatch(text)), Kind.TEXT)
+    """The kind of a scalar without quotes."""
+    tag = str(_RESOLVER.resolve(ScalarNode, text, (True, False)))
+    return _KINDS.get(tag.rpartition(":")[2], Kind.TEXT)
 
 
 @dataclass(frozen=True)
