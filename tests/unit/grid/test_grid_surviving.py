@@ -14,7 +14,7 @@ from comborun.grid import Grid
 from comborun.judging import NOTICE_KINDS, EvidenceRules, RetryRule
 from comborun.plan import Plan, Session
 from comborun.rules.words import Failure
-from comborun.script import notify_script, session_data
+from comborun.script import session_data
 
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 10\ncommand: run {first_episode} {episodes} {output_dir}\n"
 SILENT = "{when: {policy: a}, progress: {silent: true}, limits: {stall_after: 0}}"
@@ -112,15 +112,6 @@ STEPS = "results: {files: steps.txt, format: train-step}\n"
 )
 def test_results_that_are_no_episodes_have_to_be_there_unless_the_grid_says_which_files(text: str, asked: bool) -> None:
     assert json.loads(session_data(plan(text).sessions[0]))["judging"]["results"] == asked
-
-
-def test_the_script_for_news_holds_data_only() -> None:
-    notify = plan("notify: curl -d @- https://example.org/a?b=c\nvariables: {A: b c}\nsetup: source x\n").notify
-    assert notify
-    text = notify_script(notify)
-    assert "export A='b c'\n" in text
-    assert "curl\n  -d @- 'https://example.org/a?b=c'\n" in text
-    assert "setup" not in text
 
 
 @pytest.mark.parametrize(
