@@ -39,32 +39,24 @@ def union(ranges: Iterable[range]) -> Spans:
 
 
 def gaps(planned: Spans, seen: Sequence[int]) -> Spans:
-    """What of `planned` is not in `seen`, an ascending sequence without repetitions; linear in both."""
+    """What of `planned` is not in `seen`, an ascending sequence without repetitions; nothing at once where all is."""
     if len(planned) == 1 and len(seen) == size(planned) and planned[0].start == seen[0] == seen[-1] - len(seen) + 1:
         return ()
-    missing: list[range] = []
-    position = 0
-    for span in planned:
-        start = span.start
-        while position < len(seen) and seen[position] < span.stop:
-            if seen[position] > start:
-                missing.append(range(start, seen[position]))
-            start = max(start, seen[position] + 1)
-            position += 1
-        if start < span.stop:
-            missing.append(range(start, span.stop))
-    return tuple(missing)
+    return minus(planned, spans(seen))
 
 
 def minus(among: Spans, others: Spans) -> Spans:
-    """The indices of `among` that are not in `others`."""
+    """The indices of `among` that are not in `others`; linear in both."""
     left: list[range] = []
+    at = 0
     for span in among:
         start = span.start
-        for other in others:
-            if other.stop > start and other.start < span.stop:
-                left.append(range(start, other.start))
-                start = other.stop
+        while at < len(others) and others[at].start < span.stop:
+            left.append(range(start, others[at].start))
+            start = max(start, others[at].stop)
+            if others[at].stop > span.stop:  # it reaches into the next one
+                break
+            at += 1
         left.append(range(start, span.stop))
     return union(left)
 
