@@ -16,6 +16,7 @@ from comborun.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
 from comborun.rules.words import Outcome
+from comborun.text import close_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -269,7 +270,9 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
         raise UserError(f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id")
     if "/" in wanted:
         raise UserError(f"there is no run in the folder {wanted!r} on {host}", "combo runs lists all that there are")
-    raise UserError(f"there is no run {wanted!r} on {host}", f"the newest is {runs[0].id}; combo runs lists all")
+    close = close_to(wanted, [name for run in runs for name in (run.grid, run.id)])
+    hint = f"did you mean `{close}`?" if close else f"the newest is {runs[0].id}; combo runs lists all"
+    raise UserError(f"there is no run {wanted!r} on {host}", hint)
 
 
 def newest_plan(directory: Path) -> tuple[Plan, int]:

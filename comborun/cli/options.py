@@ -131,7 +131,13 @@ class Target:
 
     def sessions(self, source: Source, words: Sequence[str], *, guess: bool = False) -> tuple[str, ...]:
         """The sessions that the words name; a guessed name is printed."""
-        found = source.addressed(words, guess=guess)
+        try:
+            found = source.addressed(words, guess=guess)
+        except UserError as error:
+            runs = {name for launch in remembered() for name in (launch.run, launch.grid)}
+            if run := next((word for word in words if word in runs), None):
+                raise UserError(error.message, f"`{run}` is a run: --run {run}") from None
+            raise
         for sentence in found.guesses:
             click.echo(f"Note: {harmless(sentence)}", err=True)
         return found.names
@@ -202,7 +208,7 @@ class Where:
         if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
             return Target(self.connect(), directory.name, str(directory))
-        transport = self.connect(_host_of(wanted))
+        transport = self.connect(host_of(wanted))
         try:
             run = choose(self.runs(transport), wanted, transport.host)
         except HostError as error:
@@ -292,7 +298,7 @@ def _ask(question: str) -> str:
     return str(click.prompt(question, hide_input=True, err=True))
 
 
-def _host_of(wanted: str | None) -> str | None:
+def host_of(wanted: str | None) -> str | None:
     """The host of a launch from this machine that fits; the last launch when nothing is wanted in particular."""
     launches = [launch for launch in remembered() if _fits(launch, wanted)]
     return launches[-1].host if launches else None

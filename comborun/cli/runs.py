@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Where, json_option, root_options
-from comborun.cli.terminal import answer, show_table
+from comborun.cli.options import Where, host_of, json_option, offers, root_options, run_option
+from comborun.cli.terminal import answer, show_rows, show_table
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.watch import Source, once
@@ -52,7 +52,9 @@ def runs(where: Where, as_json: bool) -> int:
     for canary in (False, True):
         rows = [_row(one, run) for one, run in entries if run.canary == canary]
         click.echo("\nCanaries, which repeat episodes of a run:" if rows and canary else "", nl=bool(rows and canary))
-        show_table(("run", "state", "host", "started", "time", "folder"), rows)
+        show_table(("run", "state", "host", "started", "time"), rows)
+    click.echo("\nFolders:" if entries else "", nl=bool(entries))
+    show_rows({harmless(one.host): harmless(", ".join(_folders(one))) for one in found if one.runs})
     for one in found:
         if one.complaint:
             seen = f"shown as seen {brief(time.time() - one.seen)} ago" if one.seen else "never seen from here"
@@ -115,7 +117,12 @@ def _record(one: Listing, run: Run) -> dict[str, Any]:
 def _row(one: Listing, run: Run) -> tuple[str, ...]:
     age = f" ({brief(time.time() - one.seen)} ago)" if one.complaint and one.seen else ""
     time_taken = "-" if run.seconds is None else duration(run.seconds)
-    return (*map(harmless, (run.id, _state(run) + age, one.host, _started(run), time_taken, run.directory)),)
+    return (*map(harmless, (run.id, _state(run) + age, one.host, _started(run), time_taken)),)
+
+
+def _folders(one: Listing) -> dict[str, None]:
+    """Those that hold the runs on a host."""
+    return dict.fromkeys(run.directory.rpartition("/")[0] for run in one.runs)
 
 
 def _started(run: Run) -> str:
@@ -133,15 +140,18 @@ def _state(run: Run) -> str:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.argument("names", nargs=-1, metavar="[RUN]...", shell_complete=offers("runs"))
+@run_option
 @root_options
 @click.option(
     "--older", default=30.0, show_default=True, metavar="DAYS", help="Without RUN: remove only runs older than this."
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def clean(names: tuple[str, ...], where: Where, older: float, dry_run: bool, yes: bool) -> None:
-    """Remove old runs from a host (without --host, from this machine), after showing them and their size.
+def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float, dry_run: bool, yes: bool) -> None:
+    """Remove old runs from a host, after showing them and their size.
+
+    The host is that of the first RUN, or this machine.
 
     Keeps a run that has not finished, and a run on another host that `combo report` has not copied completely. Keeps a
     run on this machine unless it is named, because there is no copy of it.
@@ -151,7 +161,8 @@ def clean(names: tuple[str, ...], where: Where, older: float, dry_run: bool, yes
     combo clean --host h100 --older 7
     combo clean 4_env_test-20260729T101500Z-ab12
     """
-    transport = where.connect()
+    names += (wanted,) * bool(wanted)
+    transport = where.connect(host_of(names[0]) if names else None)
     there = where.runs(transport)
     chosen = [choose(there, name, transport.host) for name in names] if names else _old(there, older)
     kept = {run.id: why for run in chosen if (why := _why_kept(run, transport.host, named=bool(names)))}

@@ -55,6 +55,7 @@ def test_logs_shows_the_end_of_a_log_byte_for_byte(ended: Desk) -> None:
     missing = ended.combo("logs", "nothing")
     assert missing.returncode == 2
     assert "there is no session nothing" in missing.stderr
+    assert "--run little" in ended.combo("logs", "little").stderr, "a run is named by --run, and that is said"
 
 
 def test_an_unknown_run_is_told(ended: Desk) -> None:

@@ -25,7 +25,7 @@ def test_runs_are_told_in_the_words_of_status_with_numbers_as_numbers(desk: Desk
     assert 0 <= told["seconds"] < 60
     shown = desk.combo("runs").stdout
     assert "4 succeeded; smoke test: 4 succeeded" in shown
-    assert str(desk.runs[-1]) in shown
+    assert str(desk.runs[-1].parent) in shown
 
 
 def test_a_run_that_goes_on_and_one_that_was_stopped_have_the_counts_of_status(desk: Desk) -> None:
@@ -67,7 +67,7 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
     refused = desk.combo("clean", finished.name)
     assert (refused.returncode, "--yes removes them" in refused.stderr) == (2, True), "nobody can be asked"
     assert finished.is_dir()
-    done = desk.combo("clean", finished.name, going.name, "--yes").stdout
+    done = desk.combo("clean", finished.name, "--run", going.name, "--yes").stdout
     assert f"{going.name} stays: it has not finished" in done
     assert (finished.exists(), going.is_dir()) == (False, True)
     assert f"{finished} was removed" in desk.combo("status", finished.name).stderr

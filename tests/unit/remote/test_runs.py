@@ -49,6 +49,9 @@ def test_a_run_that_is_not_there_names_the_newest() -> None:
     with pytest.raises(UserError) as caught:
         choose(RUNS, "other", "h100")
     assert NEWEST.id in caught.value.hint
+    with pytest.raises(UserError) as caught:
+        choose(RUNS, "mase", "h100")
+    assert "`maze`" in caught.value.hint
     with pytest.raises(UserError, match=r"no run in the folder '/nope/' on h100"):
         choose(RUNS, "/nope/", "h100")
     with pytest.raises(UserError, match="no runs on h100"):
