@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from comborun.rules.readers import Decoded, Reader
 
 JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
-TABLE, INSPECT, EPISODES = "table", "inspect-log", "episode-list"
+TABLE, ARRAYS, INSPECT, EPISODES = "table", "arrays", "inspect-log", "episode-list"
 PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", "eval-info", "rollout-stats"
 LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
 RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
@@ -37,8 +37,7 @@ NAMED, SUMMARY = "filename-encoded", "summary"
 LOG = "log"
 """a log of which its lines have to say which kind it is"""
 TABLES, PICKLES = (".csv", ".tsv"), (".stats", ".pkl", ".pickle", ".pt")
-ARCHIVE = ".eval"
-"""a log of Inspect, packed"""
+ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
 LOG_NAMES = ("log", "stdout", "stderr", "nohup")
 """logs without a suffix"""
@@ -54,7 +53,7 @@ _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 REACH = 1 << 20
 """bytes from the beginning and from the end of a log: some say everything in their last lines"""
-WHOLE = (INSPECT, EPISODES, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
+WHOLE = (ARRAYS, INSPECT, EPISODES, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
 """formats of which nothing is read before the file is whole"""
 _ROWS: dict[str, type[readers.JsonLines]] = {
     JSONL_ROWS: readers.JsonLines,
@@ -66,6 +65,7 @@ WHY = {
     COMPLETION_ROWS: f"rows with {EPISODE_ID} and {COMPLETION}",
     JOB_ROWS: f"rows with {JOB} and an episode's place",
     TABLE: "a header and cells",
+    ARRAYS: "arrays of numpy",
     INSPECT: "a log of Inspect",
     EPISODES: "a document with episodes",
     PER_FILE: "an episode's number in its name",
@@ -90,7 +90,7 @@ FORMATS = tuple(name for name in WHY if name not in (LOG_PATTERN, SUMMARY))
 def candidate(path: str) -> bool:
     """Whether a file's name lets it hold results; what is packed is named and not read."""
     name = (path[: -len(".gz")] if path.endswith(".gz") else path).rpartition("/")[2]
-    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, ARCHIVE)
+    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES)
     return suffix_of(name) in known or name in LOG_NAMES
 
 
@@ -137,6 +137,7 @@ def _whole(kind: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
     from comborun.rules import documents, evaluations
 
     known: dict[str, Callable[[readers.Whole], Iterable[readers.Entry]]] = {
+        ARRAYS: documents.arrays,
         INSPECT: documents.inspect,
         EPISODES: documents.read,
         PER_FILE: evaluations.per_file,
@@ -153,8 +154,8 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     head = stream.read(HEAD)
     if suffix_of(path) in PICKLES:
         raise RefusedError(UNREADABLE, "a pickle, which is never opened: have its numbers written as JSON")
-    if suffix_of(path) == ARCHIVE:
-        return File(INSPECT, 0)
+    if suffix_of(path) in ARCHIVES:
+        return File(ARCHIVES[suffix_of(path)], 0)
     if packed := packing(head):
         raise RefusedError(UNREADABLE, f"packed with {packed}: unpack it first")
     if head.startswith(WIDE_MARKS):

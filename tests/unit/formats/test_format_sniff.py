@@ -36,6 +36,7 @@ TAKEN = {
     "robomimic/PnPCounterToCab.json": "rollout-stats",
     "robomimic/lift.log": "log-rollout-stats",
     "sb3/cartpole.monitor.csv": "table",
+    "sb3/evaluations.npz": "arrays",
     "training/outputs/cartpole.log": "train-step",
     "vla_eval/libero.json": "episode-list",
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from comborun.rules import formats
@@ -40,6 +42,12 @@ def test_the_monitor_file_of_stable_baselines_is_a_table_with_a_comment() -> Non
     by_return = read(formats.TABLE, data, '{"field": "r", "at_least": 40}', "line")
     assert [at for at, verdict in told(by_return).items() if verdict] == [3, 8]
     assert "no field 'episode'" in why(read(formats.TABLE, data))
+
+
+def test_the_last_of_several_evaluations_in_an_archive_counts() -> None:
+    rows = read(formats.ARRAYS, (SAMPLES / "sb3/evaluations.npz").read_bytes())
+    assert list(told(rows).values()) == TEN
+    assert rows.samples[3] == {"episode": 3, "return": 52.0, "length": 52, "success": True}
 
 
 @pytest.mark.parametrize("name", ["match.json", "match.eval"])
@@ -141,7 +149,16 @@ def test_a_quote_that_never_ends_is_one_row_that_was_cut_off_and_takes_no_time()
     assert time.process_time() - began < 10
 
 
+def npz(**arrays: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
 UNREADABLE = {
+    "half an archive": (formats.ARRAYS, npz(successes=[1, 0])[:-30], "cut off"),
+    "objects": (formats.ARRAYS, npz(successes=np.array([None, {}], dtype=object)), "never unpickled"),
+    "other arrays": (formats.ARRAYS, npz(weights=[1.0]), "weights: none with an episode's outcome"),
     "half a document": (formats.EPISODES, b'{"episodes": [{"success": tr', "half-written"),
     "no document": (formats.EPISODES, b"{]}", "not JSON"),
     "too deep": (formats.EPISODES, b"[" * 200_000 + b"]" * 200_000, "nested too deeply"),

@@ -41,6 +41,7 @@ def collected(folder: Path) -> Collected:
 def test_every_file_of_a_known_format_is_taken_and_says_as_what(collected: Collected) -> None:
     taken = {file.format for file in collected.files}
     assert taken == {
+        "arrays",
         "completion-rows",
         "episode-list",
         "eval-info",
