@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from comborun.rules.fields import Identity
     from comborun.rules.readers import Decoded, Reader
 
-JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS = "jsonl-rows", "completion-rows", "job-rows"
-TABLE, ARRAYS, INSPECT, EPISODES = "table", "arrays", "inspect-log", "episode-list"
+JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, HISTORY = "jsonl-rows", "completion-rows", "job-rows", "history-rows"
+TABLE, ARRAYS, INSPECT, EPISODES, DATABASE = "table", "arrays", "inspect-log", "episode-list", "database"
 PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", "eval-info", "rollout-stats"
 LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
 RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
 NAMED, SUMMARY = "filename-encoded", "summary"
 LOG = "log"
 """a log of which its lines have to say which kind it is"""
-TABLES, PICKLES = (".csv", ".tsv"), (".stats", ".pkl", ".pickle", ".pt")
+TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
 ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
 LOG_NAMES = ("log", "stdout", "stderr", "nohup")
@@ -48,26 +48,30 @@ _HEAD_LINES = 100
 
 MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 """byte order marks of UTF-8 and of UTF-16"""
+_SQLITE = b"SQLite format 3\0"
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 REACH = 1 << 20
 """bytes from the beginning and from the end of a log: some say everything in their last lines"""
-WHOLE = (ARRAYS, INSPECT, EPISODES, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
+WHOLE = (ARRAYS, INSPECT, EPISODES, DATABASE, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
 """formats of which nothing is read before the file is whole"""
 _ROWS: dict[str, type[readers.JsonLines]] = {
     JSONL_ROWS: readers.JsonLines,
     COMPLETION_ROWS: readers.CompletionLines,
     JOB_ROWS: readers.JobLines,
+    HISTORY: readers.HistoryLines,
 }
 WHY = {
     JSONL_ROWS: "one object per line",
     COMPLETION_ROWS: f"rows with {EPISODE_ID} and {COMPLETION}",
     JOB_ROWS: f"rows with {JOB} and an episode's place",
+    HISTORY: "rows with _step and _timestamp",
     TABLE: "a header and cells",
     ARRAYS: "arrays of numpy",
     INSPECT: "a log of Inspect",
     EPISODES: "a document with episodes",
+    DATABASE: "a table with episodes",
     PER_FILE: "an episode's number in its name",
     LIST_LAST: "a list of steps in an episode's folder",
     EVAL_INFO: "successes of tasks or episodes",
@@ -90,30 +94,34 @@ FORMATS = tuple(name for name in WHY if name not in (LOG_PATTERN, SUMMARY))
 def candidate(path: str) -> bool:
     """Whether a file's name lets it hold results; what is packed is named and not read."""
     name = (path[: -len(".gz")] if path.endswith(".gz") else path).rpartition("/")[2]
-    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES)
+    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES, *DATABASES)
     return suffix_of(name) in known or name in LOG_NAMES
 
 
 class File:
     """The format of a file (empty: none of its rows can be read yet), and the byte from which it is read."""
 
-    __slots__ = ("kind", "start")
+    __slots__ = ("kind", "place", "start")
 
-    def __init__(self, kind: str, start: int) -> None:
+    def __init__(self, kind: str, start: int, place: str = "") -> None:
         self.kind = kind
         self.start = start
+        self.place = place
+        """where a database is opened"""
 
     def reader(self, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line) -> Reader:
         """What reads it; of rows a faster decoder may do the same."""
-        return reader(self.kind or JSONL_ROWS, identity, path, decoded)
+        return reader(self.kind or JSONL_ROWS, identity, path, decoded, self.place)
 
 
-def reader(kind: str, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line) -> Reader:
-    """What reads a format. `path` is the file's below the output folder."""
+def reader(
+    kind: str, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line, place: str = ""
+) -> Reader:
+    """What reads a format. `path` is the file's below the output folder, `place` where a database is opened."""
     if kind in _ROWS:
         return _ROWS[kind](identity, path, decoded)
     if kind in WHOLE:
-        return readers.Whole(identity, path, _whole(kind))
+        return readers.Whole(identity, path, _whole(kind, place))
     return _lines()[kind](identity, path)
 
 
@@ -133,13 +141,14 @@ def _lines() -> dict[str, type[readers.Lines]]:
     }
 
 
-def _whole(kind: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
-    from comborun.rules import documents, evaluations
+def _whole(kind: str, place: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
+    from comborun.rules import databases, documents, evaluations
 
     known: dict[str, Callable[[readers.Whole], Iterable[readers.Entry]]] = {
         ARRAYS: documents.arrays,
         INSPECT: documents.inspect,
         EPISODES: documents.read,
+        DATABASE: databases.reading(place),
         PER_FILE: evaluations.per_file,
         LIST_LAST: evaluations.list_last,
         EVAL_INFO: evaluations.evaluation,
@@ -154,6 +163,8 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     head = stream.read(HEAD)
     if suffix_of(path) in PICKLES:
         raise RefusedError(UNREADABLE, "a pickle, which is never opened: have its numbers written as JSON")
+    if head.startswith(_SQLITE) or asked == DATABASE:
+        return File(DATABASE, stream.seek(0, os.SEEK_END), str(getattr(stream, "name", "")))
     if suffix_of(path) in ARCHIVES:
         return File(ARCHIVES[suffix_of(path)], 0)
     if packed := packing(head):
@@ -199,6 +210,8 @@ def row_format(head: bytes, identity: Identity) -> str:
 def format_of(row: Mapping[str, Any], identity: Identity) -> str:
     """The format of a row; the fields that the grid names come first."""
     held = set(row)
+    if {"_step", "_timestamp"} <= held:
+        return HISTORY
     if all(field.word or field.find(row) is not MISSING for field in (identity.success, identity.episode)):
         return JSONL_ROWS
     if {COMPLETION, EPISODE_ID} <= held:

@@ -45,6 +45,7 @@ INDICES = (
         "idx",
         "index",
         "i",
+        "_step",
     ),
 )
 """how programs call an episode's index"""
@@ -195,6 +196,11 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
                 return
     if any(isinstance(value, float) for _, value in paths):
         yield {"success": NO_VERDICTS}
+
+
+def is_verdict(name: str) -> bool:
+    """Whether a field is called like a verdict: `success`, `eval/success`."""
+    return _last(name) in VERDICTS
 
 
 def _last(path: str) -> str:

@@ -24,6 +24,7 @@ from comborun.rules.episodes import (
 )
 from comborun.rules.fields import MISSING, NO_RECORD, TORN, UNREADABLE, Identity, RefusedError, integer
 from comborun.rules.patterns import LONGEST_RECORD
+from comborun.rules.proposals import is_verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Reader:
         """of the environment, side by side: episodes are numbered as they ended where there are several"""
         self.unpaired = ""
         """why neither index nor seed says how its episodes started; empty where they do"""
+        self.passed: list[dict[str, Any]] = []
+        """the first rows that were passed over and look like episodes"""
 
     def feed(self, data: bytes) -> Iterator[Entry]:
         """More bytes of the file; each is looked at once."""
@@ -237,6 +240,43 @@ class JobLines(JsonLines):
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
         yield from self.ended(self.copies, self._taken)
+
+
+class HistoryLines(JsonLines):
+    """A history as Weights & Biases keeps it: rows with `_step` and whatever was logged then.
+
+    Only rows that hold the verdict tell of an episode; others hold a loss, say. They are numbered in their order where
+    they have no index.
+    """
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity, path, decoded)
+        self._told = self._passed = 0
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or not self._told
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        if self._passed and not self._told:
+            why = f"none of {self._passed} rows of a history has the field {self.identity.success.name!r}"
+            yield self.refused(NO_RECORD, why)
+
+    def place(self, value: Any, remark: str) -> Entry:
+        if not isinstance(value, dict):
+            return self._line, value, remark, None
+        if not self.identity.success.word and self.identity.success.find(value) is MISSING:
+            self._passed += 1
+            if len(self.passed) < SAMPLES and any(is_verdict(name) for name in value):
+                self.passed.append({**value, self.identity.episode.name: len(self.passed)})
+            return self._line, NOTHING, "", None
+        self._told += 1
+        row = {key: one for key, one in value.items() if key not in {"_runtime", "_timestamp"}}
+        if self.identity.episode.find(row) is not MISSING:
+            return self._line, row, remark, None
+        self.unpaired = "its rows hold no index and are numbered in the order in which they were written"
+        return self._line, row, remark, self._told - 1
 
 
 class Table(Lines):

@@ -29,7 +29,7 @@ class Rows:
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[str, int] = {}
         """why records have no verdict"""
-        self.samples: list[dict[str, object]] = []
+        self.samples: list[dict[str, object]] = reader.passed
         """the first rows"""
 
     @property

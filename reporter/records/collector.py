@@ -16,7 +16,7 @@ from comborun.reporter.records import files, videos
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.episodes import UNKNOWN, rebuild
-from comborun.rules.formats import EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
+from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.rules.named import groups
 from comborun.text import several
 
@@ -52,7 +52,7 @@ class RecordCollector:
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
         reading = _read(path, context, self._unread.get(at, ""))
-        if not expected and reading.format in {TABLE, EPISODES} and not reading.records:
+        if not expected and reading.format in {TABLE, EPISODES, DATABASE} and not reading.records:
             return  # any table, any document
         if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or UNKNOWN, RejectKind.UNREADABLE)

@@ -14,6 +14,7 @@ from comborun.rules.episodes import DEPTH_LIMIT, ORDER
 from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
 from comborun.rules.formats import (
     COMPLETION_ROWS,
+    DATABASE,
     EPISODES,
     EVAL_INFO,
     JOB_ROWS,
@@ -45,11 +46,11 @@ else:
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 
-NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, COMPLETION_ROWS})
+NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
 """formats whose records name their combo"""
 NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
 """formats whose records name their environment, and maybe no policy; of all others the path has to say it"""
-_MAY_NAME = frozenset({TABLE, EPISODES})
+_MAY_NAME = frozenset({TABLE, EPISODES, DATABASE})
 """formats of rows that name their combo, or leave it to the path"""
 _CHUNK = 1 << 20
 _KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}

@@ -37,8 +37,10 @@ TAKEN = {
     "robomimic/lift.log": "log-rollout-stats",
     "sb3/cartpole.monitor.csv": "table",
     "sb3/evaluations.npz": "arrays",
+    "sqlite/results.db": "database",
     "training/outputs/cartpole.log": "train-step",
     "vla_eval/libero.json": "episode-list",
+    "wandb/history.jsonl": "history-rows",
 }
 
 

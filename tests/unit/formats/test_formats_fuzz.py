@@ -9,7 +9,8 @@ import json
 import random
 import time
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
 from adapter_samples import OURS, SAMPLES, read_text
@@ -38,6 +39,7 @@ BAD = (
     *(b"NaN", b"1e400", b"-Infinity", b"9" * 5000, b"null", b"[]", b"{}", b'"', b"\\", b",", b"\xff\xfe", b"\x00"),
     *(b"[" * 150, b"]" * 150, b'{"a":' * 120 + b"0" + b"}" * 120, b"\n", b"\r\n", b"true", b"-1", b"0.5", b"\x1b[3g"),
     *(
+        b"SQLite format 3\0",
         b"PK\x03\x04",
         b"\x93NUMPY",
         b"(" * 200,
@@ -71,9 +73,8 @@ def mangled(draw: random.Random, data: bytes) -> bytes:
     return data[:20_000]
 
 
-def counted(data: bytes, context: Context) -> dict[int, bool | None] | None:
+def counted(data: bytes, stream: BinaryIO, context: Context) -> dict[int, bool | None] | None:
     """What the host counts, fed in pieces; None where it reads nothing."""
-    stream = io.BytesIO(data)
     asked = LOG_PATTERN if context.rules.pattern else context.rules.format
     try:
         file = look(stream, context.path, context.identity, asked)
@@ -91,8 +92,9 @@ def counted(data: bytes, context: Context) -> dict[int, bool | None] | None:
     return None if rows.numbered.keys() & rows.episodes.keys() else {**rows.episodes, **rows.numbered}
 
 
-def reported(data: bytes, context: Context) -> dict[int, bool | None]:
-    reading = read(io.BytesIO(data), context)
+def reported(stream: BinaryIO, context: Context) -> dict[int, bool | None]:
+    stream.seek(0)
+    reading = read(stream, context)
     assert all(one.episode >= 0 and one.policy and one.environment for one in reading.records)
     assert all(one.reason and one.path == context.path for one in (*reading.rejects, *reading.defects))
     assert all(0 <= one.successes <= one.episodes > 0 for one in reading.aggregates)
@@ -104,18 +106,21 @@ def reported(data: bytes, context: Context) -> dict[int, bool | None]:
     return told
 
 
-def check(data: bytes, context: Context) -> None:
-    found = counted(data, context)
-    told = reported(data, context)
+def check(data: bytes, context: Context, place: Path) -> None:
+    """A database is opened where it lies."""
+    place.write_bytes(data)
+    with place.open("rb") as stream:
+        found = counted(data, stream, context)
+        told = reported(stream, context)
     assert found is None or told == found, (context.path, context.rules.format, data)
 
 
-def test_no_file_raises_whatever_stands_in_it_and_host_and_report_count_alike() -> None:
+def test_no_file_raises_whatever_stands_in_it_and_host_and_report_count_alike(tmp_path: Path) -> None:
     draw, names = random.Random(11), sorted(SOME)
     for _ in range(MANY):
         name = draw.choice(names)
         rules = PATTERN if name.startswith("pattern") else ResultRules(format=draw.choice(("", "", draw.choice(OWN))))
-        check(mangled(draw, SOME[name]), replace(OURS, path=name, rules=rules))
+        check(mangled(draw, SOME[name]), replace(OURS, path=name, rules=rules), tmp_path / "x")
 
 
 OWN = [name for name in FORMATS if name != NAMED]

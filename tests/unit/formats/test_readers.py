@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import time
 import zipfile
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 
 from comborun.rules import formats
 from comborun.rules.fields import Identity
-from comborun.rules.formats import reader
+from comborun.rules.formats import look, reader
+from comborun.rules.proposals import propose
 from comborun.rules.rows import Rows
 
 SAMPLES = Path(__file__).parents[1] / "samples"
@@ -133,6 +135,16 @@ def test_cells_may_hold_line_breaks_and_other_separators() -> None:
     assert rows.samples[0]["note"] == "a;\nb"
 
 
+def test_of_a_history_only_rows_with_the_verdict_are_episodes() -> None:
+    data = (SAMPLES / "wandb/history.jsonl").read_bytes()
+    rows = read(formats.HISTORY, data, "eval/success")
+    assert told(rows) == {at: at % 3 != 0 for at in range(10)}
+    assert rows.samples[0]["eval/length"] == 40
+    without = read(formats.HISTORY, data)
+    assert (told(without), why(without)) == ({}, "none of 20 rows of a history has the field 'success'")
+    assert propose(without.samples, IDENTITY, (0, 10)) == {"success": "eval/success"}
+
+
 @pytest.mark.parametrize(
     ("name", "kind"), [("lift.log", "log-rollout-stats"), ("PnPCounterToCab.json", "rollout-stats")]
 )
@@ -140,6 +152,62 @@ def test_statistics_of_rollouts_are_a_count(name: str, kind: str) -> None:
     found = read(kind, (SAMPLES / "robomimic" / name).read_bytes()).counted
     assert found
     assert (found.successes, found.episodes, found.metrics["Return"]) == (7, 10, 0.7)
+
+
+def database(path: Path, identity: Identity = IDENTITY) -> Rows:
+    with path.open("rb") as stream:
+        rows = Rows(look(stream, path.name, identity).reader(identity, path.name))
+    rows.finish()
+    return rows
+
+
+def test_the_table_with_the_episodes_is_read_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    path.write_bytes((SAMPLES / "sqlite/results.db").read_bytes())
+    tmp_path.chmod(0o500)
+    try:
+        rows = database(path)
+    finally:
+        tmp_path.chmod(0o700)
+    assert told(rows) == {**{at: at % 3 != 0 for at in range(9)}, 9: None}
+    assert [one.name for one in tmp_path.iterdir()] == ["results.db"]
+
+
+def test_a_database_that_is_being_written_counts_what_is_there_and_is_not_disturbed(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    base = sqlite3.connect(path)
+    base.execute("CREATE TABLE runs (episode INTEGER, success INTEGER)")
+    base.execute("INSERT INTO runs VALUES (0, 1)")
+    base.commit()
+    base.execute("INSERT INTO runs VALUES (1, 1)")
+    assert told(database(path)) == {0: True}
+    base.commit()
+    assert told(database(path)) == {0: True, 1: True}
+    base.close()
+
+
+ENDLESS = """CREATE VIEW runs AS WITH RECURSIVE n(episode, success) AS (
+    SELECT 0, 1 UNION ALL SELECT episode + 1, 1 FROM n) SELECT * FROM n"""
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        ("CREATE TABLE config (name TEXT); INSERT INTO config VALUES ('a')", "tables (config) hold no episodes"),
+        (ENDLESS, "tables (none) hold no episodes"),
+    ],
+)
+def test_a_database_without_episodes_is_named(tmp_path: Path, schema: str, sentence: str) -> None:
+    base = sqlite3.connect(tmp_path / "r.db")
+    base.executescript(schema)
+    base.close()
+    assert sentence in why(database(tmp_path / "r.db"))
+
+
+def test_half_a_database_is_being_written_or_cut_off(tmp_path: Path) -> None:
+    data = (SAMPLES / "sqlite/results.db").read_bytes()
+    (tmp_path / "r.db").write_bytes(data[: len(data) // 2])
+    assert "being written, or cut off" in why(database(tmp_path / "r.db"))
 
 
 def test_a_quote_that_never_ends_is_one_row_that_was_cut_off_and_takes_no_time() -> None:

@@ -60,6 +60,7 @@ def test_a_policy_may_be_named_by_something_else_or_not_asked_about() -> None:
         read_row(row, mason(policy_field='{"field": "ckpt", "any_of": ["b.pt"]}'))
 
 
+_HISTORY = "{episode: _step, success: eval/success}"
 PROPOSED = {
     "of another policy": (
         [{"policy": "rough", "episode": at, "success": True} for at in range(10)],
@@ -89,6 +90,7 @@ PROPOSED = {
     ),
     "of several policies": ([{"policy": name, "episode": 0, "success": True} for name in "abc"], ""),
     "of no help": ([{"note": "begun"}], ""),
+    "of a history of steps": ([{"_step": at, "eval/success": at > 3} for at in range(9)], _HISTORY),
     "with a return alone": ([{"episode": 0, "return": 1.5}], "{success: none}"),
     "as they should be": ([{"episode": at, "success": True} for at in range(10)], ""),
 }
