@@ -26,6 +26,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   const groups = bodies.length > 1 ? bodies : [...bodies[0].rows];
   if (groups.length < 4) return;
   table.querySelectorAll("thead th").forEach((head, column) => {
+    if (head.matches(".drawn")) return;
     const button = document.createElement("button");
     button.append(...head.childNodes);
     button.addEventListener("click", () => sort(table, groups, column, head));
@@ -35,7 +36,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   const search = document.createElement("input");
   search.type = "search";
   search.placeholder = "Filter rows";
-  search.setAttribute("aria-label", `Filter rows: ${table.caption.innerText}`);
+  search.setAttribute("aria-label", `Filter rows: ${table.caption.textContent}`);
   search.addEventListener("input", () => {
     const words = search.value.toLowerCase().split(/\s+/);
     groups.forEach((group) => {

@@ -1,0 +1,187 @@
+"""The report's page in a browser: its script, what it is without it, and what it forbids."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.reporter import report_folder
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not here")
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title = 'owned'</script>"
+NAMES = [f"policy{number}" for number in range(1, 13)] + [HOSTILE]
+ROWS = "[...document.querySelectorAll('#combos tbody')].filter((body) => body.checkVisibility())"
+SHOWN = f"{ROWS}.map((body) => body.querySelector('th').innerText + ' ' + body.querySelector('td').innerText)"
+
+
+class Browser:
+    """One tab of a headless Chromium, spoken to over pipes (Chrome DevTools Protocol)."""
+
+    def __init__(self, home: Path) -> None:
+        theirs, self._to = os.pipe()
+        self._from, given = os.pipe()
+        options = ("--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={home}")
+        start = f'exec "$@" 3<&{theirs} 4>&{given}'
+        self._process = subprocess.Popen(
+            ["bash", "-c", start, "bash", CHROMIUM, *options],
+            pass_fds=(theirs, given),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(theirs)
+        os.close(given)
+        self._answers = os.fdopen(self._from, "rb", buffering=0)
+        self._read, self._numbers, self._session = b"", itertools.count(1), ""
+        self.events: list[dict[str, Any]] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Log"):
+            self.call(f"{domain}.enable")
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._answers.close()
+        os.close(self._to)
+
+    def call(self, method: str, **given: object) -> dict[str, Any]:
+        number = next(self._numbers)
+        question = {"id": number, "method": method, "params": given}
+        if self._session:
+            question["sessionId"] = self._session
+        os.write(self._to, json.dumps(question).encode() + b"\0")
+        while (answer := self._next()).get("id") != number:
+            self.events.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._read:
+            came = os.read(self._from, 1 << 20)
+            assert came, "Chromium has ended"
+            self._read += came
+        answer, self._read = self._read.split(b"\0", 1)
+        return json.loads(answer)
+
+    def open(self, page: Path, *, script: bool = True) -> None:
+        self.call("Emulation.setScriptExecutionDisabled", value=not script)
+        self.events.clear()
+        self.call("Page.navigate", url=page.as_uri())
+        while all(event.get("method") != "Page.loadEventFired" for event in self.events):
+            self.events.append(self._next())
+
+    def value(self, expression: str) -> Any:
+        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def press(self, key: str, code: int, text: str = "") -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text=text)
+
+    def tab_to(self, name: str) -> None:
+        """With the keyboard to what has this text or label."""
+        reached = []
+        while name not in reached:
+            assert len(reached) < 60, reached
+            self.press("Tab", 9)
+            reached.append(self.value("document.activeElement.ariaLabel || document.activeElement.innerText"))
+
+    def type(self, words: str) -> None:
+        """In place of what is there."""
+        self.value("document.activeElement.select()")
+        self.call("Input.insertText", text=words)
+
+    @property
+    def complaints(self) -> list[str]:
+        """What the browser refused or could not run."""
+        entries = (event for event in self.events if event.get("method") == "Log.entryAdded")
+        return [event["params"]["entry"]["text"] for event in entries]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    found = Browser(tmp_path_factory.mktemp("chromium"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of 26 combos, so that they are folded and can be filtered. Those of policy 5 have an errored episode each."""
+    folder = tmp_path_factory.mktemp("results")
+    rows = (
+        {"policy": name, "environment": place, "episode": episode,
+         "success": None if (name, episode) == ("policy5", 9) else episode < number % 10}
+        for number, name in enumerate(NAMES) for place in ("grass", "stairs") for episode in range(10)
+    )  # fmt: skip
+    (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report_folder(folder, folder / "report")
+    return folder / "report" / "report.html"
+
+
+def test_a_table_is_sorted_by_keyboard_and_what_belongs_to_a_row_goes_with_it(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.value(SHOWN) == []
+    browser.value("document.querySelector('nav [href=\"#combos\"]').focus()")
+    browser.press("Enter", 13, "\r")
+    assert "0 to 1" not in browser.value("[...document.querySelectorAll('button')].map((one) => one.innerText)")
+    browser.tab_to("rate")  # of the combos, which the link has unfolded
+    rates = f"{ROWS}.map((body) => parseFloat(body.querySelector('[data-label=rate]').innerText))"
+    whole = browser.value(SHOWN)
+    assert len(whole) == 26
+    for expected in (sorted, lambda found: sorted(found, reverse=True)):
+        browser.press("Enter", 13, "\r")
+        assert browser.value(rates) == expected(browser.value(rates))
+    assert browser.value("document.activeElement.closest('th').ariaSort") == "descending"
+    assert sorted(browser.value(SHOWN)) == sorted(whole)
+    below = browser.value(f"{ROWS}.filter((body) => body.querySelector('.below')).map((body) => body.innerText)")
+    assert [words.split()[0] for words in below] == ["policy5", "policy5"]
+    browser.value("document.querySelector('#combos thead button').click()")
+    assert [words for words in browser.value(SHOWN) if "policy" in words][:6] == [
+        *("policy1 grass", "policy1 stairs", "policy2 grass", "policy2 stairs", "policy3 grass", "policy3 stairs")
+    ]
+
+
+def test_a_table_is_filtered_by_all_words_of_a_field(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    browser.value("document.querySelector('#combos details').open = true")
+    browser.value("document.querySelector('#combos summary').focus()")
+    browser.tab_to("Filter rows: Combos")
+    browser.type("STAIRS policy1")
+    assert browser.value(SHOWN) == ["policy1 stairs", "policy10 stairs", "policy11 stairs", "policy12 stairs"]
+    browser.type("")
+    assert len(browser.value(SHOWN)) == 26
+
+
+def test_the_page_is_whole_without_its_script(browser: Browser, page: Path) -> None:
+    browser.open(page, script=False)
+    assert browser.value("document.querySelectorAll('button, input').length") == 0
+    browser.value("document.querySelector('#combos summary').focus()")
+    browser.press("Enter", 13, "\r")
+    assert len(browser.value(SHOWN)) == 26
+
+
+def test_the_page_runs_its_own_script_and_nothing_else(browser: Browser, page: Path) -> None:
+    browser.open(page)
+    assert browser.value("document.title") == f"{page.parents[1].name}: success rates"
+    assert browser.complaints == []
+    spoiled = page.with_name("spoiled.html")
+    added = (
+        "<script>document.title = 'owned'</script><script src=a.js></script><img src=a.png><a href=x onclick=a()>a</a>"
+    )
+    spoiled.write_text(page.read_text().replace("<main>", f"<main>{added}"))
+    browser.open(spoiled)
+    assert browser.value("document.title") == f"{page.parents[1].name}: success rates"
+    browser.value("document.querySelector('main a').click()")
+    assert len([words for words in browser.complaints if "Content Security Policy" in words]) >= 4
