@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import GridError, Problem, UserError
@@ -21,7 +21,6 @@ from comborun.remote.transport import LocalTransport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from comborun.grid import SettingKeys
     from comborun.grid.axes import Axis, Combo
@@ -43,6 +42,9 @@ _OPEN = set("{}$`*?;|&<>()")
 _PLACEHOLDER = re.compile(r"\{(policy|environment)(?:\.([A-Za-z0-9_-]+))?\}")
 _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
 _CONDA_RUN = re.compile(r"(?:\S*/)?(?:conda|mamba|micromamba) run")
+_MOVES = re.compile(r"(?:^|[;&|]|\s)(?:cd|pushd)\s")
+_MOVED = re.compile(r"(-C|--cwd|--chdir|--directory|--project)(=.*)?")
+"""options that name the folder to which the words behind them are relative"""
 _NAMES_ENVIRONMENT, _TAKES_VALUE = ("-n", "--name", "-p", "--prefix"), ("--cwd", "-a", "--attach", "-e", "--env")
 """options of `conda run` with a value"""
 
@@ -108,6 +110,7 @@ def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
     asked = {
         "windows": windows,
         "root": grid.root,
+        "bring": _bringing(grid),
         "checkpoints": {one: path for one, path in files if path},
     }
     return json.dumps({**asked, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()
@@ -132,16 +135,35 @@ def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     inside = settings.container is not None  # its program and files are in an image
     environments = [] if inside else _CONDA.findall(settings.setup)
     words = [] if inside else _words(settings.command, combo)
+    moved = bool(_MOVES.search(settings.setup)) or any(map(_MOVED.fullmatch, words))
     if _CONDA_RUN.fullmatch(" ".join(words[:2])):
         named, words = _run_by_conda(words[2:])
         environments += filter(_known, named)
+
+    def looked_for(path: str) -> bool:
+        settled = path.startswith(("/", "~")) or not moved
+        return settled and not _shipped(path, grid, folder)
+
+    program = words[0] if words and _known(words[0]) else ""
+    placeless = folder is None and not inside
     return {
         "folder": "" if inside or _shipped(folder or "", grid) else folder or "",
-        "setup": settings.setup,
+        "placeless": placeless,
+        "setup": "" if inside else settings.setup,
         "conda": environments,
-        "program": words[0] if words and _known(words[0]) and not _shipped(words[0], grid, folder) else "",
-        "files": [path for path in dict.fromkeys(_files(words, combo)) if not _shipped(path, grid, folder)],
+        "program": program if "/" not in program or looked_for(program) else "",
+        "files": list(filter(looked_for, dict.fromkeys(_files(words, combo, placeless=placeless)))),
     }
+
+
+def _bringing(grid: Grid) -> str:
+    """What lets the host find a file that is relative."""
+    for one in grid.shipped:
+        if not (grid.path.parent / Path(one.source).expanduser()).is_file():
+            return f"`workdir: {one.to}` is the folder to which `sync` brings {one.source}"
+    there = f"~/{grid.path.resolve().parent.name}"
+    sync = f"`sync: [{{from: ., to: {there}}}]` with `workdir: {there}` brings the grid file's folder there"
+    return f"`workdir: ~/FOLDER` names its folder on the host; {sync}"
 
 
 def folder_of(settings: SettingKeys, grid: Grid, *, local: bool) -> str | None:
@@ -181,16 +203,24 @@ def _known(word: str) -> bool:
     return not set(word) & _OPEN
 
 
-def _files(words: Sequence[str], combo: Combo) -> Iterator[str]:
-    """Files that the command reads: what ends as one, and absolute paths of the policy's attributes."""
+def _files(words: Sequence[str], combo: Combo, *, placeless: bool) -> Iterator[str]:
+    """Files that the command reads: what ends as one, absolute paths of the policy's attributes, and where relative
+    paths lead nowhere (`placeless`) those that begin with a dot."""
     attributes = set(map(str, combo.policy.attributes.values()))
     for number, word in enumerate(words):
         option, _, value = word.rpartition("=")
         option = option or (words[number - 1] if number and words[number - 1].startswith("-") else "")
         if not _known(value) or value.startswith("-") or _WRITTEN.search(option):
             continue
-        absolute, suffix = value.startswith(("/", "~/")), PurePosixPath(value).suffix
-        if (absolute and value in attributes) or (absolute and _SUFFIXES.fullmatch(suffix)) or suffix in _SCRIPTS:
+        suffix, absolute = PurePosixPath(value).suffix, value.startswith(("/", "~/"))
+        placed = absolute or "/" in value or value in attributes
+        dotted = placeless and value.startswith(("./", "../"))
+        if (
+            dotted
+            or (absolute and value in attributes)
+            or (placed and _SUFFIXES.fullmatch(suffix))
+            or suffix in _SCRIPTS
+        ):
             yield value
 
 

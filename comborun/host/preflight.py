@@ -25,6 +25,7 @@ _HARMLESS = re.compile(
     r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
 )
 """lines of setup of which it is known what they do to PATH"""
+_SOURCES = re.compile(r"(?:source|\.)[ \t]+([\w./~+@%=-]+)(?!.*\|\|)")
 _LEAST_KIB = 1 << 10
 """for a few logs and records; with less nothing can be started"""
 _FOLDERS_MOST = 4
@@ -35,7 +36,7 @@ _END = 1 << 20
 def lacks(wanted: dict[str, Any]) -> list[str]:
     """A line for each thing that is not there, each once."""
     found = dict.fromkeys(line for combo in wanted["combos"] for line in _combo(combo, wanted["windows"]))
-    return [*found, *_disk(home(wanted["root"]))]
+    return [*_relative(wanted), *found, *_disk(home(wanted["root"]))]
 
 
 def folders(wanted: dict[str, Any]) -> list[str]:
@@ -79,13 +80,11 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
     """`windows`: whether sessions run on this machine, and not on a node."""
     folder = home(combo["folder"])
     if folder and not os.path.isdir(folder):
-        yield f"workdir: there is no folder {combo['folder']}"
-        return
-    for path in combo["files"]:
+        yield f"workdir: there is no folder {combo['folder']}{_close(folder)}"
+        folder = ""
+    for path in dict.fromkeys((*combo["files"], *_sourced(combo["setup"]))):
         place = os.path.join(folder, home(path))
-        if not os.path.isabs(place):
-            yield f"file: {path} is relative; set `workdir` to its folder on the host, or `sync` it there"
-        elif not os.path.exists(place):
+        if os.path.isabs(place) and not os.path.exists(place):
             yield f"file: there is no {path}{_close(place)}"
     given = (os.path.join(folder, home(name)) for name in combo["conda"] if "/" in name)
     environments = [*filter(os.path.isdir, given), *_conda_environments(combo["setup"])]
@@ -94,6 +93,28 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
             yield _no_environment(name, environments)
     if program := _program(combo, folder, environments, windows):
         yield program
+
+
+def _relative(wanted: dict[str, Any]) -> Iterator[str]:
+    """What is relative to no folder of this host."""
+    named: list[str] = []
+    for combo in wanted["combos"]:
+        if combo["placeless"]:
+            named += [*([combo["program"]] * ("/" in combo["program"])), *combo["files"], *_sourced(combo["setup"])]
+    paths = [path for path in dict.fromkeys(named) if not os.path.isabs(home(path))]
+    if paths:
+        are = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} relative, and the grid has no `workdir`"
+        yield f"file: {are}: {wanted['bring']}"
+
+
+def _sourced(setup: str) -> Iterator[str]:
+    """Files that setup reads in any case, as far as it is known what the lines in front of them do."""
+    for line in setup.splitlines():
+        found = _SOURCES.match(line)
+        if found and ("/" in found[1] or found[1].endswith((".sh", ".bash"))):
+            yield found[1]
+        if not _HARMLESS.fullmatch(line):
+            return
 
 
 def _no_environment(name: str, environments: list[str]) -> str:

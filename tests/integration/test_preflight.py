@@ -25,10 +25,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "policy.pt").write_text("")
     for name in ("isaac/bin", "other/bin"):
         (tmp_path / "miniconda3/envs" / name).mkdir(parents=True)
+    for name in ("make_path.sh", "miniconda3/etc/profile.d/conda.sh"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
     python = tmp_path / "miniconda3/envs/isaac/bin/python7"
     python.write_text("#!/bin/sh\n")
     python.chmod(0o755)
     return tmp_path
+
+
+BRING = (
+    "and the grid has no `workdir`: `workdir: ~/FOLDER` names its folder on the host;"
+    " `sync: [{from: ., to: ~/laptop}]` with `workdir: ~/laptop` brings the grid file's folder there"
+)
+SYNCED = "and the grid has no `workdir`: `workdir: ~/new` is the folder to which `sync` brings ."
 
 
 def lines(text: str, ckpt: str = "~/policy.pt", *, local: bool = False) -> list[str]:
@@ -43,7 +53,11 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
     ("text", "ckpt", "said"),
     [
         ("command: sh eval.py {policy.ckpt}\nworkdir: ~/project\n", "~/policy.pt", []),
-        ("command: sh eval.py\nworkdir: ~/projct\n", "~/policy.pt", ["workdir: there is no folder ~/projct"]),
+        (
+            "command: sh eval.py\nworkdir: ~/projct\n",
+            "~/policy.pt",
+            ["workdir: there is no folder ~/projct; did you mean project?"],
+        ),
         (
             "command: sh evl.py --ckpt={policy.ckpt}\nworkdir: ~/project\n",
             "~/polcy.pt",
@@ -53,10 +67,22 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
             ],
         ),
         (
-            "command: sh eval.py\n",
-            "x",
-            ["file: eval.py is relative; set `workdir` to its folder on the host, or `sync` it there"],
+            "command: sh evl.py {policy.ckpt}\nworkdir: ~/projct\nsetup: source ~/evn/bin/activate\n",
+            "~/polcy.pt",
+            [
+                "workdir: there is no folder ~/projct; did you mean project?",
+                "file: there is no ~/polcy.pt; did you mean policy.pt?",
+                "file: there is no ~/evn/bin/activate",
+            ],
         ),
+        (
+            "command: ./run -c conf/a.yaml {policy.ckpt} --data ./data --out ./new\nsetup: . venv/bin/activate\n",
+            "models/a.pt",
+            [f"file: ./run, conf/a.yaml, models/a.pt, ./data, venv/bin/activate are relative, {BRING}"],
+        ),
+        ("command: sh eval.py\nsync: [{from: ., to: ~/new}]\n", "x", [f"file: eval.py is relative, {SYNCED}"]),
+        ("command: sh eval.py lerobot/pi0\nsetup: cd ~/project\n", "x", []),
+        ("command: env -C ~/project sh eval.py\n", "x", []),
         ("command: pyton7 ~/project/eval.py\n", "x", ["program: pyton7 is not on the PATH"]),
         ("command: python7 ~/project/eval.py\n" + CONDA, "x", []),
         (
@@ -76,7 +102,7 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
             "x",
             ["conda: there is no environment isac; did you mean isaac?"],
         ),
-        ("command: python7 ~/project/eval.py\n" + CONDA + "  . ./make_path.sh\n", "x", []),
+        ("command: python7 ~/project/eval.py\n" + CONDA + "  . ~/make_path.sh\n", "x", []),
         ("command: ./run {policy.ckpt}\nworkdir: ~/project\n", "lerobot/pi0", ["program: ./run is not there"]),
         ("command: sh eval.py --output ~/new/results.json --log ~/new.zip\nworkdir: ~/project\n", "x", []),
         ("command: ./run /inside/eval.py\ncontainer: {image: i}\n", "x", []),
