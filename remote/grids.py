@@ -147,7 +147,7 @@ def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     program = words[0] if words and _known(words[0]) else ""
     placeless = folder is None and not inside
     return {
-        "folder": "" if inside or _shipped(folder or "", grid) else folder or "",
+        "folder": "" if inside or not folder or _made(folder, grid) else folder,
         "placeless": placeless,
         "setup": "" if inside else settings.setup,
         "conda": environments,
@@ -222,6 +222,11 @@ def _files(words: Sequence[str], combo: Combo, *, placeless: bool) -> Iterator[s
             or suffix in _SCRIPTS
         ):
             yield value
+
+
+def _made(folder: str, grid: Grid) -> bool:
+    """Whether `sync` makes the folder, for itself or for what it puts there."""
+    return _shipped(folder, grid) or any(PurePosixPath(one.to).is_relative_to(folder) for one in grid.shipped)
 
 
 def _shipped(path: str, grid: Grid, folder: str | None = "") -> bool:

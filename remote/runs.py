@@ -198,7 +198,8 @@ def list_everywhere(
             return Listing(host, look(host), clock())
         except UserError as error:
             runs, seen = kept.get(host, ((), None))
-            return Listing(host, runs, seen, error.message.split("\n")[0])
+            hint = f" ({error.hint})" if error.hint else ""
+            return Listing(host, runs, seen, error.message.split("\n")[0] + hint)
 
     with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
         found = tuple(pool.map(listing, hosts))

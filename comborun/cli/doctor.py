@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from comborun.cli.options import Where, json_option, root_options
-from comborun.cli.terminal import SOME_DID_NOT, answer
+from comborun.cli.terminal import SOME_DID_NOT, answer, working
 from comborun.grid import load_grid
 from comborun.remote.doctor import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.grids import with_policies
@@ -47,9 +47,10 @@ def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
     """
     checked = load_grid(grid) if grid else None
     transport = where.connect(checked.host if checked else None)
-    checked = with_policies(checked, transport) if checked else None
-    wanted = wanted_by(checked, local=transport.host == LOCAL) if checked else NOTHING_MORE
-    examination = examine(transport, where.root or (checked.root if checked else DEFAULT_ROOT), wanted)
+    with working(f"looking at {transport.host}"):
+        checked = with_policies(checked, transport) if checked else None
+        wanted = wanted_by(checked, local=transport.host == LOCAL) if checked else NOTHING_MORE
+        examination = examine(transport, where.root or (checked.root if checked else DEFAULT_ROOT), wanted)
     if as_json:
         answer(document(transport.host, examination))
     else:

@@ -151,7 +151,8 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
     try:
         grid = chosen.read()
         warn(*map(str, grid.warnings))
-        prepared = prepare(request, grid, where.connect)
+        with working("looking at the host"):
+            prepared = prepare(request, grid, where.connect)
         warn(*prepared.warnings)
         transport = prepared.transport
         launched = settle(prepared, _confirm, lambda text: click.echo(harmless(text), err=True))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.terminal import program
+from comborun.cli.terminal import ask_secret, program, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
 from comborun.remote.runs import Launch, Run, age_of_copy, bring, choose, copy_of, list_runs, remembered
@@ -210,7 +210,9 @@ class Where:
             return Target(self.connect(), directory.name, str(directory))
         transport = self.connect(host_of(wanted))
         try:
-            run = choose(self.runs(transport), wanted, transport.host)
+            with working(f"asking {transport.host}"):
+                there = self.runs(transport)
+            run = choose(there, wanted, transport.host)
         except HostError as error:
             launches = [one for one in remembered() if one.host == transport.host and _fits(one, wanted)]
             if not kept or not launches:
@@ -231,7 +233,7 @@ class Where:
         from comborun.remote.ssh.openssh import OpensshTransport
         from comborun.remote.ssh.transport import SshTransport
 
-        options = Options(accept_new=self.accept_new, ask=_ask if sys.stdin.isatty() else None)
+        options = Options(accept_new=self.accept_new, ask=ask_secret if sys.stdin.isatty() else None)
         return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)
 
 
@@ -292,10 +294,6 @@ def _close(opened: LocalTransport | ShellTransport) -> None:
         opened.close()
     for warning in opened.warnings:
         click.echo(f"Note: {harmless(warning)}", err=True)
-
-
-def _ask(question: str) -> str:
-    return str(click.prompt(question, hide_input=True, err=True))
 
 
 def host_of(wanted: str | None) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
-from comborun.cli.terminal import answer, program, show_rows, warn
+from comborun.cli.terminal import answer, program, show_rows, warn, working
 from comborun.compose import compose_text
 from comborun.errors import HostError, UserError
 from comborun.jobs import kind_of, kinds, texts
@@ -73,9 +73,10 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
     checked = grid.read()
     shipments = survey(checked.shipped, checked.path.parent)
     transport = where.connect(checked.host)
-    checked = with_policies(checked, transport)
-    named = question(checked, local=transport.host == LOCAL, windows=not slurm)
-    facts = ask(transport, host_python=checked.host_python, named=named)
+    with working("looking at the host"):
+        checked = with_policies(checked, transport)
+        named = question(checked, local=transport.host == LOCAL, windows=not slurm)
+        facts = ask(transport, host_python=checked.host_python, named=named)
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)

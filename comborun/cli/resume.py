@@ -109,7 +109,7 @@ def _lines(going: _Going) -> Iterator[str]:
     what, seen = going.what, going.seen
     if going.nothing:
         left = "some episodes have no record" if what.futile else "nothing is missing"
-        runs = f"{len(going.coming)} sessions are queued or running" if going.coming else left
+        runs = f"{several(len(going.coming), 'session')} queued or running" if going.coming else left
         yield f"{going.view.id}: {runs}; there is nothing to resume"
         if seen.scheduler and going.coming and seen.now is not None:
             yield f"  {tasks_line(seen.scheduler, seen.tasks, seen.now)}"
@@ -135,7 +135,7 @@ def _lines(going: _Going) -> Iterator[str]:
         yield f"  {session.name}: a new session for {session.policy} in {session.environment}, {span}"
     yield from map(_futile, what.futile)
     if going.coming:
-        yield f"  {len(going.coming)} sessions that are queued or running go on"
+        yield f"  {several(len(going.coming), 'session')} queued or running already"
 
 
 def _why_again(view: RunView, name: str) -> str:

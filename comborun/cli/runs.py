@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from comborun.cli.options import Where, host_of, json_option, offers, root_options, run_option
-from comborun.cli.terminal import answer, show_rows, show_table
+from comborun.cli.terminal import answer, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.observe import load_run
-from comborun.monitor.watch import Source, once
+from comborun.monitor.listing import look_everywhere
 from comborun.monitor.wording import amount, brief, duration, listed
-from comborun.remote.runs import Listing, choose, copy_of, list_everywhere, remembered, remove, sizes
+from comborun.remote.runs import choose, copy_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.remote.runs import Run
-    from comborun.remote.transport import Transport
+    from comborun.remote.runs import Listing, Run
 
 _DAY_S = 86400.0
-_MOST_LOOKS = 20
-"""of a host's runs that are not done"""
 
 
 @click.command()
@@ -53,12 +48,13 @@ def runs(where: Where, as_json: bool) -> int:
         rows = [_row(one, run) for one, run in entries if run.canary == canary]
         click.echo("\nCanaries, which repeat episodes of a run:" if rows and canary else "", nl=bool(rows and canary))
         show_table(("run", "state", "host", "started", "time"), rows)
+    folders: dict[str, dict[str, None]] = {}
+    for one, run in entries:
+        folders.setdefault(one.host, {})[run.directory.rpartition("/")[0]] = None
     click.echo("\nFolders:" if entries else "", nl=bool(entries))
-    show_rows({harmless(one.host): harmless(", ".join(_folders(one))) for one in found if one.runs})
-    for one in found:
-        if one.complaint:
-            seen = f"shown as seen {brief(time.time() - one.seen)} ago" if one.seen else "never seen from here"
-            click.echo(f"! {harmless(one.host)} does not answer, {seen}: {harmless(one.complaint)}", err=True)
+    show_rows({harmless(host): harmless(", ".join(names)) for host, names in folders.items()})
+    for host, why in {one.host: one.complaint for one in found if one.complaint}.items():
+        click.echo(f"! {harmless(host)} does not answer: {harmless(why)}", err=True)
     asked = [harmless(one.host) for one in found if not one.complaint]
     if not entries and asked:
         click.echo(f"no runs on {', '.join(asked)}")
@@ -66,31 +62,11 @@ def runs(where: Where, as_json: bool) -> int:
 
 
 def _listings(where: Where) -> tuple[Listing, ...]:
-    """The runs on the named host, else on all hosts. Raises HostError if that one does not answer."""
-    if where.host:
-        transport = where.connect()
-        list_now = _looked_at(where, transport)
-        return list_everywhere([transport.host], lambda _: list_now)
-    hosts = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
-    transports = {host: where.connect(host) for host in hosts}
-    return list_everywhere(hosts, lambda host: _looked_at(where, transports[host]))
-
-
-def _looked_at(where: Where, transport: Transport) -> tuple[Run, ...]:
-    """The runs on a host; the newest of those that are not done with their state now."""
-    there = where.runs(transport)
-    going = [run for run in there if not run.done][:_MOST_LOOKS]
-    return tuple(replace(run, now=_now(transport, run)) if run in going else run for run in there)
-
-
-def _now(transport: Transport, run: Run) -> dict[str, Any]:
-    """Empty where that can't be told, for example because an older comborun made the run."""
-    try:
-        seen = once(Source(transport, load_run(transport, run.directory)))
-    except UserError:
-        return {}
-    words = {"finished": seen.finished, "seconds": seen.seconds, "abandoned": seen.abandoned}
-    return words | {"counts": seen.counts(), "smoke": seen.smoke()}
+    """The runs on the named host, else on all hosts."""
+    everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
+    transports = {host: where.connect(host) for host in ([where.host] if where.host else everywhere)}
+    with working(f"asking {several(len(transports), 'host')}"):
+        return look_everywhere(transports, where.runs)
 
 
 def _record(one: Listing, run: Run) -> dict[str, Any]:
@@ -115,14 +91,9 @@ def _record(one: Listing, run: Run) -> dict[str, Any]:
 
 
 def _row(one: Listing, run: Run) -> tuple[str, ...]:
-    age = f" ({brief(time.time() - one.seen)} ago)" if one.complaint and one.seen else ""
+    age = f" (seen {brief(time.time() - one.seen)} ago)" if one.complaint and one.seen else ""
     time_taken = "-" if run.seconds is None else duration(run.seconds)
     return (*map(harmless, (run.id, _state(run) + age, one.host, _started(run), time_taken)),)
-
-
-def _folders(one: Listing) -> dict[str, None]:
-    """Those that hold the runs on a host."""
-    return dict.fromkeys(run.directory.rpartition("/")[0] for run in one.runs)
 
 
 def _started(run: Run) -> str:
@@ -134,7 +105,7 @@ def _state(run: Run) -> str:
     why = " ".join(run.held.get("why", "").split())
     held = run.held.get("kind", "") if not run.done else ""
     held = "dispatcher gone" if run.now.get("abandoned") else held + (f" ({why})" if held and why else "")
-    counts = listed(run.counts) or ("ended" if run.done else "" if held else "not ended")
+    counts = listed(run.counts) or ("ended" if run.done else "" if held else "not known")
     smoke = f"; smoke test: {listed(run.smoke)}" if run.smoke else ""
     return ": ".join(filter(None, (held, counts))) + smoke
 
@@ -161,15 +132,17 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
     combo clean --host h100 --older 7
     combo clean 4_env_test-20260729T101500Z-ab12
     """
-    names += (wanted,) * bool(wanted)
+    names += (wanted,) if wanted else ()
     transport = where.connect(host_of(names[0]) if names else None)
-    there = where.runs(transport)
+    with working(f"asking {transport.host}"):
+        there = where.runs(transport)
     chosen = [choose(there, name, transport.host) for name in names] if names else _old(there, older)
     kept = {run.id: why for run in chosen if (why := _why_kept(run, transport.host, named=bool(names)))}
     going = [run for run in chosen if run.id not in kept]
     for name, why in kept.items():
         click.echo(f"{name} stays: {why}")
-    bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
+    with working("measuring them"):
+        bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
     show_table(("run", "state", "started", "size"), list(_rows(going, bytes_of)))
     if not going:
         click.echo(f"nothing to remove on {transport.host}")

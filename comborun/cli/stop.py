@@ -11,7 +11,7 @@ import click
 
 from comborun.cli.control import check_no_servers
 from comborun.cli.options import Target, Where, json_option, root_options, run_option, sessions_argument
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.watch import once
 from comborun.remote.control import stop as stop_sessions
@@ -89,7 +89,8 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
         click.confirm("Stop it?", abort=True, err=True)
     target, names = order.target, order.names
     try:
-        stopped = stop_sessions(target.transport, target.directory, names)
+        with working("ending sessions"):
+            stopped = stop_sessions(target.transport, target.directory, names)
     except KeyboardInterrupt:
         _show_what_is_left(target, names)
         return INTERRUPTED

@@ -12,6 +12,7 @@ import shlex
 import shutil
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from rich.progress import Progress, TaskID
+
 QUIET_S = 2.0
 """shorter work prints nothing"""
 _HINTS = {
@@ -33,6 +36,8 @@ _HINTS = {
     errno.EMFILE: "too many files are open: ulimit -n",
     errno.ENAMETOOLONG: "write a shorter path",
 }
+_HUSHES: list[Callable[[], None]] = []
+"""each ends what a piece of work shows; a host may ask for a secret from a thread of its own"""
 _LONG_WORD = re.compile(r"(\S{400})\S+")
 """a path or a name that would fill the screen"""
 _OF_REPORT = {"matplotlib", "numpy", "scipy"}
@@ -113,25 +118,54 @@ def repeatable() -> Iterator[None]:
 def working(what: str) -> Iterator[Callable[[object], None]]:
     """Say on standard error what goes on, once it takes more than two seconds: with a clock on a terminal, else once.
 
-    What is yielded takes how far it is.
+    What is yielded takes how far it is. A question to the user ends what is shown (`hush`).
     """
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    shown: list[tuple[Progress, TaskID]] = []
+    begun = time.monotonic()
+    reached = ""
 
-    console = Console(stderr=True)
-    words, at = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[at]"))
-    shown = Progress(SpinnerColumn("line"), words, TimeElapsedColumn(), at, console=console, transient=True)
-    task = shown.add_task(what, at="")
-    late = threading.Timer(QUIET_S, shown.start if console.is_terminal else lambda: click.echo(f"{what} ...", err=True))
-    late.daemon = True
-    late.start()
-    try:
-        yield lambda at: shown.update(task, at=str(at))
-    finally:
+    def show() -> None:
+        from rich.console import Console  # slow to import, and rarely needed
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        if not console.is_terminal:
+            click.echo(f"{what} ...", err=True)
+            return
+        words, at = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[at]"))
+        drawn = Progress(SpinnerColumn("line"), words, TimeElapsedColumn(), at, console=console, transient=True)
+        shown.append((drawn, drawn.add_task(what, at=reached)))
+        drawn.tasks[0].start_time = begun
+        drawn.start()
+
+    def tell(at: object) -> None:
+        nonlocal reached
+        reached = str(at)
+        for drawn, task in shown:
+            drawn.update(task, at=reached)
+
+    def hush() -> None:
         late.cancel()
         late.join()
-        if console.is_terminal:
-            shown.stop()
+        for drawn, _ in shown:
+            drawn.stop()
+
+    late = threading.Timer(QUIET_S, show)
+    late.daemon = True
+    late.start()
+    _HUSHES.append(hush)
+    try:
+        yield tell
+    finally:
+        _HUSHES.remove(hush)
+        hush()
+
+
+def ask_secret(question: str) -> str:
+    """What the user types in answer to a question, unseen."""
+    for hush in _HUSHES:
+        hush()
+    return str(click.prompt(question, hide_input=True, err=True))
 
 
 def colour() -> bool | None:

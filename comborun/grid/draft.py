@@ -204,8 +204,9 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
     if detail["type"] == "tuple_type":
         hint = f"write [{tree.text}]" if isinstance(tree, Scalar) else "its entries begin with `- `"
         return f"`{key}`: a list is wanted here", IN_FILE if given else hint
-    hint = IN_FILE if given else "`key: value` lines, indented, or {key: value}"
-    return f"`{key}`: a map is wanted here", hint
+    hint = IN_FILE if given else f"`key: value` lines, indented, or {{key: value}}; combo docs {words[0]} has the keys"
+    what = f"each entry of `{key}` is a map" if isinstance(detail["loc"][-1], int) else f"`{key}`: a map is wanted here"
+    return what, hint
 
 
 def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:

@@ -139,11 +139,14 @@ def test_a_link_that_is_cut_while_results_are_fetched_is_made_anew_and_the_repor
 
 
 def test_a_host_that_can_not_be_reached_is_exit_code_3(far: Desk, far_host: Sshd) -> None:
-    far.combo("launch", far_grid(far, pace="30"))
+    run = far.json("launch", far_grid(far, pace="30"))["run"]
+    seen = far.json("status")["counts"]
     far_host.stop_all()
     failed = far.combo("monitor", "--once")
     assert failed.returncode == 3
     assert "unreachable" in failed.stdout
+    listed = [(one["run"], one["counts"], one["reachable"]) for one in far.json("runs")]
+    assert listed == [(run, seen, False)], "though no `combo runs` was given while it answered"
     far_host.start()
     assert far.combo("stop").returncode == 0
 

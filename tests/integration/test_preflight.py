@@ -107,6 +107,7 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
         ("command: sh eval.py --output ~/new/results.json --log ~/new.zip\nworkdir: ~/project\n", "x", []),
         ("command: ./run /inside/eval.py\ncontainer: {image: i}\n", "x", []),
         ("command: sh eval.py\nworkdir: ~/new\nsync: [{from: ., to: ~/new}]\n", "x", []),
+        ("command: sh eval.py\nworkdir: ~/new\nsync: [{from: eval.py, to: ~/new/eval.py}]\n", "x", []),
     ],
 )
 def test_what_is_not_there_is_said_and_what_is_not_known_is_not(

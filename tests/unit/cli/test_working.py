@@ -26,3 +26,16 @@ def test_what_fails_leaves_nothing_that_still_draws(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(terminal, "QUIET_S", 60)
     with pytest.raises(ZeroDivisionError), terminal.working("x"):
         raise ZeroDivisionError
+
+
+def test_nothing_is_drawn_over_a_question(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "QUIET_S", 0.05)
+
+    def typed(*_: object, **__: object) -> str:
+        time.sleep(0.2)
+        return "secret"
+
+    monkeypatch.setattr("click.prompt", typed)
+    with terminal.working("asking h100"):
+        assert terminal.ask_secret("Passphrase") == "secret"
+    assert capsys.readouterr() == ("", "")
