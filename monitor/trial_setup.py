@@ -92,6 +92,8 @@ def trial_setup(
     grid = choose(with_policies(grid, transport))
     facts = ask(transport, grid.secrets, grid.host_python, question(grid, local=transport.host == LOCAL))
     check(facts)
+    if "slurm" in grid.model_fields_set:
+        progress.warn(f"this runs on {facts.called} itself: Slurm is not asked for a node")
     if facts.absent:
         progress.warn(complaint(facts.absent, facts.called))
     plan = lay_out(uncut(grid), facts, digest_of(shipments))

@@ -70,7 +70,7 @@ def _refuse_company(source: Source) -> None:
     """Raise UserError while the run itself goes on: a canary has to run alone."""
     view = source.view
     if view.plan.slurm:
-        hint = "launch the same grid without --slurm on one machine: that run can have a canary"
+        hint = f"on a node of yours (srun --pty bash): {program()} run GRID --new, and then {program()} canary"
         raise UserError(f"{view.id} ran on Slurm, and a canary needs one machine for itself", hint)
     if not once(source).finished:
         hint = f"wait for its end, or {program()} stop {view.id}"

@@ -228,7 +228,10 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
     show_rows(rows | said)
     for sentence in not_held(plan, grid):
         click.echo(f"  not with --slurm: {sentence}")
-    click.echo("  not with --slurm: calibrate and canary measure one machine; run them on a node of yours (salloc)")
+    there = f"`{program()} calibrate`, or `{program()} run` with --new and `{program()} canary`"
+    click.echo(
+        f"  not with --slurm: calibrate and canary measure one machine: `srun --pty bash`, and on that node {there}"
+    )
     return refused
 
 

@@ -186,7 +186,10 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) ->
     allowed = allowed_gpus(grid, host)
     if most <= len(allowed):
         return allowed
-    asked, slurm = several(most, "GPU"), "; on a login node: --slurm" if "slurm" in grid.model_fields_set else ""
+    asked, slurm = (
+        several(most, "GPU"),
+        "; on a login node: combo launch --slurm" if "slurm" in grid.model_fields_set else "",
+    )
     if host.gpu_trouble:
         raise UserError(
             f"a session asks for {asked}, and on {host.called} {host.gpu_trouble}, so its GPUs are not known",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shlex
 import shutil
@@ -125,6 +126,14 @@ def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None
     assert local.returncode == 0, local.stdout + local.stderr
     assert login.runs[-1] != on_slurm
     assert episodes(on_slurm / "report") == episodes(login.runs[-1] / "report")
+
+    refused = login.combo("canary", on_slurm.name)
+    assert (refused.returncode, "srun" in refused.stderr) == (2, True), refused.stderr
+    on_a_node = ["srun", "--mem=1000M", *login.command("canary", "--json")]
+    canary = subprocess.run(
+        on_a_node, env=login.environment, cwd=login.home, capture_output=True, text=True, check=True
+    )
+    assert json.loads(canary.stdout)["run"] == login.runs[-2].name, "of the run that was made on one machine"
 
 
 def test_over_ssh_it_is_launched_watched_and_reported_from_a_laptop(

@@ -42,6 +42,8 @@ def test_one_episode_of_the_combo_that_was_named_is_run_and_counted(desk: Desk) 
         assert told in done.stdout
     assert "Next: " in done.stdout
     assert not desk.runs  # no run of the grid is made
+    assert "Slurm" not in done.stderr
+    assert "Slurm is not asked" in desk.combo("try", desk.grid(command=program(desk), slurm="{partition: main}")).stderr
 
     again = desk.json("try", grid, "--episodes", "3")
     assert (again["policy"], again["environment"], again["counted"]) == ("good", "maze", 3)
