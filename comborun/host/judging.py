@@ -158,6 +158,11 @@ class Watched:
         counts = self.count()
         if self.rules.files and not self.folder.found:
             counts.why = self._not_read()
+        return self.keep(counts)
+
+    def keep(self, counts: Counts, note: str = "") -> Counts:
+        """Keep the counts for the probe; `note` is added to what there is to say of them."""
+        counts.why = "; ".join(filter(None, (counts.why, note)))
         text = records.render(counts.pairs())
         if text != self._told and files.write_text(_counts_file(self.at), text):
             self._told = text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -177,6 +178,18 @@ def test_the_first_sign_of_progress_is_told_once_to_who_waits_for_it(supervise):
     one.until(lambda: one.said)
     assert Path(one.at.progressed).exists()
     assert one.said == ["progressed"]
+
+
+def test_results_that_take_long_to_count_are_counted_seldom_and_it_is_said(supervise, monkeypatch):
+    seconds, now = itertools.count(), time.monotonic
+    one = supervise(RECORD.format(500, 0.1), count=500)
+    one.until(lambda: judging.counts(one.at).records)
+    monkeypatch.setattr(time, "process_time", lambda: float(next(seconds)))  # a look takes one or more from now on
+    one.until(lambda: "1 result files: counted every 5 min" in judging.counts(one.at).why)
+    before, records = judging.counts(one.at).records, Path(one.at.output, "records.jsonl")
+    one.until(lambda: len(records.read_text().splitlines()) > before)
+    monkeypatch.setattr(time, "monotonic", lambda: now() + 301)
+    one.until(lambda: judging.counts(one.at).records > before)
 
 
 def test_a_running_session_costs_a_thousandth_of_a_core_at_most(supervise):
