@@ -29,6 +29,8 @@ class Window:
         self._at = 0
         self._left = b""
         self._notify = self._log = self._out = -1
+        self._rests = False
+        self._shown_at = 0.0
         self.deadline = 0.0
         try:
             self._log = os.open(log, os.O_RDONLY | os.O_CLOEXEC)
@@ -38,8 +40,8 @@ class Window:
             return
 
     def descriptors(self) -> list[int]:
-        """Readable when the log has grown; none for a moment after a large output."""
-        return [self._notify] if self._notify >= 0 and not self.blocked and time.monotonic() >= self.deadline else []
+        """Readable when the log has grown; none for a moment while it grows fast."""
+        return [self._notify] if self._notify >= 0 and self._out >= 0 and not self._rests else []
 
     @property
     def blocked(self) -> bool:
@@ -62,8 +64,10 @@ class Window:
                     break
         except OSError:  # the window has gone
             self._out = -1
-        hasty = self.blocked or shown > _CHUNK // 16
-        self.deadline = time.monotonic() + (_REST_S if hasty else _LOOK_S if self._notify < 0 else 3600.0)
+        now = time.monotonic()
+        self._rests = self.blocked or (shown > 0 and now < self._shown_at + _REST_S)
+        self._shown_at = now if shown else self._shown_at
+        self.deadline = now + (_REST_S if self._rests else _LOOK_S if self._notify < 0 else 3600.0)
 
     def _heed(self) -> None:
         try:

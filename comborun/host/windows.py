@@ -202,7 +202,7 @@ def _supervise(words: list[str], window: str, grant: int) -> None:
     process.set_words((sys.executable, RunLayout(run).program, "session", *of_session))  # `ps` shows whose it is
     os.dup2(0, 1)  # that is /dev/null
     with contextlib.suppress(OSError):
-        fd = os.open(f"/proc/{window}/fd/1", os.O_WRONLY | os.O_NOCTTY)
+        fd = os.open(f"/proc/{window}/fd/2", os.O_WRONLY | os.O_NOCTTY)  # its fd 1 may still lead to our FIFO
         os.dup2(fd, 1)
         os.close(fd)
     for name in _OF_WINDOW:

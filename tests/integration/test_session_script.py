@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -176,13 +177,20 @@ def test_what_an_attempt_that_has_ended_left_at_the_lock_goes_before_the_next_on
     assert box.ended("stairs_flat", 2).clean
 
 
-def test_the_window_shows_what_the_command_prints(box: Box) -> None:
-    box.plan({"stairs_flat": bash("echo 'episode 7 of 100'; sleep 60")})
+def test_the_window_shows_at_once_what_the_command_prints(box: Box) -> None:
+    box.environment["COMBORUN_WATCH_S"] = "3600"  # no look shows it
+    window = box.directory / "lib/window.sh"
+    told = window.read_text()
+    slow = re.sub(r"(?m)^(printf 'window .*?)( 1<>.*)$", r"{ \1; sleep 1; }\2", told)  # it comes back from that slowly
+    assert slow != told
+    window.write_text(slow)
+    box.plan({"stairs_flat": bash("echo 'episode 7 of 100'; sleep 2; echo 'episode 8 of 100'; sleep 60")})
     box.start()
     begin = box.begun("stairs_flat")
 
     def seen() -> bool:
-        return "episode 7 of 100" in box.tmux("capture-pane", "-p", "-t", f"={begin.address}:").stdout
+        shown = box.tmux("capture-pane", "-p", "-t", f"={begin.address}:").stdout
+        return "episode 7 of 100" in shown and "episode 8 of 100" in shown
 
     until(seen, "the window shows the log")
 
