@@ -17,15 +17,15 @@ def test_results_are_links_with_the_sessions_name_where_two_share_one(box: Box) 
     assert all(file.read_text().startswith("{") for file in links.values())
 
 
-def test_after_runs_once_when_all_have_ended_and_sees_their_results(any_box: Box) -> None:
+def test_after_runs_once_when_all_have_ended_and_sees_their_results(box: Box) -> None:
     after = bash(STARTED + 'cat "$COMBORUN_RESULTS_DIR"/*.jsonl >"$COMBORUN_RESULTS_DIR/report.txt"')
     sessions = {name: bash(RECORD + "sleep 0.1", results=("*.jsonl",)) for name in NAMES[:3]}
-    any_box.run({**sessions, "after": after})
-    assert any_box.done["after"] == "succeeded"
-    assert (any_box.directory / "results/report.txt").read_text().count("success") == 3
-    any_box.start()
-    assert starts(any_box, "after") == ["1"]
-    assert any_box.told("^(launch|ended)")[-2].startswith("launch after 1")
+    box.run({**sessions, "after": after})
+    assert box.done["after"] == "succeeded"
+    assert (box.directory / "results/report.txt").read_text().count("success") == 3
+    box.start()
+    assert starts(box, "after") == ["1"]
+    assert box.told("^(launch|ended)")[-2].startswith("launch after 1")
 
 
 def test_after_runs_again_when_it_was_lost_and_not_when_it_failed(box: Box) -> None:

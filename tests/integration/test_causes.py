@@ -135,12 +135,6 @@ def test_the_note_has_the_line_of_the_log_that_shows_the_cause(all_ended: Box) -
     assert "the field 'number' holds no" in end(all_ended, "no_index")["why"]
 
 
-def test_a_file_system_that_is_full_is_the_cause(small_disk_box: Box) -> None:
-    record = ended(small_disk_box, session(TWO_OF_THREE + 'cat /dev/zero >"$COMBORUN_OUTPUT_DIR/video"'))
-    assert (record["cause"], record["class"], record["completeness"]) == ("disk_full", "disk_full", "partial")
-    assert "are free on the file system of its output" in record["note"]
-
-
 @contextlib.contextmanager
 def memory_group(limit: int) -> Iterator[Path]:
     """A control group with so many bytes of memory, of whichever version there is."""

@@ -58,20 +58,6 @@ def test_a_policy_and_episodes_that_are_added_are_all_that_runs(desk: Desk) -> N
     assert "has finished" in desk.combo("launch", desk.grid(policies="[poor, good]", episodes="6")).stdout
 
 
-def test_a_live_dispatcher_takes_up_what_is_added(desk: Desk) -> None:
-    gate = desk.home / "gate"
-    desk.combo("launch", desk.grid(policies="[good]", environments="[maze]", command=evaluate(gate=gate)))
-    (run,) = desk.runs
-    pid = (run / "dispatch/dispatcher").read_text()
-    added = desk.combo("launch", desk.grid(policies="[good]", command=evaluate(gate=gate)))
-    assert added.returncode == 0, added.stderr
-    until((run / "sessions/field_good/attempt-1/begin").exists, "the new session begins", 20)
-    assert (run / "dispatch/dispatcher").read_text() == pid, "it is the same dispatcher"
-    gate.touch()
-    assert not list(run.glob("sessions/maze_good/attempt-2"))
-    until(lambda: done(run), "the run ends", 30)
-
-
 def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_more(desk: Desk) -> None:
     keys = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "command": counted()}
     finish(desk, desk.grid(**keys))
@@ -98,18 +84,6 @@ def test_what_ended_without_any_record_follows_the_grid_without_a_question(desk:
     assert mended.returncode == 0, mended.stderr
     assert len(desk.runs) == 1
     assert desk.report()["totals"]["completed"] == 8
-
-
-def test_two_launches_of_a_changed_grid_at_once_amend_it_once(desk: Desk) -> None:
-    finish(desk, desk.grid(policies="[good]", environments="[maze]"))
-    grid = desk.grid(policies="[good]", environments="[maze, field]")
-    both = [desk.start("launch", grid) for _ in range(2)]
-    said = [launch.communicate(timeout=60)[0] for launch in both]
-    assert [launch.returncode for launch in both] == [0, 0], said
-    (run,) = desk.runs
-    until(lambda: done(run), "the run ends", 30)
-    assert sorted(path.name for path in run.glob("plan-*.json")) == ["plan-1.json", "plan-2.json"]
-    assert launches(run) == ["maze_good", "field_good"]
 
 
 def test_a_superseded_session_that_runs_goes_on_and_is_named_with_what_ends_it(desk: Desk) -> None:

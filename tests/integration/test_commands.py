@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 
 import pytest
-from box import marked, until
+from box import until
 from desk import Desk, desk, desk_at, evaluate
 
 __all__ = ["desk"]
@@ -53,14 +51,6 @@ def test_the_same_command_again_is_the_same_run(ended: Desk) -> None:
     assert report.read_bytes() == before
 
 
-def test_the_records_depend_neither_on_how_many_run_at_once_nor_on_their_windows(ended: Desk, desk: Desk) -> None:
-    launched = desk.combo("launch", desk.grid(), "--parallel", "1", "--multiplexer", "screen")
-    assert launched.returncode == 0, launched.stderr
-    until(lambda: done(desk), "it ends", 40)
-    assert '"multiplexer": "screen"' in (desk.runs[-1] / "sessions/maze_good/attempt-1/begin").read_text()
-    assert desk.records(desk.runs[-1]) == ended.records(ended.runs[-1])
-
-
 def test_a_folder_of_records_from_anywhere_is_reported(ended: Desk) -> None:
     folder = ended.home / "old results"
     folder.mkdir()
@@ -91,28 +81,6 @@ def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
         assert re.search(rf"combo {verb} ", text), text
 
 
-def test_stop_leaves_no_process_and_the_same_command_finishes_the_rest(desk: Desk) -> None:
-    gate = desk.home / "gate"
-    grid = desk.grid(command=evaluate(gate=gate), limits="{parallel: 2}")
-    desk.combo("launch", grid)
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/out/*.jsonl"))) == 2, "two sessions have records")
-    stopped = desk.combo("stop")
-    gate.touch()
-    assert stopped.returncode == 0, stopped.stdout
-    assert marked(f"{run_id(desk)}/") == []
-    logs = [path.read_text() for path in desk.runs[-1].glob("sessions/*/attempt-1/log")]
-    assert any("interrupted" in log for log in logs), "the program sees INT as KeyboardInterrupt"
-    status = desk.json("status")
-    assert status["finished"]
-    states = {(session["state"], session["outcome"]) for session in status["sessions"]}
-    assert ("ended", "cancelled") in states, "what had not begun too, as if it had been stopped by its name"
-    assert states <= {("ended", "cancelled"), ("ended", "succeeded")}
-    assert desk.combo("launch", grid).returncode == 0
-    until(lambda: done(desk), "the rest is done", 40)
-    assert len(desk.runs) == 1
-    assert len({line for lines in desk.records(desk.runs[-1]).values() for line in lines}) == 16
-
-
 def test_a_stop_that_is_interrupted_names_what_has_not_ended_and_what_goes_on(desk: Desk) -> None:
     deaf = "bash -c 'trap \"\" INT; sleep 60 & wait; wait' {policy} {environment}"
     desk.combo("launch", desk.grid(command=deaf, results="none", limits="{parallel: 2}"))
@@ -137,48 +105,9 @@ def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
     assert not (desk.home / "comborun").exists()
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "message"),
-    [
-        ("polcies", "[a]", "did you mean"),
-        ("setup", "'if true; then'", "bash can't read setup"),
-    ],
-)
-def test_a_mistake_in_the_grid_is_told_with_a_hint_and_nothing_starts(
-    desk: Desk, key: str, value: str, message: str
-) -> None:
-    refused = desk.combo("launch", desk.grid(**{key: value}))
-    assert refused.returncode == 2
-    assert message in refused.stderr
-    assert "Traceback" not in refused.stderr
-    assert not desk.runs
-
-
 def test_more_slots_in_the_grid_are_taken_over_and_so_is_the_rest(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}"))
     resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
     assert "limits.stagger: 0 before, 1 now" in resumed.stdout
     assert (desk.runs[-1] / "dispatch/slots").read_text() == "3\n"
     assert json.loads((desk.runs[-1] / "dispatch/policy.json").read_text())["stagger_ms"] == 1000
-
-
-def test_stopping_twice_says_that_nothing_was_running_and_leaves_no_tmux_server(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    assert desk.combo("stop").returncode == 0
-    assert "nothing was running" in desk.combo("stop").stdout
-    socket = desk.environment["COMBORUN_TMUX_SOCKET"]
-    listed = ["tmux", "-L", socket, "list-sessions"]
-    until(lambda: subprocess.run(listed, capture_output=True, check=False).returncode, "the server is gone")
-
-
-def test_an_interruption_shows_no_traceback_whenever_it_comes(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=30))
-    for delay in (0.1, 0.3, 0.8):
-        launching = desk.start("launch", grid)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            launching.wait(delay)
-        launching.send_signal(signal.SIGINT)
-        said, _ = launching.communicate(timeout=30)
-        assert not ("Traceback" in said and "/comborun/" in said), said
-    assert desk.combo("launch", grid).returncode == 0
-    assert len(desk.runs) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 from box import Box, alive, bash, until
@@ -14,34 +13,24 @@ from traces import RECORD
 FAILS_ONCE = "[[ $COMBORUN_ATTEMPT != 1 ]]"
 
 
-def test_who_pauses_a_run_that_has_ended_is_told_so(box: Box) -> None:
-    box.plan({"env_one": bash("true")})
+def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
     box.start()
-    box.await_done()
-    told = box.program("control", "pause").stdout
-    assert (
-        told == f"{box.id}: paused: no new sessions start; the run has ended; sessions that are added later will wait\n"
-    )
-
-
-def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(any_box: Box) -> None:
-    any_box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
-    any_box.start()
-    any_box.begun("env_one")
-    any_box.program("control", "drain")
-    assert any_box.dispatcher_lives
-    any_box.write("go", "")
-    until(lambda: not any_box.dispatcher_lives, "the dispatcher leaves")
-    assert any_box.ended("env_one").clean
-    assert any_box.done == {}
-    said = any_box.start().stdout
+    box.begun("env_one")
+    box.program("control", "drain")
+    assert box.dispatcher_lives
+    box.write("go", "")
+    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
+    assert box.ended("env_one").clean
+    assert box.done == {}
+    said = box.start().stdout
     assert said.startswith("the run is draining (by hand)")
     typed = ["bash", "-c", said.partition("To resume: ")[2]]
-    subprocess.run(typed, env=any_box.environment, capture_output=True, timeout=60, check=False)
-    assert not (any_box.directory / "dispatch/hold").exists()
-    any_box.start()
-    any_box.await_done()
-    assert any_box.ended("env_two").clean
+    subprocess.run(typed, env=box.environment, capture_output=True, timeout=60, check=False)
+    assert not (box.directory / "dispatch/hold").exists()
+    box.start()
+    box.await_done()
+    assert box.ended("env_two").clean
 
 
 def test_a_retry_gives_a_live_run_and_one_that_is_done_another_attempt(box: Box) -> None:
@@ -77,15 +66,6 @@ def test_one_that_runs_is_not_started_twice(box: Box) -> None:
     )
 
 
-def test_a_retry_of_one_that_waits_in_a_stopped_run_says_what_lets_it_start(box: Box) -> None:
-    box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
-    box.start()
-    box.begun("env_one")
-    box.program("stop")
-    said = box.program("control", "retry", "env_two").stdout
-    assert said == f"env_two: waits for its turn already; nothing starts until `combo resume {box.id}`\n"
-
-
 def test_a_retry_is_heard_while_after_runs(box: Box) -> None:
     box.plan({"env_one": bash(FAILS_ONCE), "after": bash(HOLD)})
     box.start()
@@ -116,11 +96,6 @@ def test_what_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
     assert refused.returncode == 64
     assert WRONG[arguments] in refused.stderr
     assert not (box.directory / "sessions/env_one/again").exists()
-
-
-def test_what_is_no_run_directory_is_refused(box: Box, tmp_path: Path) -> None:
-    box.directory.joinpath("id").unlink()
-    assert box.program("control", "pause").returncode == 66
 
 
 # A grid that was amended

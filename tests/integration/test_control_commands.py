@@ -132,19 +132,6 @@ def test_a_retry_that_waits_is_shown_with_when_and_why_and_a_person_need_not_wai
     assert states(desk) == {"maze_good": "succeeded"}
 
 
-def test_a_drained_run_is_over_for_who_watches_and_goes_on_later(desk: Desk) -> None:
-    launched(desk, 1, command=GATED, limits="{parallel: 1}", environments="[maze]")
-    assert desk.combo("drain", "--why", "the box is shut down").returncode == 0
-    (desk.home / "gate").touch()
-    watched = desk.combo("monitor", "--interval", "0.3")
-    assert watched.returncode == 1, watched.stdout + watched.stderr
-    assert "draining (the box is shut down)" in desk.combo("runs").stdout
-    assert desk.report()["totals"]["completed"] == 4
-    assert desk.combo("resume").returncode == 0
-    until((desk.runs[-1] / "dispatch/done").exists, "the rest runs")
-    assert begun(desk) == {"maze_good", "maze_poor"}
-
-
 def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_held(desk: Desk) -> None:
     launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}", policies="[good]")
     assert desk.combo("stop", "maze_good").returncode == 0

@@ -65,9 +65,9 @@ def test_every_outcome_is_counted_and_no_failure_is_tried_again(box: Box) -> Non
     assert len(box.told("^launch")) == len(OUTCOMES)
 
 
-def test_no_more_run_at_once_than_there_are_slots(any_box: Box) -> None:
-    any_box.run({name: bash("sleep 0.3") for name in NAMES}, parallel=3)
-    assert concurrency(any_box) == 3
+def test_no_more_run_at_once_than_there_are_slots(box: Box) -> None:
+    box.run({name: bash("sleep 0.3") for name in NAMES}, parallel=3)
+    assert concurrency(box) == 3
 
 
 def test_slots_may_be_edited_while_the_run_goes_on(box: Box) -> None:

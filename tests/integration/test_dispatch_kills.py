@@ -9,26 +9,11 @@ import subprocess
 import time
 
 import pytest
-from box import Box, alive, bash, kill, until
+from box import Box, bash, kill, until
 from recorded import record
 from traces import HOLD, NAMES, STARTED, concurrency, starts
 
 from comborun.rules.words import Cause, Outcome
-
-
-def test_a_dispatcher_that_was_killed_is_followed_by_one_that_adopts_everything(any_box: Box) -> None:
-    any_box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=3)
-    any_box.start()
-    for name in NAMES[:3]:
-        any_box.begun(name)
-    any_box.kill_dispatcher()
-    any_box.write("go", "")
-    for name in NAMES[:3]:
-        any_box.ended(name)
-    any_box.start()
-    any_box.await_done()
-    assert all(starts(any_box, name) == ["1"] for name in NAMES)
-    assert any_box.done["succeeded"] == "8"
 
 
 def test_running_sessions_keep_their_slots_and_gpus_through_a_change_of_dispatcher(box: Box) -> None:
@@ -114,12 +99,12 @@ def test_records_that_are_garbage_are_no_records(box: Box) -> None:
     assert list(box.directory.rglob("pwned")) == []
 
 
-def test_a_launch_that_was_granted_and_never_made_is_made_by_the_next_dispatcher(any_box: Box) -> None:
-    any_box.plan({"env_one": bash(STARTED + "true")})
-    any_box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
-    any_box.start()
-    any_box.await_done()
-    assert starts(any_box, "env_one") == ["1"]
+def test_a_launch_that_was_granted_and_never_made_is_made_by_the_next_dispatcher(box: Box) -> None:
+    box.plan({"env_one": bash(STARTED + "true")})
+    box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
+    box.start()
+    box.await_done()
+    assert starts(box, "env_one") == ["1"]
 
 
 def test_what_starts_has_its_gpus_though_its_grant_could_not_be_written_at_first(box: Box) -> None:
@@ -171,13 +156,3 @@ def test_there_is_one_dispatcher_however_many_are_started(box: Box) -> None:
     assert sum("started" in out for out, _ in said) == 1
     box.await_done()
     assert all(starts(box, name) == ["1"] for name in NAMES)
-
-
-def test_term_ends_the_dispatcher_and_no_session(box: Box) -> None:
-    box.plan({"env_one": bash("sleep 60")})
-    box.start()
-    begin = box.begun("env_one")
-    kill(box.dispatcher, signal.SIGTERM)
-    until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
-    assert alive(begin.pid)
-    assert alive(begin.supervisor)

@@ -191,16 +191,3 @@ def test_only_the_kinds_that_the_grid_names_are_told(box: Box) -> None:
     box.await_done()
     until(lambda: notices(box), "the notice is there")
     assert [notice["kind"] for notice in notices(box)] == ["finished"]
-
-
-def test_a_test_notice_runs_the_command_in_the_foreground(box: Box) -> None:
-    hook(box, 'cat; echo "$WORD"; exit 3')
-    box.plan({"env_one": bash("true")})
-    tried = box.program("control", "notify")
-    text, words = tried.stdout.splitlines()
-    assert (tried.returncode, json.loads(text)["kind"], words) == (3, "test", "two words")
-
-
-def test_a_grid_without_a_command_has_nothing_to_try(box: Box) -> None:
-    box.plan({"env_one": bash("true")})
-    assert box.program("control", "notify").returncode == 69

@@ -103,16 +103,6 @@ def test_a_child_that_holds_the_lock_counts_as_work(box: Box) -> None:
     until(lambda: probe(box).attempts[0].life == "orphaned", "its supervisor is gone")
 
 
-def test_a_run_that_was_stopped_says_so(box: Box) -> None:
-    box.plan({"env_one": bash("sleep 60")})
-    box.start()
-    box.begun("env_one")
-    box.stop()
-    seen = probe(box)
-    assert seen.stopped
-    assert seen.dispatcher is None
-
-
 def test_what_keeps_sessions_from_starting_is_told(box: Box) -> None:
     policy = {"retry_killed": 1, "wait_killed_ms": 600000}
     box.plan({"env_one": bash("kill -KILL $$"), "env_two": bash(WAIT)}, policy=policy)

@@ -69,12 +69,6 @@ def test_a_run_that_lost_sessions_is_resumed_though_it_had_ended(tmp_path: Path,
     assert put(tmp_path).state == "resumed"
 
 
-def test_new_starts_another_run_of_a_finished_grid_and_of_an_unfinished_one(tmp_path: Path) -> None:
-    first = put(tmp_path)
-    second = put(tmp_path, mode="new")
-    assert (second.state, second.run == first.run) == ("new", False)
-
-
 def test_a_changed_grid_is_given_what_is_there_and_touches_nothing(tmp_path: Path) -> None:
     first = put(tmp_path)
     before = files(first)
@@ -114,10 +108,6 @@ def test_nothing_but_the_run_is_left_behind(tmp_path: Path) -> None:
     put(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {publication.run, ".incoming", ".lock"}
     assert not list((tmp_path / ".incoming").iterdir())
-
-
-def test_a_root_may_have_blanks_and_quotes(tmp_path: Path) -> None:
-    assert Path(put(tmp_path / "it's a root").directory).is_dir()
 
 
 def test_a_root_that_can_not_be_written_is_told(tmp_path: Path) -> None:

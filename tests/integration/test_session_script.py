@@ -110,11 +110,11 @@ def test_a_program_that_itself_exits_with_such_a_code_did_run(box: Box, code: in
     assert (end.cause, end.code, end.signal) == (Cause.EXITED, code, None)
 
 
-def test_a_line_of_thirty_megabytes_in_the_log_of_a_window_hurts_nothing(any_box: Box) -> None:
-    any_box.run({"stairs_flat": bash("head -c 30000000 /dev/zero | tr '\\0' x; echo")})
-    end = any_box.ended("stairs_flat")
+def test_a_line_of_thirty_megabytes_in_the_log_of_a_window_hurts_nothing(box: Box) -> None:
+    box.run({"stairs_flat": bash("head -c 30000000 /dev/zero | tr '\\0' x; echo")})
+    end = box.ended("stairs_flat")
     assert end.clean
-    assert (any_box.attempt("stairs_flat") / "log").stat().st_size == 30000001
+    assert (box.attempt("stairs_flat") / "log").stat().st_size == 30000001
 
 
 def test_an_attempt_is_made_once(box: Box) -> None:

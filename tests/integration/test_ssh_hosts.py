@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -251,11 +250,6 @@ def test_a_config_that_ssh_refuses_is_shown_with_its_complaint(tmp_path: Path) -
     with pytest.raises(HostError) as caught:
         resolve("testbox", options.config)
     assert "line 2" in caught.value.hint
-
-
-def test_paramiko_is_not_loaded_for_a_local_transport_or_for_openssh() -> None:
-    code = "import sys, comborun.remote.transport, comborun.remote.ssh.openssh; sys.exit('paramiko' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_start_up_file_that_becomes_another_shell_is_told(ssh_place: Path, kind: Kind) -> None:

@@ -8,8 +8,6 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from shipping_desk import Counting, Desk, desk
 
 from comborun.errors import UserError
@@ -99,28 +97,6 @@ def test_names_with_anything_in_them_survive(desk: Desk) -> None:
     assert desk.ship()[0].endswith("12 files, nothing had changed"), told
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.dictionaries(
-        st.text(st.characters(exclude_characters="\0/", exclude_categories=("Cs",)), min_size=1, max_size=20).filter(
-            lambda name: (
-                name not in {".", "..", ".git", "node_modules", ".venv", "__pycache__"} and not name.endswith(".pyc")
-            )
-        ),
-        st.binary(max_size=300).filter(lambda content: b"\r\n" not in content),
-        max_size=6,
-    )
-)
-def test_any_files_arrive_byte_for_byte(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> None:
-    base = tmp_path_factory.mktemp("any")
-    desk = Desk(base / "here", base / "there", base)
-    desk.here.mkdir()
-    for name, content in files.items():
-        desk.put(name, content)
-    desk.ship()
-    assert desk.arrived() == files
-
-
 def test_what_is_excluded_stays_here(desk: Desk) -> None:
     kept = ["a.py", "src/b.py", "results.txt"]
     left = [".git/config", "src/__pycache__/b.pyc", "x.pyc", ".venv/bin/python", "web/node_modules/m.js"]
@@ -176,14 +152,6 @@ def test_a_file_goes_to_its_new_name_or_into_a_folder(desk: Desk) -> None:
     assert desk.arrived() == {"b.py": b"a\n", "sub/a.py": b"a\n"}
 
 
-def test_home_is_the_hosts(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    desk.put("x")
-    monkeypatch.setenv("HOME", str(desk.there))
-    shipments = desk.shipments(to="~/it's here")
-    deliver(desk.transport, compare(desk.transport, shipments), str(desk.root))
-    assert (desk.there / "it's here/x").is_file()
-
-
 def test_a_big_file_is_held_in_memory_twice_at_most(desk: Desk) -> None:
     size = 64 * MIB
     desk.put("big", b"\xff" * size)
@@ -197,15 +165,6 @@ def test_a_big_file_is_held_in_memory_twice_at_most(desk: Desk) -> None:
         tracemalloc.stop()
     assert len(data) > size
     assert peak < 2.1 * size
-
-
-def test_hundreds_of_files_are_two_round_trips_and_then_one(desk: Desk) -> None:
-    for number in range(300):
-        desk.put(f"d{number % 10}/{number}.py", f"print({number})\n")
-    desk.ship()
-    desk.ship()
-    assert len(desk.arrived()) == 300
-    assert len(desk.transport.sent) == 3
 
 
 def test_the_digest_is_of_paths_modes_and_bytes(desk: Desk) -> None:

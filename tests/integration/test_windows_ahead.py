@@ -76,27 +76,27 @@ def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
     assert all(starts(any_box, name) == ["1"] for name in NAMES)
 
 
-def test_what_waits_leaves_with_its_dispatcher_and_the_next_one_goes_on(any_box: Box) -> None:
-    any_box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=2)
-    any_box.start()
-    for end in (any_box.kill_dispatcher, lambda: kill(any_box.dispatcher, signal.SIGTERM)):
-        waiting(any_box, 2)
-        supervisors = [armed(any_box, name) for name in NAMES[2:4]]
+def test_what_waits_leaves_with_its_dispatcher_and_the_next_one_goes_on(box: Box) -> None:
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=2)
+    box.start()
+    for end in (box.kill_dispatcher, lambda: kill(box.dispatcher, signal.SIGTERM)):
+        waiting(box, 2)
+        supervisors = [armed(box, name) for name in NAMES[2:4]]
         end()
-        waiting(any_box, 0)
+        waiting(box, 0)
         until(lambda pids=supervisors: not any(map(alive, pids)), "its supervisors leave")
-        any_box.start()
-    assert len(any_box.told("^launch")) == 2
-    ends_well(any_box)
+        box.start()
+    assert len(box.told("^launch")) == 2
+    ends_well(box)
 
 
-def test_a_supervisor_that_waits_and_is_killed_is_no_attempt_and_another_one_waits(any_box: Box) -> None:
-    one_runs(any_box)
-    first = armed(any_box, NAMES[1])
+def test_a_supervisor_that_waits_and_is_killed_is_no_attempt_and_another_one_waits(box: Box) -> None:
+    one_runs(box)
+    first = armed(box, NAMES[1])
     kill(first, signal.SIGKILL)
     until(lambda: not alive(first), "it is gone")
-    assert armed(any_box, NAMES[1]) != first
-    ends_well(any_box)
+    assert armed(box, NAMES[1]) != first
+    ends_well(box)
 
 
 def test_a_supervisor_that_is_killed_between_its_grant_and_its_claim_is_replaced_at_once(any_box: Box) -> None:
@@ -128,26 +128,26 @@ def test_the_end_of_the_multiplexer_costs_what_waits_nothing(any_box: Box) -> No
     ends_well(any_box)
 
 
-def test_a_stop_ends_what_waits(any_box: Box) -> None:
-    one_runs(any_box)
-    pid = armed(any_box, NAMES[1])
-    assert any_box.stop().returncode == 0
-    until(lambda: not alive(pid) and not any_box.dispatcher_lives, "it leaves, as the dispatcher does")
-    waiting(any_box, 0)
-    assert [starts(any_box, name) for name in NAMES[:3]] == [["1"], [], []]
-    assert not (any_box.attempt(NAMES[1]) / "claim").exists() or any_box.end(NAMES[1])
+def test_a_stop_ends_what_waits(box: Box) -> None:
+    one_runs(box)
+    pid = armed(box, NAMES[1])
+    assert box.stop().returncode == 0
+    until(lambda: not alive(pid) and not box.dispatcher_lives, "it leaves, as the dispatcher does")
+    waiting(box, 0)
+    assert [starts(box, name) for name in NAMES[:3]] == [["1"], [], []]
+    assert not (box.attempt(NAMES[1]) / "claim").exists() or box.end(NAMES[1])
 
 
-def test_what_was_amended_while_its_supervisor_waited_runs_as_amended(any_box: Box) -> None:
-    one_runs(any_box, *[bash(STARTED + HOLD), bash("echo old; exit 3", results=("old.jsonl",))])
-    armed(any_box, NAMES[1])
+def test_what_was_amended_while_its_supervisor_waited_runs_as_amended(box: Box) -> None:
+    one_runs(box, *[bash(STARTED + HOLD), bash("echo old; exit 3", results=("old.jsonl",))])
+    armed(box, NAMES[1])
     new = bash(STARTED + "echo new", results=("new.jsonl",), constants=("evidence_records=0",))
-    folder = any_box.directory / "sessions" / NAMES[1]
+    folder = box.directory / "sessions" / NAMES[1]
     for name, text in (("session.sh", new.text(NAMES[1])), ("session.json", new.session_json(NAMES[1]))):
-        any_box.write("new", text).replace(folder / name)
-    ends_well(any_box)
-    assert any_box.log(NAMES[1]) == "new\n"
-    assert parse((any_box.attempt(NAMES[1]) / "claim").read_text())["files"] == ["new.jsonl"]
+        box.write("new", text).replace(folder / name)
+    ends_well(box)
+    assert box.log(NAMES[1]) == "new\n"
+    assert parse((box.attempt(NAMES[1]) / "claim").read_text())["files"] == ["new.jsonl"]
 
 
 def test_a_pkill_python_spares_dispatcher_and_supervisors(box: Box) -> None:
