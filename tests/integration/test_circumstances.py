@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from desk import Desk, desk
+from desk import Desk, desk, desk_at, evaluate
 
 __all__ = ["desk"]
 
@@ -46,6 +46,18 @@ def test_a_plan_that_can_not_be_read_is_told(desk: Desk, command: str, text: str
     for name, content in {"id": f"{run.name}\n", "run.json": "{}", "digest": "digest=x\n", "plan-1.json": text}.items():
         (run / name).write_text(content)
     assert "can't be read" in told(desk, command, "little")
+
+
+def test_in_a_home_with_brackets_tmux_reads_its_settings_and_runs_are_found(tmp_path: Path) -> None:
+    with desk_at(tmp_path / "a [home] *") as desk:
+        tmux = ["tmux", "-L", desk.environment["COMBORUN_TMUX_SOCKET"], "-f", "/dev/null"]
+        subprocess.run([*tmux, "new-session", "-d", "sleep 60"], env=desk.environment, check=True)  # it has a server
+        launched = desk.json("launch", desk.grid(policies="[good]", environments="[maze]", command=evaluate(10)))
+        asked = [*tmux, "show-options", "-sv", "exit-empty"]
+        shown = subprocess.run(asked, env=desk.environment, capture_output=True, text=True, check=True)
+        assert shown.stdout == "off\n"
+        assert [one["run"] for one in desk.json("runs")] == [launched["run"]]
+        assert desk.json("status")["sessions"][0]["state"] == "running"
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "a/" * 3000])
