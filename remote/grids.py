@@ -103,12 +103,14 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
 # What the text of a grid shows that it needs there
 
 
-def question(grid: Grid, *, local: bool, windows: bool = True) -> bytes:
-    """For comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
+def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
+    """For comborun/host/preflight.py. `windows`: sessions run on that machine itself; `new`: in a run of their own."""
     combos = [json.dumps(_combo(grid, combo, local=local)) for combo in grid.combos]
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
     asked = {
         "windows": windows,
+        "new": new,
+        "name": grid.name,
         "root": grid.root,
         "bring": _bringing(grid),
         "checkpoints": {one: path for one, path in files if path},

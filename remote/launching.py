@@ -126,12 +126,18 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
-    named = question(grid, local=transport.host == LOCAL, windows=not request.slurm)
+    named = question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
     facts = ask(transport, grid.secrets, grid.host_python, named)
     check(facts, request.multiplexer, windows=not request.slurm)
-    if facts.absent and not request.force:
-        raise UserError(complaint(facts.absent, facts.called), "fix that, or add --force to start anyway")
-    plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
+    absent = () if request.force else facts.absent
+    try:
+        plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
+    except UserError as error:
+        if not absent:
+            raise
+        absent = (*absent, f"{error.message}; {error.hint}")
+    if absent:
+        raise UserError(complaint(absent, facts.called), "fix that, or add --force to start anyway")
     if plan.slurm:
         doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
         warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)

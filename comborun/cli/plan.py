@@ -77,6 +77,8 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
         checked = with_policies(checked, transport)
         named = question(checked, local=transport.host == LOCAL, windows=not slurm)
         facts = ask(transport, host_python=checked.host_python, named=named)
+    if facts.absent and not as_json and not shown["script"]:
+        warn(complaint(facts.absent, facts.called))
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)
@@ -90,8 +92,6 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
         answer(dataclasses.asdict(laid) | expectation | {"power": power})
         return
     warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
-    if facts.absent:
-        warn(complaint(facts.absent, facts.called))
     rows = dict(_outlook_rows(expected, checked) if expected else ())
     _show(laid, shipments, _run_row(transport, checked) | rows | dict(_power_rows(power, gap)))
     refused = show_on_slurm(transport, laid, checked) if slurm else None

@@ -15,6 +15,8 @@ import time
 
 from comborun.host import files, machine
 from comborun.host.incoming import home
+from comborun.host.publish import runs_below
+from comborun.host.runs import size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ _HARMLESS = re.compile(
 _SOURCES = re.compile(r"(?:source|\.)[ \t]+([\w./~+@%=-]+)(?!.*\|\|)")
 _LEAST_KIB = 1 << 10
 """for a few logs and records; with less nothing can be started"""
+_ROOM = "`combo clean` removes old runs, `root:` names another disk"
+_COUNT_S = 1.0
+"""for the files of one earlier run"""
 _FOLDERS_MOST = 4
 _END = 1 << 20
 """bytes of a checkpoint's beginning and end that are read"""
@@ -36,7 +41,7 @@ _END = 1 << 20
 def lacks(wanted: dict[str, Any]) -> list[str]:
     """A line for each thing that is not there, each once."""
     found = dict.fromkeys(line for combo in wanted["combos"] for line in _combo(combo, wanted["windows"]))
-    return [*_relative(wanted), *found, *_disk(home(wanted["root"]))]
+    return [*_relative(wanted), *found, *_disk(home(wanted["root"]), wanted)]
 
 
 def folders(wanted: dict[str, Any]) -> list[str]:
@@ -80,12 +85,14 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
     """`windows`: whether sessions run on this machine, and not on a node."""
     folder = home(combo["folder"])
     if folder and not os.path.isdir(folder):
-        yield f"workdir: there is no folder {combo['folder']}{_close(folder)}"
+        make = f"; make it there, or `sync: [{{from: ., to: {combo['folder']}}}]` brings the grid file's"
+        yield f"workdir: there is no folder {combo['folder']}{_close(folder) or make}"
         folder = ""
     for path in dict.fromkeys((*combo["files"], *_sourced(combo["setup"]))):
         place = os.path.join(folder, home(path))
         if os.path.isabs(place) and not os.path.exists(place):
-            yield f"file: there is no {path}{_close(place)}"
+            sync = f"; copy it there, or `sync: [{{from: {os.path.basename(path)}, to: {path}}}]` brings it"
+            yield f"file: there is no {path}{_close(place) or sync}"
     given = (os.path.join(folder, home(name)) for name in combo["conda"] if "/" in name)
     environments = [*filter(os.path.isdir, given), *_conda_environments(combo["setup"])]
     for name in combo["conda"]:
@@ -121,7 +128,9 @@ def _no_environment(name: str, environments: list[str]) -> str:
     names = sorted({os.path.basename(one) for one in environments})
     near = difflib.get_close_matches(name, names, 1)
     other = (
-        f"there are {', '.join(names[:8])}" if names else "no conda was found: setup sources its etc/profile.d/conda.sh"
+        f"there are {', '.join(names[:8])}"
+        if names
+        else "no conda was found: `source FOLDER/etc/profile.d/conda.sh` in `setup` says where it is"
     )
     return f"conda: there is no environment {name}; {f'did you mean {near[0]}?' if near else other}"
 
@@ -149,21 +158,34 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
         place = os.path.join(folder, home(program))
         if not os.path.isabs(place) or os.access(place, os.X_OK) or program in combo["files"]:
             return ""
-        return f"program: {program} {'is not executable' if os.path.exists(place) else 'is not there'}"
+        return f"program: {program} " + (
+            f"is not executable; chmod +x {program}" if os.path.exists(place) else f"is not there{_close(place)}"
+        )
     if not program or not windows or not all(map(_HARMLESS.fullmatch, setup.splitlines())):
         return ""
     places = [os.path.dirname(home(one)) for one in re.findall(r"(\S+/activate)\b", setup)]
     places += [f"{one}/bin" for one in environments if {os.path.basename(one), one} & set(map(home, combo["conda"]))]
     if shutil.which(program, path=os.pathsep.join([*places, os.environ.get("PATH", "")])):
         return ""
-    other = "; python3 is there" if program == "python" and shutil.which("python3") else ""
-    return f"program: {program} is not on the PATH{other}"
+    near = difflib.get_close_matches(
+        program, {name for place in os.get_exec_path() for name in files.entries(place)}, 1
+    )
+    meant = f"did you mean {near[0]}?" if near else "write its whole path, or add its folder to PATH in `setup`"
+    return f"program: {program} is not on the PATH; {meant}"
 
 
-def _disk(root: str) -> Iterator[str]:
-    """Whether there is room for anything at all."""
+def _disk(root: str, wanted: dict[str, Any]) -> Iterator[str]:
+    """Whether there is room for anything at all, and for what the last run of this grid that has finished wrote."""
+    earlier = runs_below(root, wanted["name"])
+    finished = [run for run in earlier if os.path.exists(f"{run}/dispatch/done")][-1:]
     while not os.path.isdir(root) and root != "/":
         root = os.path.dirname(root)
     _, free = machine.disk_kib(root)
     if free is not None and free < _LEAST_KIB:
-        yield f"disk: {root}: the disk is full, {free} KiB are free"
+        yield f"disk: {root}: the disk is full, {free} KiB are free; {_ROOM}"
+    elif free is not None and finished:
+        last = size(finished[0], _COUNT_S) >> 10
+        goes_on = 0 if wanted["new"] else size(earlier[-1], _COUNT_S) >> 10
+        if last - goes_on > free:
+            wrote = f"the last run of this grid wrote {last >> 10} MiB"
+            yield f"disk: {root}: {free >> 10} MiB are free, and {wrote}; {_ROOM}"

@@ -14,10 +14,12 @@ from __future__ import annotations
 import fnmatch
 import glob
 import json
+import math
 import os
 import re
 import shutil
 import sys
+import time
 
 from comborun.host import files
 from comborun.host.incoming import answered, home
@@ -84,10 +86,12 @@ def _matching(pattern: str) -> Iterator[str]:
 # What is removed
 
 
-def size(directory: str) -> int:
-    """Bytes that the files of a run take on the disk."""
-    total = 0
+def size(directory: str, within_s: float = math.inf) -> int:
+    """Bytes that the files of a run take on the disk, as far as they were counted in that time."""
+    total, until = 0, time.monotonic() + within_s
     for folder, _, names in os.walk(directory):
+        if time.monotonic() > until:
+            break
         for name in names:
             try:
                 total += os.lstat(f"{folder}/{name}").st_blocks * 512

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from desk import Desk, desk
+from desk import Desk, desk, evaluate
 
 from comborun.grid import parse_grid
+from comborun.host import machine, preflight
 from comborun.remote.grids import question
 from comborun.remote.host import ask
 from comborun.remote.transport import LocalTransport
@@ -28,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("make_path.sh", "miniconda3/etc/profile.d/conda.sh"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    python = tmp_path / "miniconda3/envs/isaac/bin/python7"
+    python = tmp_path / "miniconda3/envs/isaac/bin/qzx7"
     python.write_text("#!/bin/sh\n")
     python.chmod(0o755)
     return tmp_path
@@ -38,6 +40,8 @@ BRING = (
     "and the grid has no `workdir`: `workdir: ~/FOLDER` names its folder on the host;"
     " `sync: [{from: ., to: ~/laptop}]` with `workdir: ~/laptop` brings the grid file's folder there"
 )
+FIX = "write its whole path, or add its folder to PATH in `setup`"
+COPY = "copy it there, or `sync: [{from: activate, to: ~/evn/bin/activate}]` brings it"
 SYNCED = "and the grid has no `workdir`: `workdir: ~/new` is the folder to which `sync` brings ."
 
 
@@ -72,7 +76,7 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
             [
                 "workdir: there is no folder ~/projct; did you mean project?",
                 "file: there is no ~/polcy.pt; did you mean policy.pt?",
-                "file: there is no ~/evn/bin/activate",
+                f"file: there is no ~/evn/bin/activate; {COPY}",
             ],
         ),
         (
@@ -83,26 +87,26 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
         ("command: sh eval.py\nsync: [{from: ., to: ~/new}]\n", "x", [f"file: eval.py is relative, {SYNCED}"]),
         ("command: sh eval.py lerobot/pi0\nsetup: cd ~/project\n", "x", []),
         ("command: env -C ~/project sh eval.py\n", "x", []),
-        ("command: pyton7 ~/project/eval.py\n", "x", ["program: pyton7 is not on the PATH"]),
-        ("command: python7 ~/project/eval.py\n" + CONDA, "x", []),
+        ("command: qzx8 ~/project/eval.py\n", "x", [f"program: qzx8 is not on the PATH; {FIX}"]),
+        ("command: qzx7 ~/project/eval.py\n" + CONDA, "x", []),
         (
             "command: sh -c true\n" + CONDA.replace("isaac", "isac"),
             "x",
             ["conda: there is no environment isac; did you mean isaac?"],
         ),
-        ("command: conda run --no-capture-output -n isaac python7 ~/project/eval.py\n", "x", []),
-        ("command: micromamba run --prefix=~/miniconda3/envs/isaac python7 ~/project/eval.py\n", "x", []),
+        ("command: conda run --no-capture-output -n isaac qzx7 ~/project/eval.py\n", "x", []),
+        ("command: micromamba run --prefix=~/miniconda3/envs/isaac qzx7 ~/project/eval.py\n", "x", []),
         (
-            "command: conda run -n {policy.ckpt} python7 ~/project/eval.py\n",
+            "command: conda run -n {policy.ckpt} qzx7 ~/project/eval.py\n",
             "other",
-            ["program: python7 is not on the PATH"],
+            [f"program: qzx7 is not on the PATH; {FIX}"],
         ),
         (
             "command: conda run --cwd /tmp --name isac sh -c true\n",
             "x",
             ["conda: there is no environment isac; did you mean isaac?"],
         ),
-        ("command: python7 ~/project/eval.py\n" + CONDA + "  . ~/make_path.sh\n", "x", []),
+        ("command: qzx7 ~/project/eval.py\n" + CONDA + "  . ~/make_path.sh\n", "x", []),
         ("command: ./run {policy.ckpt}\nworkdir: ~/project\n", "lerobot/pi0", ["program: ./run is not there"]),
         ("command: sh eval.py --output ~/new/results.json --log ~/new.zip\nworkdir: ~/project\n", "x", []),
         ("command: ./run /inside/eval.py\ncontainer: {image: i}\n", "x", []),
@@ -115,6 +119,32 @@ def test_what_is_not_there_is_said_and_what_is_not_known_is_not(
 ) -> None:
     assert home
     assert lines(text, ckpt) == said
+
+
+def test_all_that_is_wrong_is_said_at_once_with_what_mends_it(desk: Desk) -> None:
+    grid = desk.grid(
+        command="no-such-program {policy.ckpt}", policies="{a: {ckpt: ~/none.pt}}", environments="[maze]",
+        setup="conda activate nowhere", workdir="~/gone", resources="{gpus: 1}",
+    )  # fmt: skip
+    refused = desk.combo("launch", grid)
+    assert refused.returncode == 2
+    assert "5 things are wrong" in refused.stderr
+    for mends in ("from: ., to: ~/gone", "to: ~/none.pt", "etc/profile.d/conda.sh", "PATH in `setup`", "nvidia-smi -L"):
+        assert mends in refused.stderr
+    assert "4 things are wrong" in desk.combo("plan", grid).stderr
+
+
+def test_a_disk_without_room_for_what_the_last_run_wrote_is_said(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    fills = 'bash -c \'head -c 9000000 /dev/zero >"$0/video"; exec "$@"\' {output_dir} '
+    grid = desk.grid(policies="[good]", environments="[maze]", command=fills + evaluate())
+    assert desk.combo("run", grid).returncode == 0
+    monkeypatch.setenv("HOME", str(desk.home))
+    monkeypatch.setattr(machine, "disk_kib", lambda _: (1 << 20, 5 << 10))
+    asked = {again: json.loads(question(parse_grid(grid.read_text(), grid), local=True, new=again)) for again in (0, 1)}
+    assert preflight.lacks(asked[0]) == [], "the run that is there needs no more"
+    (said,) = preflight.lacks(asked[1])
+    assert "5 MiB are free, and the last run of this grid wrote" in said
+    assert "combo clean" in said
 
 
 def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk: Desk) -> None:
@@ -132,6 +162,5 @@ def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk:
 
 def test_doctor_says_once_that_a_folder_with_files_of_the_grid_is_not_there(desk: Desk) -> None:
     told = desk.json("doctor", "--grid", desk.grid(workdir="~/gone", command="sh eval.sh {output_dir}"))
-    assert [one["found"] for one in told["findings"] if "gone" in one["found"]] == [
-        "workdir: there is no folder ~/gone"
-    ]
+    (said,) = [one["found"] for one in told["findings"] if "gone" in one["found"]]
+    assert "there is no folder ~/gone" in said
