@@ -123,20 +123,6 @@ def test_a_fragment_completes_a_grid(text: str) -> None:
     assert parse_grid(axes + seed + command + text, Path("grid.yaml")).combos
 
 
-def test_the_example_of_a_key_is_right() -> None:
-    tables = re.findall(r"^\| key of `(\w+)` \|.*\| example \|\n\|[-|]+\n((?:\|.*\n)+)", DOCUMENT, re.MULTILINE)
-    row = re.compile(r"^\| `(\w+)` \|.*\| `([^`]+)` \|$", re.MULTILINE)
-    rows = [(section, *found) for section, table in tables for found in row.findall(table)]
-    assert len(rows) >= 25
-    for section, key, example in rows:
-        assert example.partition(":")[0] == key
-        pattern = "pattern: '(x)/(y)', " if section == "progress" and key != "pattern" else ""
-        pattern += "from: log, " if (section, key) == ("results", "pattern") else ""
-        pattern += "gpus: 1, " if section == "resources" and key == "gpu_memory" else ""
-        text = f"policies: [flat, rough]\nenvironments: [stairs]\ncommand: run\n{section}: {{{pattern}{example}}}\n"
-        parse_grid(text, Path("grid.yaml"))
-
-
 @pytest.mark.parametrize("name", ["my_grid", "push cube", "null", "1.10", 'a "b" \\', "é: #", "true"])
 def test_the_starter_grid_is_right_whatever_it_is_called(name: str) -> None:
     grid = parse_grid(starter_grid(name), Path("grid.yaml"))
