@@ -13,8 +13,6 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, status_of
 from rich.console import Console
 
-from comborun.monitor.classify import classify
-from comborun.monitor.observe import History
 from comborun.monitor.screen import JsonScreen, LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus, document, to_json
 from comborun.text import GIB, MIB
@@ -55,23 +53,12 @@ def told(statuses: list[RunStatus]) -> str:
     return "".join(f"{line}\n" for before, after in pairs for line in changes(before, after, UTC))
 
 
-def test_nothing_new_is_no_line() -> None:
-    status = story()[3]
-    assert changes(status, replace(status, now=NOW + 999), UTC) == []
-
-
 def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
     status = story()[3]
     stuck = replace(status, undecided="stop_early can't decide a against b")
     (line,) = changes(status, stuck, UTC)
     assert line.endswith("  ! stop_early can't decide a against b")
     assert changes(stuck, stuck, UTC) == []
-
-
-def test_the_first_look_at_a_busy_run_tells_what_is_not_simply_queued() -> None:
-    lines = changes(None, status_of(*a_busy_run()), UTC)
-    assert len(lines) == 10  # the run, seven sessions that were started, the sum, and the host
-    assert not any("queued" in line for line in lines[1:])
 
 
 def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
@@ -137,11 +124,6 @@ def test_the_document_says_where_each_session_runs() -> None:
     assert [(one["gpus"], one["window"]) for one in shown] == [([0, 3], "grass_act_ab12"), ([], None)]
 
 
-def test_the_document_of_a_run_that_was_never_seen_claims_nothing() -> None:
-    shown = document(classify(VIEW, History(), link=Link(reachable=False, since=NOW)))
-    assert (shown["reachable"], shown["now"], shown["dispatcher"], shown["finished"]) == (False, None, None, False)
-
-
 def test_the_document_acts_on_no_terminal() -> None:
     plan = a_plan([a_session("\x9b31m\u202eact", "gräss")])
     seen = Seen(plan.sessions[0].name, log="grün\n".encode())
@@ -186,17 +168,6 @@ def test_plain_lines_are_not_broken_and_hold_no_escape_sequences() -> None:
     assert output(console) == (GOLDEN / "story-plain.txt").read_text()
 
 
-def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
-    console = terminal()
-    screen = LiveScreen(console, UTC)
-    play(screen)
-    screen.close()
-    text = output(console)
-    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
-    assert re.search(r"\x1b\[1A", text)
-    assert "took 7 min 10 s" in text.rpartition("walkers-")[2]
-
-
 def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_the_end() -> None:
     view = a_view(a_plan([a_session("act", f"scene-{number:02}") for number in range(40)]))
     console = terminal(height=20)
@@ -207,20 +178,6 @@ def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_t
     assert alive.count("scene-") < 20
     assert "more: " in alive
     assert output(console)[len(alive) :].count("scene-") == 40
-
-
-def test_a_live_screen_begins_on_a_clean_terminal_after_a_resize() -> None:
-    console = terminal()
-    screen = LiveScreen(console, UTC)
-    screen.show(story()[3])
-    assert "\x1b[2J" not in output(console)
-    console.width = 50
-    screen.show(story()[3])
-    screen.close()
-    assert output(console).count("\x1b[2J") == 1
-    after = output(console).partition("\x1b[2J")[2]
-    lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", after).replace("\r", "\n").split("\n")
-    assert max(map(len, lines)) <= 50
 
 
 def test_no_colour_keeps_the_table() -> None:

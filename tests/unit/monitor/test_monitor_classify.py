@@ -12,7 +12,6 @@ from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
 from comborun.monitor.status import HostEvent, RunStatus, SessionStatus, document
 from comborun.monitor.wording import remark
-from comborun.rules.tally import marked
 from comborun.rules.words import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -73,13 +72,6 @@ def test_it_is_known_which_gpus_a_session_was_granted(written: str, held: tuple[
     assert only(Seen("grass_act", gpus=written).ended()).gpus == held
 
 
-def test_the_latest_attempt_counts() -> None:
-    first = Seen("grass_act", 1, address="grass_act_ab12", gpus="1").ended("lost", "partial", records=40)
-    session = only(first, Seen("grass_act", 2, address="grass_act_ab12_a2", gpus="2", counts=(3, 1)))
-    assert (session.window, session.gpus) == ("grass_act_ab12_a2", (2,))
-    assert (session.life, session.attempt, session.done, session.successes) == (Life.RUNNING, 2, 3, 1)
-
-
 def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
     session = only(
         Seen("grass_act").ended("lost", "partial", records=99, successes=99),
@@ -89,34 +81,9 @@ def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
     assert (session.done, session.successes) == (43, 31)
 
 
-def test_a_program_without_records_tells_no_progress() -> None:
-    view = a_view(a_plan([a_session("act", "grass", files=())]))
-    status = status_of(view, an_answer(Seen("grass_act")))
-    assert (status.sessions[0].done, status.sessions[0].successes) == (None, None)
-    assert (status.done, status.planned) == (0, 0)
-
-
-def test_between_two_looks_only_what_grows_by_itself_grows() -> None:
-    seen = Seen("grass_act", counts=(50, 50), changed=NOW - 5)
-    then, later = only(seen), only(seen, now=NOW + 30)
-    assert (then.idle, later.idle) == (5, 35)
-    assert (then.seconds, later.seconds) == (100, 130)
-    assert replace(later, idle=then.idle, seconds=then.seconds) == then
-
-
 def test_a_clock_that_went_back_gives_no_negative_times() -> None:
     session = only(Seen("grass_act", started=NOW + 50, changed=NOW + 60))
     assert (session.idle, session.seconds) == (0, 0)
-
-
-def test_after_is_no_combo() -> None:
-    view = a_view(a_plan([SESSION], after=True))
-    status = status_of(view, an_answer(Seen("grass_act").ended(records=100), Seen("after", log=b"plotting\n")))
-    assert [session.name for session in status.sessions] == ["grass_act"]
-    assert status.after is not None
-    assert (status.after.life, status.after.last_line) == (Life.RUNNING, "plotting")
-    assert status.counts() == {"succeeded": 1}
-    assert run().after is None
 
 
 ENDED = Seen("grass_act").ended(records=100, ended=NOW - 30)
@@ -153,38 +120,6 @@ def test_before_the_first_answer_everything_is_queued_and_nothing_is_claimed() -
     assert (status.now, status.seconds, status.expected, status.finished) == (None, None, None, False)
 
 
-def test_counts_go_by_outcome_once_it_is_there() -> None:
-    expected = {"queued": 1, "running": 2, "orphaned": 1, "succeeded": 2, "partial": 1, "failed": 1}
-    assert status_of(*a_busy_run()).counts() == expected
-
-
-def a_chain(*records: int, cause: str = "exited", **fields: object) -> list[Seen]:
-    """Attempts that go on where the one before them ended, and end with code 1."""
-    firsts = [sum(records[:number]) for number in range(len(records))]
-    words = ["partial" if count else "none" for count in records]
-    return [
-        Seen("grass_act", number, first=first).ended(cause, word, code=1, records=count, successes=count, **fields)
-        for number, (first, word, count) in enumerate(zip(firsts, words, records, strict=True), 1)
-    ]
-
-
-def test_a_session_is_judged_by_all_that_its_attempts_have_left() -> None:
-    session = only(*a_chain(2, 1, 0))
-    assert session.own == 0, "its pace is that of the latest attempt alone"
-    assert (session.outcome, session.done, session.note) == (Outcome.PARTIAL, 3, "exit code 1")
-    assert only(*a_chain(0, 0)).outcome is Outcome.FAILED
-    assert only(*a_chain(2, 0, cause="stopped")).outcome is Outcome.CANCELLED
-
-
-def test_a_start_from_the_beginning_that_leaves_less_takes_nothing_away() -> None:
-    again = Seen("grass_act", 2).ended("exited", "none", code=1, records=0)
-    session = only(Seen("grass_act").ended("exited", "partial", code=1, records=40, successes=9), again)
-    assert (session.outcome, session.done, session.successes) == (Outcome.PARTIAL, 40, 9)
-    session = only(Seen("grass_act").ended(records=100, successes=91), again)
-    assert (session.outcome, session.done, session.failure) == (Outcome.SUCCEEDED, 100, None)
-    assert session.note == "exit code 1 after complete results"
-
-
 ROUGH = "all 10 rows say policy 'rough', this session is 'act'"
 
 
@@ -211,15 +146,6 @@ def test_what_can_not_be_counted_while_it_runs_is_unknown_and_not_none() -> None
 def test_records_without_a_verdict_are_done_and_no_success() -> None:
     session = only(Seen("grass_act").ended("exited", "partial", code=0, records=100, verdicts=0))
     assert (session.outcome, session.done, session.recorded, session.successes) == (Outcome.PARTIAL, 100, 0, 0)
-
-
-def test_attempts_are_merged_as_the_report_merges_them() -> None:
-    first, second = marked({0: True, 1: None, 2: False}, (0, 100)), marked({1: True, 2: True}, (0, 100))
-    session = only(
-        Seen("grass_act").ended("exited", "partial", code=1, records=3, verdicts=2, successes=1, marks=first),
-        Seen("grass_act", 2).ended("exited", "partial", code=1, records=2, verdicts=2, successes=2, marks=second),
-    )
-    assert (session.done, session.recorded, session.successes) == (3, 3, 2)
 
 
 def test_an_episode_that_two_sessions_are_for_is_planned_and_done_once() -> None:

@@ -1,9 +1,7 @@
-"""How sessions ended, in words, for the table and for the report; and how many more starts a failure may cause."""
+"""How sessions ended, in words, for the table and for the report."""
 
 from __future__ import annotations
 
-import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,19 +10,13 @@ from report_runs import RunDirectory as ReportRun
 from report_runs import planned_session, row
 
 from comborun.attempt import CAUSES, FAILURES, End
-from comborun.bundle import policy
-from comborun.host.attempts import RunDirectory
-from comborun.judging import DEFAULT_RETRY, EvidenceRules, ResultRules
-from comborun.monitor.classify import ended_by, note
-from comborun.monitor.snapshot import Attempt
+from comborun.judging import EvidenceRules, ResultRules
+from comborun.monitor.classify import note
 from comborun.monitor.status import SessionStatus
-from comborun.monitor.waiting import budget
-from comborun.plan import Plan
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.summary import summarize
 from comborun.rules import records
-from comborun.rules.words import Cause, Failure, Outcome
+from comborun.rules.words import Cause, Failure
 
 SESSION = a_session("act", "grass")
 WRONG = "WRONG_GPU: 700 MiB on GPU 1, and 1000 MiB on GPU 0, which it was granted"
@@ -37,29 +29,6 @@ def an_end(cause: str, completeness: str = "none", **fields: object) -> End:
 def test_every_class_and_every_cause_has_words() -> None:
     assert set(FAILURES) == set(Failure)
     assert set(CAUSES) == set(Cause) - {Cause.EXITED, Cause.SIGNAL, Cause.UNKNOWN}
-
-
-GPU_MEMORY, HOST_MEMORY = {"class": "gpu_memory"}, {"class": "host_memory"}
-
-
-@pytest.mark.parametrize(
-    ("end", "said", "reported"),
-    [
-        (an_end("exited", code=3), "exit code 3", "exit code 3"),
-        (an_end("exited", code=1, **GPU_MEMORY), "out of GPU memory (exit code 1)", "out of GPU memory, exit code 1"),
-        (
-            an_end("signal", code=137, signal=9, **HOST_MEMORY),
-            "out of memory (killed)",
-            "out of memory, exit code 137 (KILL)",
-        ),
-        (an_end("signal", code=139, signal=11), "segmentation fault", "exit code 139 (SEGV)"),
-        (an_end("stopped", signal=15), "stopped", "stopped by the user"),
-        (an_end("a later one"), "ended for an unknown reason", "cause unknown"),
-    ],
-)
-def test_an_end_is_told_by_what_is_behind_it(end: End, said: str, reported: str) -> None:
-    assert ended_by(end) == said
-    assert cause_words(end) == reported
 
 
 @pytest.mark.parametrize(
@@ -128,52 +97,3 @@ def test_the_report_names_it_among_what_is_wrong_with_its_data(tmp_path: Path) -
     (named,) = [one for one in found if "WRONG_GPU" in one.what]
     assert "grass" in named.where
     assert named.what == f"attempt 1 of grass_flat: {WRONG}"
-
-
-# How many more starts
-
-KINDS = {
-    "gpu_memory": {"cause": "gpu_memory", "class": "gpu_memory"},
-    "killed": {"cause": "signal", "signal": 9, "class": "killed"},
-    "preempted": {"cause": "preempted", "class": "preempted"},
-    "stopped": {"cause": "stopped"},
-    "lost": {"cause": "lost", "class": "lost"},
-}
-
-
-def end_of(kind: str) -> str:
-    return records.render({**KINDS[kind], "completeness": "none", "ended": 5}.items())
-
-
-def a_history(chance: random.Random) -> list[str]:
-    """Kinds of ends, oldest first; now and then so many of one kind that a bound is reached."""
-    if chance.random() < 0.3:
-        return [*chance.choices([*KINDS], k=2), *["preempted"] * chance.randint(8, 12)]
-    return chance.choices([*KINDS], k=chance.randint(1, 6))
-
-
-def put(run: Path, plan: Plan, history: list[str]) -> None:
-    (run / "dispatch").mkdir(parents=True)
-    (run / "id").write_text("env-20260101T000000Z-abcd\n")
-    (run / "dispatch/policy.json").write_text(policy(plan))
-    for number, kind in enumerate(history, 1):
-        at = run / f"sessions/env_one/attempt-{number}"
-        at.mkdir(parents=True)
-        (at / "end").write_text(end_of(kind))
-
-
-def test_the_budget_that_is_told_is_the_one_that_the_host_goes_by(tmp_path: Path) -> None:
-    chance, seen = random.Random(11), set()
-    for number in range(100):
-        history, run = a_history(chance), tmp_path / f"{number:03}"
-        bare = a_plan(())
-        plan = replace(bare, limits=replace(bare.limits, attempts=chance.randint(1, 6)), retry=DEFAULT_RETRY)
-        put(run, plan, history)
-        attempts = [Attempt("env_one", n, end=End.parse(end_of(kind))) for n, kind in enumerate(history, 1)]
-        last = attempts[-1].end
-        assert last
-        left = budget(plan, attempts, last.failure or Failure.ERROR).left
-        told = left > 0 and last.outcome is not Outcome.CANCELLED
-        assert told == (RunDirectory(str(run)).due("env_one", len(history)) is not None), history
-        seen.add((told, last.cause))
-    assert {(True, Cause.PREEMPTED), (False, Cause.PREEMPTED), (True, Cause.SIGNAL), (False, Cause.SIGNAL)} <= seen

@@ -107,13 +107,6 @@ def test_sessions_end_when_their_pace_and_the_slots_say(
     assert ends or not told.ends
 
 
-def test_a_program_without_records_cannot_be_estimated() -> None:
-    plan = a_plan([a_session("act", "grass", files=()), a_session("act", "stairs")])
-    status = classify(a_view(plan), look_at(an_answer(Seen("grass_act"), Seen("stairs_act", counts=(50, 1)))))
-    assert [one.expected and one.expected.likeliest for one in status.sessions] == [None, NOW + 100]
-    assert status.expected is None
-
-
 @pytest.mark.parametrize(("dispatcher", "stopped"), [(None, False), (4242, True), (4242, False)])
 def test_the_queue_waits_for_a_dispatcher_that_starts_sessions(dispatcher: int | None, stopped: bool) -> None:
     plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")], parallel=1)
@@ -151,17 +144,6 @@ def width(*sessions: SessionStatus) -> float:
     return end.latest - end.earliest
 
 
-def test_the_range_is_what_its_formula_says() -> None:
-    spread = 2.0 * (75 + 75**2 / 25 + (0.05 * 75) ** 2) ** 0.5
-    assert width(running("a", 25, 50.0)) == pytest.approx(2 * 1.2816 * spread)
-
-
-def test_the_range_narrows_as_more_is_done_and_never_to_nothing() -> None:
-    widths = [width(running("a", done, 2.0 * done)) for done in (3, 10, 50, 90, 99)]
-    assert widths == sorted(widths, reverse=True)
-    assert widths[-1] > 0
-
-
 def seen(session: SessionStatus, counts: list[int], seconds: list[float]) -> SessionStatus:
     """With looks between which so many episodes took so many seconds."""
     done, moments = accumulate(counts, initial=1), accumulate(seconds, initial=NOW)
@@ -169,13 +151,6 @@ def seen(session: SessionStatus, counts: list[int], seconds: list[float]) -> Ses
 
 
 BASE = running("a", 20, 200.0)
-
-
-def test_durations_that_were_seen_to_be_alike_make_a_narrow_range_and_wild_ones_a_wide_one() -> None:
-    narrow = width(seen(BASE, [1] * 20, [10.0] * 20))
-    wide = width(seen(BASE, [1] * 20, [2.0, 2.0, 2.0, 34.0] * 5))
-    assert narrow < width(BASE) < wide
-    assert narrow == pytest.approx(2 * 1.2816 * 10 * 0.05 * 80)  # nothing but the drift is left
 
 
 def test_a_few_looks_are_not_enough_to_measure_by() -> None:
@@ -192,17 +167,3 @@ def test_many_episodes_between_two_looks_are_weighed_as_many(paces: list[float])
     variation = (sum((1000 * pace - 1000) ** 2 for pace in paces) / 1000 / (len(paces) - 1)) ** 0.5
     spread = (variation**2 * (2000 + 2000**2 / total) + (0.05 * 2000) ** 2) ** 0.5
     assert width(marked) == pytest.approx(2 * 1.2816 * spread)
-
-
-def test_a_queued_session_is_less_certain_the_more_the_paces_of_the_others_differ() -> None:
-    def told(*paces: float) -> float:
-        return width(*(ended(str(pace), 100, 100 * pace) for pace in paces), queued("a"))
-
-    assert told(10.0, 10.1, 9.9) < told(10.0) < told(1.0, 10.0, 19.0)
-
-
-def test_all_lengths_together_are_short_or_long_along_the_queue() -> None:
-    told = forecast([running("a", 50, 50.0), *map(queued, "bc")], 1, NOW)
-    widths = [told.ends[name].latest - told.ends[name].earliest for name in "abc"]
-    assert widths == sorted(widths)
-    assert told.run == told.ends["c"]

@@ -230,15 +230,6 @@ def test_a_start_that_was_asked_for_follows_whatever_the_grid_allows() -> None:
     assert any("1 of 3 starts used" in reason for reason in before.reasons), "budgets begin anew"
 
 
-def test_a_success_needs_no_excuse() -> None:
-    grass = told("grass_act", GRASS.ended(records=100, successes=90))
-    assert grass.reasons == (
-        "attempt 1 ended at 10:29:59 after 9 min 59 s",
-        "100 of 100 episodes done, 90 of 100 successful",
-    )
-    assert words(grass) == ["logs grass_act --run RUN"]
-
-
 def test_what_was_amended_away_says_so_and_the_last_command_waits_for_all_the_others() -> None:
     grass = told("grass_act", GRASS.ended(records=100, successes=90), plan=with_first(flag="dropped"))
     assert grass.reasons[0].startswith("the grid was changed since")

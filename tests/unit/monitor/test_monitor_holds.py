@@ -8,7 +8,7 @@ import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.judging import RetryRule
-from comborun.monitor.status import RunStatus, document
+from comborun.monitor.status import RunStatus
 from comborun.plan import Plan
 from comborun.rules.words import Failure, Life, Outcome
 
@@ -20,7 +20,6 @@ PLAN = replace(
 )
 RUNNING = Seen("grass_act")
 FAILED = RUNNING.ended("gpu_memory", "partial", code=1, records=3, successes=1)
-STALLED = Seen("grass_act", 2).ended("stalled", "none", code="")
 PAUSED = "hold kind=paused at=1785320000.5 why=the training job needs the GPU until 11:00"
 HALTED = "hold kind=halted at=1 why=3 failed"
 
@@ -41,43 +40,6 @@ def test_a_session_that_will_be_started_again_is_queued_and_says_when_and_why() 
     assert (grass.done, grass.successes) == (3, 1)
 
 
-THIRD = Seen("grass_act", 3)
-FEWER = replace(PLAN, limits=replace(PLAN.limits, attempts=2))
-
-
-@pytest.mark.parametrize(
-    ("seen", "waits", "plan", "note"),
-    [
-        ([FAILED], wait("alone"), PLAN, "again as soon as a GPU is empty: out of GPU memory,"),
-        ([FAILED], wait(), PLAN, "again as soon as a slot is free: out of GPU memory, attempt 2 of 3"),
-        ([FAILED, STALLED], wait(until=NOW + 9), PLAN, "again in 9 s: stalled, attempt 3 of 3"),
-        # a person asked for it: nobody knows of how many
-        (
-            [FAILED, STALLED, THIRD.ended("stalled", "none", code="")],
-            wait(until=NOW + 9),
-            PLAN,
-            "again in 9 s: stalled, attempt 4",
-        ),
-        ([FAILED], wait(until=NOW + 9), FEWER, "again in 9 s: out of GPU memory, attempt 2 of 2"),
-        # a stop renews the budget
-        (
-            [
-                FAILED,
-                Seen("grass_act", 2).ended("stopped", "none", code=""),
-                THIRD.ended("gpu_memory", "none", code=1),
-            ],
-            wait(until=NOW + 9),
-            PLAN,
-            "again in 9 s: out of GPU memory, attempt 4 of 5",
-        ),
-    ],
-)
-def test_a_retry_says_what_it_waits_for_and_which_of_how_many_it_is(
-    seen: list[Seen], waits: str, plan: Plan, note: str
-) -> None:
-    assert look(*seen, plan=plan, header=(waits,)).sessions[0].note.startswith(note)
-
-
 def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() -> None:
     """The dispatcher says what is waited for less often than sessions start and end."""
     before = wait("unknown", detail="GPU 0 is measured again")
@@ -89,11 +51,6 @@ def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() 
     assert grass.life is Life.QUEUED
     assert grass.waiting
     assert grass.waiting.detail == "GPU 0 is measured again"
-
-
-def test_a_wait_of_a_dispatcher_that_is_gone_says_nothing() -> None:
-    grass, _ = look(FAILED, header=(wait(),), dispatcher=None).sessions
-    assert (grass.life, grass.outcome, grass.waiting) == (Life.ENDED, Outcome.PARTIAL, None)
 
 
 STOPPED = RUNNING.ended("stopped", "partial")
@@ -166,36 +123,3 @@ def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_tr
     status = look(RUNNING, header=(f"notice_code={code} notice_at={NOW - 120}",))
     said = f"the notify command {how}: notices are not delivered; `combo notify {status.run}` tests it"
     assert (status.notify_problem, look(RUNNING).notify_problem) == (said, "")
-
-
-@pytest.mark.parametrize(
-    ("seen", "kind", "fields", "over"),
-    [
-        (FAILED, "halted", GONE, True),
-        (FAILED, "draining", GONE, True),
-        (FAILED, "paused", GONE, False),
-        (RUNNING, "halted", GONE, False),
-        (FAILED, "halted", {}, False),
-    ],
-)
-def test_a_halted_run_is_over_when_its_dispatcher_has_left(
-    seen: Seen, kind: str, fields: dict[str, object], over: bool
-) -> None:
-    assert look(seen, header=(f"hold kind={kind} at=1 why=three in a row",), **fields).finished is over
-
-
-def test_nothing_queued_is_expected_while_a_run_is_held() -> None:
-    running = Seen("grass_act", counts=(50, 50))
-    assert look(running).sessions[1].expected
-    assert look(running, header=(PAUSED,)).sessions[1].expected is None
-
-
-def test_programs_get_all_of_it() -> None:
-    failed = RUNNING.ended("gpu_memory", "none", code=1, peak_memory_kib=2048)
-    header = (wait(until=NOW + 40, detail="so it is"), PAUSED, "quarantine gpu=0 class=killed at=5")
-    data = document(look(failed, header=header))
-    assert data["hold"]["kind"] == "paused"
-    assert data["quarantine"] == [{"gpu": 0, "failure": "killed", "since": 5.0}]
-    grass = data["sessions"][0]
-    assert grass["waiting"] == {"for": "retry", "until": NOW + 40, "detail": "so it is"}
-    assert (grass["failure"], grass["peak_memory"], grass["state"]) == ("gpu_memory", 2048 * 1024, "queued")

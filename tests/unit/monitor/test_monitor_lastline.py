@@ -76,8 +76,3 @@ def test_any_line_becomes_one_printable_line(line: str) -> None:
     assert not [mark for mark in shown if unicodedata.category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     assert visible(shown) == shown
     assert visible("x" * 100_000) == "x" * (LONGEST - 1) + "…"
-
-
-@given(st.binary())
-def test_any_log_has_a_last_line(log: bytes) -> None:
-    assert "\n" not in last_line(log)

@@ -13,7 +13,7 @@ from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_an
 
 from comborun.grid import parse_grid
 from comborun.judging import ProgressRules
-from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, MOST_SAMPLES, TAIL, RunView
+from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, TAIL, RunView
 from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.planner import lay_out
@@ -116,23 +116,6 @@ def test_a_bar_that_starts_again_counts_no_episodes_and_is_never_believed_again(
     assert count(later, bars[2]) == later
 
 
-def test_a_tail_that_repeats_what_the_last_one_held_has_not_gone_back() -> None:
-    first = count(NOTHING, "[ 6/100]\n[ 7/100]\n")
-    assert (first, count(first, "[ 6/100]\n[ 7/100]\n[ 8/100]\n")) == (Counter(7), Counter(8))
-
-
-@pytest.mark.parametrize("later", ["step 1\nstep 2\n", "done 3\n"])
-def test_the_highest_number_stays_when_it_has_left_the_tail(later: str) -> None:
-    rules = ProgressRules(r"done (\d+)")
-    before = count(NOTHING, "done 12\n", rules)
-    assert count(before, later, rules) == before
-
-
-def test_the_first_piece_of_a_cut_tail_is_not_whole_and_is_left_out() -> None:
-    assert list(counting.lines(b"2/100\r93/100\nrest", cut=True)) == ["93/100", "rest"]
-    assert list(counting.lines(b"2/100\r\x1b[1m93/100\x1b[0m", cut=False)) == ["2/100", "93/100"]
-
-
 @example(b"\x1c0", False, 0)
 @given(st.binary(max_size=300), st.booleans(), st.integers(0, 200))
 def test_any_bytes_are_counted_without_complaint_and_never_beyond_what_is_planned(
@@ -186,15 +169,6 @@ def look(log: bytes, counts: tuple[int, int] = (0, 0), passed: float = 0.0, size
 BY_PATTERN = one(ProgressRules(r"so far: (\d+)"))
 
 
-def test_the_larger_of_records_and_log_is_done_and_successes_are_the_records() -> None:
-    ahead = seen_of(BY_PATTERN, look(b"so far: 62\n", (50, 45)))
-    behind = seen_of(BY_PATTERN, look(b"so far: 49\n", (50, 45)))
-    assert [(status.done, status.recorded, status.successes) for status in (ahead, behind)] == [
-        (62, 50, 45),
-        (50, 50, 45),
-    ]
-
-
 def test_a_program_without_records_is_told_by_its_log_alone() -> None:
     silent, telling = one(files=()), one(ProgressRules(r"so far: (\d+)"), files=())
     status = seen_of(telling, look(b"so far: 62\n"))
@@ -215,37 +189,9 @@ def test_what_the_log_said_stays_when_newer_lines_push_it_out_and_when_the_sessi
     assert seen_of(BY_PATTERN, first, an_answer(ended, now=NOW + 120)).done == 0  # none of them has a record
 
 
-def test_another_attempt_begins_to_count_anew() -> None:
-    lost = Seen("grass_act").ended("lost", "none", records=0, log=b"so far: 62\n")
-    again = Seen("grass_act", 2, log=b"so far: 3\n")
-    assert seen_of(BY_PATTERN, an_answer(lost), an_answer(lost, again)).done == 3
-
-
-def test_a_piece_that_the_tail_cut_through_is_no_number() -> None:
-    view = one(ProgressRules(r"(\d+)$"))
-    assert seen_of(view, look(b"99\n12\n", size=5000)).done == 12
-    assert seen_of(view, look(b"99\n12\n")).done == 99
-
-
-def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
-    looks = [look(f"so far: {done}\n".encode(), passed=20.0 * at) for at, done in enumerate((0, 3, 3, 5))]
-    progressed = [seen_of(BY_PATTERN, *looks[:count]).progressed for count in (1, 2, 3, 4)]
-    assert progressed == [None, NOW + 20, NOW + 20, NOW + 60]
-
-
-def test_only_so_many_moments_are_remembered() -> None:
-    history = look_at(*(look(b"", (done, 0), passed=done) for done in range(1, 2 * MOST_SAMPLES)))
-    assert [one.done for one in history.of("grass_act")[0].samples] == list(range(MOST_SAMPLES, 2 * MOST_SAMPLES))
-
-
 def test_more_of_the_logs_is_asked_for_where_a_pattern_wants_it() -> None:
     starting_again = one(ProgressRules(r"(\d+)/(\d+)", each=5))
     assert (one().tail, BY_PATTERN.tail, starting_again.tail) == (TAIL, LONG_TAIL, LONGEST_TAIL)
-
-
-@pytest.mark.parametrize("blank", [" ", "\t", "\x1c", "\u2003"])
-def test_a_number_counts_with_whatever_blanks_its_group_takes_along(blank: str) -> None:
-    assert told(f"done{blank}12{blank}of 100", ProgressRules(r"done(\s+\d+\s+)")) == 12
 
 
 # A bar that starts again for each part of the work: never more than was done, never less than was seen
@@ -298,13 +244,6 @@ def test_parts_that_passed_and_the_share_of_the_one_under_way_are_done(
     looks: tuple[tuple[int, ...], ...], done: list[int | None]
 ) -> None:
     assert after(*looks) == done
-
-
-def test_it_is_at_most_the_planned_number_and_never_goes_back() -> None:
-    assert after((5,), (0,), (3,), (0,), workload=Workload(0, 70)) == [50, 50, 70, 70]
-    assert after((5,), (0,), (3,), workload=Workload(0, 0)) == [50, 50, 80]
-    counter = count(NOTHING, "eval batches: 3/5 [", RULES, PLANNED)
-    assert count(counter, "eval batches: 3/10 [", RULES, PLANNED).done == 30, "another total than before"
 
 
 @given(
@@ -385,19 +324,6 @@ def test_an_end_is_told_only_where_no_part_can_have_been_missed(
     looks: tuple[At, ...], told: tuple[int, float | None]
 ) -> None:
     assert told_at(*looks) == told
-
-
-def test_a_log_that_began_after_the_last_look_was_watched_from_its_beginning() -> None:
-    before = an_answer(now=BEFORE - 5)
-    assert status_at(before, At(50, bars(0)).answer(), At(150, bars(1)).answer()).sessions[0].expected
-
-
-def test_records_that_tell_as_much_need_no_bar() -> None:
-    seen = Seen("libero_act", started=BEFORE, counts=(120, 3), log=PREAMBLE + bars(2))
-    session = status_at(an_answer(seen, now=BEFORE + 1200), files=("*.jsonl",)).sessions[0]
-    assert session.done == 120
-    assert session.expected
-    assert session.expected.likeliest == BEFORE + 5000
 
 
 def test_whose_evidence_is_complete_has_done_all_and_who_was_cut_short_what_was_seen() -> None:

@@ -8,14 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from monitor_stage import (
-    BOOT,
     NOW,
     Seen,
     StagedHost,
-    a_busy_run,
-    a_host,
-    a_plan,
-    a_session,
     an_answer,
     answer_of,
     look_at,
@@ -27,62 +22,21 @@ from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import (
     Fields,
     Gpu,
-    Hold,
     HostUse,
-    Quarantine,
     Snapshot,
-    Space,
-    Waiting,
     parse_snapshot,
     server_of,
     task_of,
 )
 from comborun.monitor.wording import server_words
 from comborun.remote.transport import Completed
-from comborun.rules.words import Cause, Completeness
-from comborun.text import GIB, MIB
+from comborun.text import MIB
 
 ANSWER: dict[str, object] = {"run": "r", "now": 5.5, "boot": "b", "dispatcher": None, "slots": 2, "attempts": []}
 
 
-def test_the_header_tells_about_run_and_host() -> None:
-    snapshot = parse_snapshot(an_answer())
-    assert (snapshot.run, snapshot.now, snapshot.boot) == ("walkers-20260729T101500Z-ab12", NOW, BOOT)
-    assert (snapshot.dispatcher, snapshot.slots, snapshot.use.load, snapshot.use.cpus) == (4242, 3, 1.25, 2)
-    assert (snapshot.stopped, snapshot.done, snapshot.multiplexer) == (False, False, "tmux")
-    over = parse_snapshot(an_answer(dispatcher=None, done={"at": NOW, "succeeded": 8}))
-    assert (over.dispatcher, over.done) == (None, True)
-    assert (over.plan, over.hold, over.quarantine, over.waiting, over.servers) == (None, None, (), (), ())
-
-
-def test_it_tells_of_a_hold_of_quarantine_and_of_waits() -> None:
-    header = (
-        "plan=3",
-        "hold kind=paused at=1785320000.5 why=the training job needs the GPU until 11:00",
-        "quarantine gpu=1 class=gpu_fault at=1785320001",
-        "quarantine gpu= class=gpu_fault at=1785320001",
-        "waiting session=grass_act for=retry until=1785321040 detail=class=gpu_memory in 40 s",
-        "waiting session=stairs_act for=gpu until= detail=",
-    )
-    snapshot = parse_snapshot(an_answer(host=header))
-    assert snapshot.plan == 3
-    assert snapshot.hold == Hold("paused", 1785320000.5, "the training job needs the GPU until 11:00")
-    assert snapshot.quarantine == (Quarantine(1, "gpu_fault", 1785320001.0),)
-    assert snapshot.waiting == (
-        Waiting("grass_act", "retry", 1785321040.0, "class=gpu_memory in 40 s"),
-        Waiting("stairs_act", "gpu"),
-    )
-
-
 def use(*lines: str) -> HostUse:
     return parse_snapshot(an_answer(host=lines)).use
-
-
-def test_how_full_the_host_is_and_what_it_does_not_tell() -> None:
-    gpu = Gpu(0, 42188 * MIB, 81559 * MIB, 97)
-    told = HostUse(41.3, 64, Space(252 * GIB, 133 * GIB), Space(3577 * GIB, 812 * GIB), (gpu,))
-    assert use(*a_host("42188 81559 97")) == told
-    assert use() == use("memory_kib= memory_available_kib=", "disk_kib=5 disk_available_kib=") == HostUse()
 
 
 @pytest.mark.parametrize(
@@ -98,23 +52,6 @@ def test_what_a_gpu_does_not_tell_is_unknown_and_never_nothing(line: str, gpu: G
     assert use(line).gpus == (gpu,)
 
 
-def test_a_running_attempt_has_counts_life_and_the_end_of_its_log() -> None:
-    seen = Seen("a_b", 2, NOW - 50, counts=(7, 5), log=b"episode 6\nepisode 7\n")
-    (attempt,) = parse_snapshot(an_answer(seen)).attempts
-    assert (attempt.session, attempt.number, attempt.counts.records, attempt.counts.successes) == ("a_b", 2, 7, 5)
-    assert (attempt.started, attempt.life, attempt.alive) == (NOW - 50, "running", True)
-    assert (attempt.log_size, attempt.log_changed, attempt.tail) == (20, NOW - 1, b"episode 6\nepisode 7\n")
-
-
-def test_an_ended_attempt_has_its_end_with_its_last_words_and_is_not_alive() -> None:
-    fields = {"code": 139, "signal": 11, "records": 3, "note": "core dumped", "log": b"KeyError: 'x'\n"}
-    (attempt,) = parse_snapshot(an_answer(Seen("a_b").ended("signal", "partial", **fields))).attempts
-    assert attempt.end is not None
-    assert (attempt.end.cause, attempt.end.completeness) == (Cause.SIGNAL, Completeness.PARTIAL)
-    assert (attempt.end.code, attempt.end.signal, attempt.end.note) == (139, 11, "core dumped")
-    assert (attempt.tail, attempt.alive) == (b"KeyError: 'x'\n", False)
-
-
 def test_what_is_not_known_yet_and_noise_before_the_answer_are_passed_over() -> None:
     told = Seen("a_b").told() | {"mood": {"good": True}}
     assert parse_snapshot(answer_of(ANSWER | {"weather": [1], "attempts": [told]})).attempts[0].alive
@@ -125,12 +62,6 @@ def test_every_attempt_gets_its_own_tail_and_a_log_can_say_nothing_for_another_o
     logs = {"a_b": b'x\ncomborun-probe 2\n{"run": "r", "now": 1}\n', "a_bb": b"", "c_d": b"three"}
     snapshot = parse_snapshot(an_answer(*(Seen(name, log=log) for name, log in logs.items())))
     assert {one.session: one.tail for one in snapshot.attempts} == logs
-
-
-def test_tails_that_are_not_all_there_are_what_came() -> None:
-    told = [Seen(name, log=b"0123456789").told() for name in ("a_b", "c_d")]
-    snapshot = parse_snapshot(answer_of(ANSWER | {"attempts": told}, b"0123456789abc"))
-    assert [one.tail for one in snapshot.attempts] == [b"0123456789", b"abc"]
 
 
 @pytest.mark.parametrize(
@@ -186,14 +117,6 @@ def test_any_document_is_a_snapshot_or_an_error_with_a_name(told: dict[str, obje
     parsed(answer_of(ANSWER | {"attempts": [{"session": "a_b", "attempt": 1, **fields}]}, b"x"))
 
 
-@given(st.data())
-def test_an_answer_cut_or_damaged_anywhere_raises_nothing_else(data: st.DataObject) -> None:
-    _, answer = a_busy_run()
-    at = data.draw(st.integers(0, len(answer)))
-    parsed(answer[:at])
-    parsed(answer[:at] + data.draw(st.binary(max_size=20)) + answer[at:])
-
-
 TOLD = st.none() | st.integers() | st.floats() | st.text(st.characters(exclude_categories=("Cs",)))
 HOSTILE = {"name": "x", "state": "\x1b[2J", "since": "soon", "gpus": "a,b", "port": "x", "why": "\x07"}
 
@@ -215,14 +138,6 @@ def test_whatever_is_told_of_a_server_can_be_shown(told: dict[str, object]) -> N
 
 # Asking and remembering
 
-PLAN = a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True)
-
-
-def test_one_round_trip_carries_what_is_known() -> None:
-    host = StagedHost([an_answer(Seen("a_b"))])
-    assert parse_snapshot(observe(host, "~/my runs/r", (0, 2, 0))).attempts[0].session == "a_b"
-    assert host.asked == [("~/my runs/r", "probe", "0,2,0", "400")]
-
 
 @pytest.mark.parametrize(
     ("answer", "said"),
@@ -234,14 +149,6 @@ def test_one_round_trip_carries_what_is_known() -> None:
 def test_a_probe_that_fails_is_the_hosts_error_with_its_last_words_or_its_code(answer: Completed, said: str) -> None:
     with pytest.raises(HostError, match=said):
         observe(StagedHost([answer]), "/r", (0,))
-
-
-def test_a_run_is_its_id_and_its_plan() -> None:
-    host = StagedHost([b"walkers-1\n3\n" + PLAN.to_json().encode()], host="box")
-    view = load_run(host, "~/comborun/walkers-1")
-    assert (view.id, view.host, view.plan, view.number) == ("walkers-1", "box", PLAN, 3)
-    assert view.sessions == ("grass_act", "stairs_act", "after")
-    assert len(host.asked) == 1
 
 
 @pytest.mark.parametrize(
@@ -266,16 +173,3 @@ def test_known_is_the_highest_attempt_whose_end_was_seen_though_the_probe_sends_
     assert history.known(("grass_act", "stairs_act", "after")) == (2, 0, 0)
     assert [one.number for one in history.of("grass_act")] == [1, 2]
     assert look_at(answer, answer) == look_at(answer)
-
-
-def test_a_running_attempt_is_replaced_by_its_end_and_keeps_its_last_words() -> None:
-    running = Seen("grass_act", log=b"episode 99\n")
-    history = look_at(an_answer(running), an_answer(running.ended(records=100), now=NOW + 60))
-    (attempt,) = history.of("grass_act")
-    assert (attempt.end is not None, attempt.tail) == (True, b"episode 99\n")
-    assert history.snapshot is not None
-    assert history.snapshot.now == NOW + 60
-
-
-def test_an_attempt_that_the_host_no_longer_has_is_forgotten() -> None:
-    assert look_at(an_answer(Seen("grass_act")), an_answer()).of("grass_act") == ()

@@ -17,8 +17,8 @@ from comborun.judging import RetryRule
 from comborun.monitor.columns import bar
 from comborun.monitor.snapshot import Gpu, HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
-from comborun.monitor.table import MOST_ROWS, host_facts, host_lines
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration, sizes
+from comborun.monitor.table import host_lines
+from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
 from comborun.plan import Limits
 from comborun.rules.words import Failure, Life, Outcome
 from comborun.text import GIB, MIB
@@ -114,19 +114,6 @@ def test_no_picture_is_higher_than_the_terminal_and_every_session_is_in_it(heigh
         assert shown == 0 or shown + sum(left_out) == len(status.sessions)
 
 
-def test_what_is_left_out_is_told() -> None:
-    lines = picture(many(130), 100).splitlines()
-    assert lines[-1] == "and 30 more: 30 succeeded"
-    assert sum("scene" in line for line in lines) == MOST_ROWS
-
-
-def test_rows_go_by_urgency_and_keep_the_plans_order_within() -> None:
-    rows = [line for line in picture(busy(), 120).splitlines() if "/100" in line]
-    order = ["running", "running", "orphaned", "partial", "failed", "queued", "succeeded", "succeeded"]
-    assert [row.split()[1] for row in rows] == order
-    assert "friction" in rows[-2]
-
-
 def test_no_rate_is_shown_only_counts() -> None:
     for width in (40, 80, 120, 200):
         without_log_lines = picture(busy(), width).replace("checkpoint:  85%", "")
@@ -214,17 +201,6 @@ H100 = Gpu(0, 42188 * MIB, 81559 * MIB, 97)
 BOX = HostUse(41.3, 64, Space(252 * GIB, 133 * GIB), Space(3577 * GIB, 812 * GIB), (H100,))
 
 
-def test_a_log_gets_a_fact_each_and_of_what_is_unknown_none() -> None:
-    assert host_facts(HostUse()) == []
-    assert host_lines(HostUse(), 80, None) == []
-    assert host_facts(BOX) == [
-        "gpu 0 41.2/79.6 GiB, 97 % busy",
-        "load 41.3 on 64 cpus",
-        "memory 133/252 GiB free",
-        "disk 0.79/3.49 TiB free",
-    ]
-
-
 def lines(host: HostUse, width: int, height: int | None = None) -> list[str]:
     return [line.plain for line in host_lines(host, width, height)]
 
@@ -254,25 +230,3 @@ def test_a_low_terminal_keeps_its_lines_for_the_sessions() -> None:
     assert lines(BOX, 80, height=11) == []
     assert len(lines(BOX, 80, height=19)) == 1
     assert len(lines(BOX, 80, height=20)) == 2
-
-
-@given(st.integers(1, 250), st.integers(0, 16), st.one_of(st.none(), st.integers(1, 60)))
-def test_no_line_is_wider_than_the_terminal_and_there_are_two_at_most(
-    width: int, count: int, height: int | None
-) -> None:
-    gpus = tuple(Gpu(index, index * GIB, 80 * GIB, None if index % 3 else 7) for index in range(count))
-    shown = lines(HostUse(1.0, 2, BOX.memory, BOX.disk, gpus), width, height)
-    assert len(shown) <= 2
-    assert all(len(line) <= width for line in shown)
-
-
-@pytest.mark.parametrize(
-    ("part", "whole", "text"),
-    [
-        (2 * MIB, 80 * GIB, "2.00 MiB/80.0 GiB"),
-        (31 * GIB, 4 * (GIB << 10), "31.0 GiB/4.00 TiB"),
-        (999 * GIB, 1023 * GIB, "999/1023 GiB"),
-    ],
-)
-def test_sizes_are_short_and_say_something(part: int, whole: int, text: str) -> None:
-    assert sizes(part, whole) == text

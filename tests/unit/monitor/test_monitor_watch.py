@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 from box import until
-from hypothesis import given
-from hypothesis import strategies as st
 from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.errors import HostError, UserError
@@ -18,7 +16,7 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.screen import Screen
 from comborun.monitor.snapshot import Sample
 from comborun.monitor.status import Expected, Link, RunStatus
-from comborun.monitor.watch import Settings, Source, backoff, calm, due, once, pause, until_answered, watch
+from comborun.monitor.watch import Settings, Source, calm, due, once, pause, until_answered, watch
 from comborun.remote import program
 from comborun.remote.transport import Completed
 from comborun.rules.words import Life
@@ -55,14 +53,6 @@ def play(
 ) -> tuple[RunStatus, Pictures, HandClock]:
     screen, clock, settings = Pictures(ticking), HandClock(), Settings(interval, chance=lambda: 1.0)
     return watch(Source(StagedHost(answers), view), screen, clock, settings, heed), screen, clock
-
-
-def test_it_looks_once_per_interval_until_all_has_ended() -> None:
-    status, screen, clock = play(GOES_ON, GOES_ON, HAS_ENDED)
-    assert status.finished
-    assert [shown.finished for shown in screen.seen] == [False, False, True]
-    assert clock.passed == 120
-    assert screen.closed == 1
 
 
 def test_the_end_of_a_run_on_this_machine_is_seen_at_once(tmp_path: Path) -> None:
@@ -165,14 +155,6 @@ def test_it_recovers_by_itself_and_shows_the_plan_until_the_host_was_seen() -> N
     assert clock.passed == 2 + 4 + 8 + 16 + 32 + 60 * 5
     assert screen.seen[0].sessions[0].life is Life.QUEUED
     assert (screen.seen[0].now, screen.seen[0].link.last_seen) == (None, None)
-
-
-def test_ctrl_c_leaves_at_once_and_closes_the_screen() -> None:
-    screen = Pictures()
-    host = StagedHost([GOES_ON])
-    with pytest.raises(KeyboardInterrupt):
-        watch(Source(host, VIEW), screen, HandClock(interrupt_at=1.0), Settings(60))
-    assert (len(host.asked), screen.closed) == (1, 1)
 
 
 def waited_for(*outcomes: str | BaseException, clock: HandClock) -> tuple[str, list[Link]]:
@@ -309,26 +291,6 @@ def test_after_a_change_the_looks_double_their_distance(
     assert looks(interval, until, due_at) == moments
 
 
-POSITIVE = st.floats(0, 1e7)
-
-
-@given(st.floats(0.1, 3600), POSITIVE, st.none() | POSITIVE)
-def test_no_look_is_later_than_the_interval_nor_sooner_than_two_seconds(
-    interval: float, quiet: float, soon: float | None
-) -> None:
-    assert min(2.0, interval) <= pause(interval, quiet, soon) <= interval
-
-
-@pytest.mark.parametrize(
-    ("interval", "failures", "seconds"), [(600, 1, 2), (600, 2, 4), (600, 6, 60), (600, 5000, 60), (10, 9, 10)]
-)
-def test_a_silent_host_is_asked_less_and_less_often_within_bounds(
-    interval: float, failures: int, seconds: float
-) -> None:
-    assert backoff(interval, failures, 1.0) == seconds
-    assert backoff(interval, failures, 0.0) == seconds / 2
-
-
 BEGUN = Seen("grass_act", started=NOW - 700)
 
 
@@ -352,18 +314,6 @@ def test_beginnings_ends_and_work_that_is_done_are_changes(seen: list[Seen], qui
 def test_before_the_first_answer_nothing_is_known_to_change_or_to_be_due() -> None:
     unseen = classify(a_view(PAIR), History())
     assert (calm(unseen, watched=5), due(unseen)) == (5, None)
-
-
-@pytest.mark.parametrize(
-    ("seen", "seconds"),
-    [
-        ([Seen("grass_act", counts=(50, 1)), Seen("stairs_act", counts=(80, 1))], 25),
-        ([], None),
-        ([Seen("grass_act", counts=(100, 1)), Seen("stairs_act").ended(records=100)], None),
-    ],
-)
-def test_the_first_session_that_is_expected_to_end_is_due(seen: list[Seen], seconds: float | None) -> None:
-    assert due(status(*seen)) == seconds
 
 
 def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:

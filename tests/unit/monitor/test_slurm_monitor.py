@@ -65,15 +65,6 @@ def test_a_slurm_that_does_not_answer_leaves_what_was_known_with_its_age() -> No
     assert shown == (GOLDEN / "slurm-silent-120.txt").read_text()
 
 
-def test_what_slurm_has_makes_a_session_queued_starting_or_queued_again() -> None:
-    status = seen(ANSWERED, *TASKS)
-    lives = {one.name: (one.life, one.outcome, one.attempt, one.node) for one in status.sessions}
-    assert lives["grass_act"] == (Life.RUNNING, None, 1, "n1")
-    assert lives["stairs_act"] == (Life.STARTING, None, 1, "n2")
-    assert lives["maze_act"] == (Life.QUEUED, None, 0, "")
-    assert lives["dunes_act"][:3] == (Life.QUEUED, None, 1)
-
-
 def test_of_a_login_node_only_the_disk_matters_and_nobody_tells_when_slurm_starts_what_waits() -> None:
     status = seen(ANSWERED, *TASKS)
     assert (status.use.load, status.use.memory, status.use.gpus) == (None, None, ())
@@ -81,11 +72,6 @@ def test_of_a_login_node_only_the_disk_matters_and_nobody_tells_when_slurm_start
     assert status.expected is None
     assert status.sessions[0].expected
     assert all(one.expected is None for one in status.sessions if one.life is Life.QUEUED)
-
-
-def test_sessions_of_nodes_that_were_started_again_are_no_event_of_the_login_node() -> None:
-    lost = [Seen(f"{name}_act", started=NOW - 300, life="lost") for name in NAMES[:2]]
-    assert seen(ANSWERED, answer=tuple(lost), dispatcher=None).host_event is None
 
 
 def test_a_pending_task_is_explained_in_words_with_slurms_own_and_with_what_it_asks_for() -> None:
@@ -182,11 +168,3 @@ def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was
     assert not seen(ANSWERED, answer=(begun_since,)).sessions[0].note
     gone = replace(GRASS, life="lost")
     assert seen(ANSWERED, answer=(gone,)).sessions[0].note == "its task is gone; what ended it is not judged yet"
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_of_two_tasks_of_a_session_the_one_of_the_later_attempt_counts(order: int) -> None:
-    leaving = "task session=dunes_act attempt=1 job=12_4 id=17 state=COMPLETING node=n1 start= reason=None"
-    status = seen(ANSWERED, *(leaving, TASKS[-1])[::order])
-    dunes = status.sessions[-1]
-    assert (dunes.life, dunes.task and dunes.task.job) == (Life.QUEUED, "15_0")
