@@ -49,6 +49,8 @@ _OTHER_WORDS = {
     "timeout": "max_time",
     "retries": "retry",
     "notifications": "notify",
+    "match": "when",
+    "if": "when",
 }
 
 
@@ -212,6 +214,9 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
 def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
     """Message and hint for a key that does not exist, or not here."""
     key, section = words[-1], words[:-1]
+    axis = close_to(key, ("policy", "environment")) if section == ("overrides",) and key not in _OTHER_WORDS else ""
+    if axis:
+        return f"there is no key `{key}` in `overrides`", f"`when: {{{axis}: ...}}` says for which combos an entry is"
     everywhere = f"`{key}` holds for the whole grid, not for some of its combos"
     if section == ("overrides",) and key in GridFile.model_fields:
         return everywhere, f"move `{key}` to the top level"
@@ -223,7 +228,7 @@ def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
     known = keys_of(section_of(model, section))
     if meant := _meant(key, known):
         return message, f"did you mean `{meant}`?"
-    return message, did_you_mean(key, known)
+    return message, did_you_mean(key, known) or (f"combo docs {section[0]} has its keys" if section else "")
 
 
 def _home(key: str) -> str:
