@@ -124,7 +124,7 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
         "outcome": word_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
-        "note": f"{note}: {end['note']}" if end.get("note") else note,
+        "note": note if end.get("note", "") in note else f"{note}: {end['note']}",
         "log": log,
         "last_lines": notices.last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }

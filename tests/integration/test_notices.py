@@ -142,7 +142,9 @@ def test_a_stall_that_was_ended_at_once_is_told_too(box: Box) -> None:
     box.run({"env_one": bash("exec sleep 60", constants=("stall_s=1",))}, policy=hook(box))
     until(lambda: notices(box, "finished"), "the end is told")
     assert box.ended("env_one").cause == "stalled"
-    assert [one["session"] for one in notices(box, "stalled")] == ["env_one"]
+    (told,) = notices(box, "stalled")
+    assert told["session"] == "env_one"
+    assert told["note"].count("no new result") == 1, "the reason stands there once"
 
 
 def test_trouble_of_the_host_is_told(box: Box) -> None:
