@@ -181,8 +181,9 @@ def _retries(question: Question) -> str:
         return f"its failure counts as `{failure}`: {several(spent.left, 'more start')} may follow{when}{used}"
     times = {rule.failure: rule.times for rule in plan.retry}
     allowed = times.get(failure, failure is Failure.LOST)  # a lost session is retried unless the grid says otherwise
-    why = "and its retries are used up" if allowed else "which is not retried"
-    return f"its failure counts as `{failure}`, {why}{used}"
+    retries = several(int(allowed), "retry", "retries")
+    why = f"and it has had its {retries} for that" if allowed and spent.made < most else "and no start is left"
+    return f"its failure counts as `{failure}`, {why if allowed else 'which is not retried'}{used}"
 
 
 def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
@@ -208,7 +209,9 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
     if seen.attempt > _never_began(seen):  # an attempt that never began has no log
         yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")
     waits = seen.waiting  # it is about to be retried: another retry would change nothing
-    asked_for = seen.life is Life.QUEUED and waits and waits.reason == RETRY and waits.until is None
+    asked_for = status.again.get(seen.name, 0) >= seen.attempt or (
+        seen.life is Life.QUEUED and waits and waits.reason == RETRY and waits.until is None
+    )
     if seen.alive:
         yield Command(
             f"attach {name} {run}", f"{'shows it within its allocation' if status.scheduler else 'opens its window'}"

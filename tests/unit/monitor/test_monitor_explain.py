@@ -215,17 +215,26 @@ def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() ->
 
 def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None:
     attempts = [replace(GRASS, attempt=number).ended("gpu_memory", "none", code=1) for number in (1, 2, 3)]
-    said = ("2 more starts may follow (1 of 3", "1 more start may follow (2 of 3", "retries are used up (3 of 3")
+    said = ("2 more starts may follow (1 of 3", "1 more start may follow (2 of 3", "no start is left (3 of 3")
     for count, words_of_it in enumerate(said, 1):
         reasons = told("grass_act", *attempts[:count]).reasons
         assert any(words_of_it in reason for reason in reasons)
     assert reasons[-1] == "attempt 2 before it: out of GPU memory, 0 episodes"
 
 
+def test_retries_that_are_over_are_counted_by_their_class() -> None:
+    plan = replace(PLAN, retry=(RetryRule(Failure.GPU_MEMORY, 1, 60.0),))
+    attempts = [replace(GRASS, attempt=number).ended("gpu_memory", "none", code=1) for number in (1, 2)]
+    (said,) = [reason for reason in told("grass_act", *attempts, plan=plan).reasons if "counts as" in reason]
+    assert "has had its 1 retry" in said
+    assert "2 of 3 starts used" in said
+
+
 def test_a_start_that_was_asked_for_follows_whatever_the_grid_allows() -> None:
     failed = [replace(GRASS, attempt=number).ended("exited", "none", code=1) for number in (1, 2)]
     asked = told("grass_act", *failed, header=("again grass_act=2",))
     assert any("another start was asked for" in reason for reason in asked.reasons)
+    assert "retry grass_act --run RUN" not in words(asked), "it was asked for"
     before = told("grass_act", *failed, header=("again grass_act=1",))
     assert any("1 of 3 starts used" in reason for reason in before.reasons), "budgets begin anew"
 
