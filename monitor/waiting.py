@@ -87,7 +87,7 @@ def hint(status: RunStatus) -> str:
     if status.stopped:  # it is being stopped, or that was interrupted
         return f"stopped: nothing new starts; `combo stop {status.run}` ends what still runs"
     if status.dispatcher is None:
-        return f"{_gone(status)}: {resume}"
+        return _gone(status, resume)
     if held_back := [task for task in status.tasks if task.held]:
         arrays = " ".join(sorted({task.array for task in held_back} - {""}))  # one release is for a whole array
         where = "" if status.host == "local" else f" on {status.host}"
@@ -96,12 +96,12 @@ def hint(status: RunStatus) -> str:
     return f"{quarantined(status.quarantine)}: {resume}" if status.quarantine else ""
 
 
-def _gone(status: RunStatus) -> str:
+def _gone(status: RunStatus, resume: str) -> str:
     if status.scheduler:
-        return "Slurm has none of its jobs any more, and nothing new starts"
+        return f"Slurm has none of its jobs any more, and nothing new starts: {resume}"
     if any(one.attempt for one in status.sessions):
-        return "the dispatcher is gone, nothing new starts"
-    return "nothing has started, and no dispatcher is there to start it"
+        return f"the dispatcher is gone, nothing new starts: {resume}"
+    return "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest"
 
 
 def _of_hold(status: RunStatus, hold: Hold, resume: str) -> str:

@@ -26,7 +26,7 @@ from comborun.remote.program import Python
 from comborun.remote.publish import Draft, provenance, publish, reread
 from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
-from comborun.remote.shipping import deliver, digest_of, lines, survey
+from comborun.remote.shipping import deliver, digest_of, lines, size_of, size_text, survey
 from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
@@ -75,9 +75,10 @@ class Prepared:
     warnings: tuple[str, ...] = ()
 
     @property
-    def sends(self) -> bool:
-        """Whether files of `sync` have to go there first."""
-        return any(one.missing for one in self.deliveries)
+    def sends(self) -> str:
+        """The size of the files of `sync` that have to go there first; empty without any."""
+        size = size_of(item for one in self.deliveries for item in one.missing)
+        return size_text(size) if size else ""
 
     def planned_with(self, policies: FoundPolicies) -> Plan:
         """The plan for policy files that an earlier run was planned with."""

@@ -70,7 +70,7 @@ class ShippedLink:
 Item = ShippedFile | ShippedLink
 
 
-def _size(items: Iterable[Item]) -> int:
+def size_of(items: Iterable[Item]) -> int:
     """Bytes as shipped."""
     return sum(item.size for item in items if isinstance(item, ShippedFile))
 
@@ -93,7 +93,7 @@ class Shipment:
 
     @property
     def size(self) -> int:
-        return _size(self.items)
+        return size_of(self.items)
 
     @property
     def digest(self) -> str:
@@ -320,7 +320,7 @@ def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
     """What was shipped, a sentence for each entry of `sync`."""
     for shipment, missing, in_place in deliveries:
         many = several(len(shipment.items), "file")
-        sent = f"{len(missing)} sent, {size_text(_size(missing))}" if missing else "nothing had changed"
+        sent = f"{len(missing)} sent, {size_text(size_of(missing))}" if missing else "nothing had changed"
         if in_place:
             sent = "they are there already"
         yield f"{shipment.entry.source} -> {shipment.entry.to}: {many}, {sent}"

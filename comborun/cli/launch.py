@@ -160,7 +160,8 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         way = where.way(transport.host)
         remember(Launch(run, transport.host, publication.root, publication.directory, grid.name, way))
         target = Target(transport, run, publication.directory, where.options(transport.host))
-        with working(f"sending files to {transport.host}" if prepared.sends else f"starting on {transport.host}"):
+        doing = f"sending {prepared.sends} to" if prepared.sends else "starting on"
+        with working(f"{doing} {transport.host}"):
             launched = start(prepared, launched)
         waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
         lacks = lacking(transport, target.directory) if publication.state == "finished" else ""

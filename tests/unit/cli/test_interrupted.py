@@ -54,7 +54,7 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
 ) -> None:
     publication = SimpleNamespace(run="little-2", root="/r", directory="/r/little-2")
     steps = {
-        "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local"), sends=False),
+        "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local"), sends=""),
         "settle": SimpleNamespace(publication=publication),
         "remember": None,
     }

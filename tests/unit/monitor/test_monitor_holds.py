@@ -64,7 +64,12 @@ GONE = {"dispatcher": None}
         (None, (), {}, ""),
         (RUNNING.ended(records=100), (), {"done": {}, **GONE}, ""),
         (RUNNING, (), GONE, "the dispatcher is gone, nothing new starts: run `RESUME` to continue"),
-        (None, (), GONE, "nothing has started, and no dispatcher is there to start it: run `RESUME` to continue"),
+        (
+            None,
+            (),
+            GONE,
+            "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest",
+        ),
         (STOPPED, (), {"stopped": True, **GONE}, "stopped with 2 of 2 sessions left: run `RESUME` to continue"),
         (RUNNING, (), {"stopped": True, **GONE}, "stopped: nothing new starts; `combo stop RUN` ends what still runs"),
         # a start would respect the drain: so by a resume
