@@ -257,7 +257,8 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     Raises UserError when there is none, or when several runs could be meant by the beginning of an id.
     """
     if not runs:
-        raise UserError(f"there are no runs on {host}", "combo launch GRID starts one")
+        there = "combo launch GRID starts one; of a run from elsewhere name the grid file as RUN, or --host"
+        raise UserError(f"there are no runs on {host}", there)
     if wanted is None:
         return next((run for run in runs if not run.canary), runs[0])
     for run in runs:

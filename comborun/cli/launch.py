@@ -159,7 +159,8 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         publication, run = launched.publication, launched.publication.run
         way = where.way(transport.host)
         remember(Launch(run, transport.host, publication.root, publication.directory, grid.name, way))
-        target = Target(transport, run, publication.directory, where.options(transport.host))
+        told = replace(where, root=grid.root).options(transport.host)
+        target = Target(transport, run, publication.directory, told)
         doing = f"sending {prepared.sends} to" if prepared.sends else "starting on"
         with working(f"{doing} {transport.host}"):
             launched = start(prepared, launched)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -198,16 +198,19 @@ class Where:
         if host == LOCAL:
             return ""
         way = self.way(host)
-        return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "")
+        root = f" --root {shlex.quote(self.root)}" if self.root not in {None, DEFAULT_ROOT} else ""
+        return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "") + root
 
     def find(self, wanted: str | None, *, kept: bool = False) -> Target:
-        """The run that the user means: by id or its beginning, grid, directory; or the newest.
+        """The run that the user means: by id or its beginning, grid, grid file, directory; or the newest.
 
         With `kept`, a run that this machine remembers is returned if its host does not answer.
         """
         if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
             return Target(self.connect(), directory.name, str(directory))
+        if wanted and (at := self.of_grid(Path(wanted))):
+            return at[0].find(at[1], kept=kept)
         transport = self.connect(host_of(wanted))
         try:
             with working(f"asking {transport.host}"):
@@ -222,6 +225,16 @@ class Where:
         except UserError as error:
             raise _removed(wanted, transport.host, error) from None
         return Target(transport, run.id, run.directory, self.options(transport.host))
+
+    def of_grid(self, path: Path) -> tuple[Where, str] | None:
+        """Where the runs of a grid file are, whoever launched them, and the grid's name; None if it is no such file."""
+        if path.suffix not in {".yaml", ".yml"} or not path.is_file():
+            return None
+        from comborun.grid import load_grid
+
+        grid = load_grid(path)
+        host = self.host or host_of(grid.name) or grid.host
+        return replace(self, host=host, root=self.root or grid.root), grid.name
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
         """The runs on a host: below `root`, or below every root that is known there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,18 +27,23 @@ _DAY_S = 86400.0
 
 
 @click.command()
+@click.argument("grid", required=False, type=click.Path(path_type=Path))
 @root_options
 @json_option
-def runs(where: Where, as_json: bool) -> int:
+def runs(grid: Path | None, where: Where, as_json: bool) -> int:
     """List the runs on all hosts that were used from here, newest first; with --host, only on that host.
 
-    A host that does not answer is shown as it was last seen.
+    With GRID, a grid file, only where that grid runs. A host that does not answer is shown as it was last seen.
 
     \b
     combo runs
     combo runs --host h100
+    combo runs grid.yaml
     """
-    found = _listings(where)
+    at = where.of_grid(grid) if grid else None
+    if grid and not at:
+        raise UserError(f"{grid} is no grid file", "combo runs takes the file that was launched, such as grid.yaml")
+    found = _listings(at[0] if at else where)
     entries = [(one, run) for one in found for run in one.runs]
     code = HostError.exit_code if all(one.complaint for one in found) else 0
     entries.sort(key=lambda entry: entry[1].stamp, reverse=True)

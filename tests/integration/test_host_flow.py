@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,6 +94,21 @@ def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) 
     assert watched.returncode == 0, watched.stdout + watched.stderr
     assert "Report:" in watched.stdout
     assert (run / "results/count").read_text() == "once\n"
+
+
+def test_another_laptop_finds_a_run_by_its_grid_file_whatever_the_root(far: Desk) -> None:
+    grid = far_grid(far, pace="1", root="~/data/runs")
+    launched = far.json("launch", grid)
+    other = far.home.parent / "another laptop"
+    other.mkdir()
+    far.environment["HOME"] = str(other)
+    assert far.json("status", grid)["run"] == launched["run"]
+    assert [one["run"] for one in far.json("runs", grid)] == [launched["run"]]
+    assert far.combo("logs", "maze_good", "--run", grid).returncode == 0
+    told = far.combo("explain", "maze_good", "--run", grid).stdout
+    (command,) = [line.strip().partition("  ")[0] for line in told.splitlines() if "combo logs" in line]
+    assert far.combo(*shlex.split(command)[1:]).returncode == 0, command
+    assert far.combo("stop", grid, "--yes").returncode == 0
 
 
 def test_the_laptop_remembers_which_host_a_run_is_on(far: Desk) -> None:
