@@ -1,4 +1,4 @@
-"""When a run stops starting work: failures in a row, too many failures, a server that keeps ending. Pure."""
+"""Decides when a run starts no more work: failures in a row, too many failures, a server that keeps ending. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 
 HOST = "host"
 _HOST_WIDE = frozenset(("host_memory", "disk_full", "launch_failed"))
-"""failures that speak of the host, whichever GPU the session was to use"""
+"""failures of the host as a whole, whatever GPU the session had"""
 _LOCAL = frozenset(("gpu_memory", "gpu_fault", "stalled", "killed", "crashed", "lost", "server_lost"))
 _ROW = re.compile(r"(host|[0-9]{1,4})\t([a-z_]+)\t([0-9]{1,6})")
 _QUARANTINE = re.compile(r"([0-9]{1,4})\t([a-z_]+)(\t.*)?")
 
 
 class Breaker:
-    """What failed last on each GPU and on the host, how often in a row, and which GPUs get no new sessions.
+    """The last failure on each GPU and on the host, how often it came in a row, and which GPUs get no new sessions.
 
-    State is rows of text, as in dispatch/breaker and dispatch/quarantine. What is in no file was forgiven.
+    State is rows of text, as in dispatch/breaker and dispatch/quarantine. A failure that stands in no file is forgiven.
     """
 
     def __init__(self, limit: int, rows: str = "", quarantine: str = "") -> None:
@@ -27,7 +27,8 @@ class Breaker:
         self.quarantine = {row[1]: row[2] for row in closed}
 
     def record(self, failure: str, gpus: Sequence[int]) -> dict[str, int]:
-        """Count the end of a session that ran there. Where that makes a new streak, and how long it is; each one once.
+        """Count a failed session on its GPUs or its host. Returns the places where this completes a streak, with its
+        length.
 
         A place is the index of a GPU as text, or HOST.
         """
@@ -37,7 +38,7 @@ class Breaker:
         return {where: times for where in places if (times := self._count(where, failure))}
 
     def succeeded(self, gpus: Iterable[int]) -> bool:
-        """A success begins new rows there; whether any was under way."""
+        """Forget the failures on these GPUs and on the host. Returns whether there were any."""
         ended = [self.counts.pop(where, None) for where in (HOST, *map(str, gpus))]
         return any(ended)
 
@@ -48,7 +49,7 @@ class Breaker:
         return "".join(f"{gpu}\t{failure}\t{at}\n" for gpu, failure in self.quarantine.items())
 
     def _count(self, where: str, failure: str) -> int:
-        """The length of a new streak, else 0."""
+        """The length of a streak that is complete now, else 0."""
         before, times = self.counts.get(where, ("", 0))
         times = times + 1 if before == failure else 1
         self.counts[where] = (failure, times)
@@ -64,7 +65,7 @@ FAILED = frozenset(("failed", "partial", "lost"))
 
 
 def too_many(count: int, total: int, limit: int, percent: int) -> str:
-    """Why to halt the run: too many of its sessions ended for good without success. 0 means no limit."""
+    """Why to halt the run: too many sessions ended for good without success. A limit of 0 means none."""
     why = ""
     if limit and count >= limit:
         why = f"the limit is {limit}"
@@ -74,15 +75,15 @@ def too_many(count: int, total: int, limit: int, percent: int) -> str:
 
 
 PROVEN_S = 1800.0
-"""a server that was ready for so long begins its row of failures anew"""
+"""after so long a service, earlier failures of a server no longer count"""
 _DOUBLINGS = 7
 
 
 def failures(attempts: Iterable[tuple[float | None, float | None]]) -> tuple[int, float]:
-    """How often in a row a server has failed, and when it did last.
+    """How often in a row a server has failed, and when it did so last.
 
-    `attempts`, the newest first: when each failed (None: it did not, or a person has forgiven it) and when it became
-    ready (None: never), in seconds since 1970.
+    `attempts`, newest first: when each failed (None: it did not, or a user has forgiven it) and when it became ready
+    (None: never), in seconds since 1970.
     """
     count, last = 0, 0.0
     for failed, ready in attempts:
@@ -94,5 +95,5 @@ def failures(attempts: Iterable[tuple[float | None, float | None]]) -> tuple[int
 
 
 def restart_wait_s(count: int, first: float) -> float:
-    """Seconds from a server's end to its next start; they double with each failure in a row."""
+    """Seconds from a server's end to its next start. They double with each failure in a row."""
     return first * 2 ** (min(count, _DOUBLINGS + 1) - 1) if count else 0.0

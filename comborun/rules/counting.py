@@ -1,7 +1,7 @@
-"""The lines of a log in which a program counts what it has done.
+"""Finds the lines of a log in which a program counts its episodes.
 
-A grid's `progress: {pattern: ...}` is trusted. Without one, a counter is trusted only if its total is exactly the
-planned number, and that number is not small.
+A grid's `progress: {pattern: ...}` is trusted. Without one, a counter is trusted only if its total is the planned
+number, and that number is not small.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 FEWEST_GUESSED = 10
-"""planned episodes below which a total says nothing: four shards of a checkpoint make a bar up to 4, too"""
+"""planned episodes; a smaller total proves nothing, since loading four shards of a checkpoint also counts up to 4"""
 TAIL = 131072
-"""bytes at the end of a log that are searched"""
+"""bytes at the end of a log that are searched for a counter"""
 LONGEST_LINE = 1000
 """characters of a line that are looked at"""
 _BAR = (
@@ -26,16 +26,18 @@ _ESCAPE = r"""(?x)
     | \x1b [ -/]* [0-~]?                                    # everything else that starts with ESC
 """
 _GOES_ON_BY_ITSELF = r"(?<![0-9.:])[0-9]+[.:][0-9.:]*"
-"""a clock, a rate"""
+"""a clock or a rate"""
 
 
 def escape() -> re.Pattern[str]:
-    """Finds what steers a terminal."""
+    """Matches the codes that control a terminal."""
     return re.compile(_ESCAPE)
 
 
 def lines(tail: bytes, *, cut: bool = False, longest: int = LONGEST_LINE) -> Iterator[str]:
-    """The lines of a log's end and what `\\r` drew over, without escape codes; `cut`: the first is not whole."""
+    """The lines of a log's end, without escape codes. A carriage return also ends a line. `cut`: the first line is not
+    whole.
+    """
     pieces = tail.replace(b"\r", b"\n").replace(b"\0", b"\n").split(b"\n")
     for piece in pieces[1:] if cut else pieces:
         text = piece.decode("utf-8", "replace")
@@ -43,7 +45,7 @@ def lines(tail: bytes, *, cut: bool = False, longest: int = LONGEST_LINE) -> Ite
 
 
 def guess(line: str, count: int) -> int | None:
-    """What a bar or a bracket up to `count` says is done."""
+    """The number of episodes that a bar or a bracket up to `count` shows."""
     if count < FEWEST_GUESSED or f"/{count}" not in line:
         return None
     match = re.search(_BAR, line)
@@ -54,7 +56,7 @@ def guess(line: str, count: int) -> int | None:
 
 
 class Counted:
-    """How one program counts: by the grid's pattern, else by a bar up to the planned number."""
+    """Finds what one program counts: by the grid's pattern, else by a bar up to the planned number."""
 
     def __init__(self, pattern: str, count: int) -> None:
         self._count = count
@@ -62,17 +64,17 @@ class Counted:
         try:
             self._pattern = re.compile(pattern) if pattern else None
         except (re.error, RecursionError, OverflowError):
-            self._pattern = None  # the Python that checked the grid could read it; such a pattern finds nothing here
+            self._pattern = None  # this older Python can't read the pattern, so nothing is found
 
     def counts(self, line: str) -> list[str]:
-        """What it counts in a line, without clocks and rates, which go on by themselves."""
+        """The counters in a line, without clocks and rates, which change even if nothing happens."""
         if self._pattern:
             return [re.sub(_GOES_ON_BY_ITSELF, "", match.group()) for match in self._pattern.finditer(line)]
         done = guess(line, self._count) if self._guesses else None
         return [] if done is None else [str(done)]
 
     def advanced(self, log: Sequence[str]) -> int:
-        """How many of the lines there are up to the last one that counts on; a bar drawn once more counts nothing."""
+        """The number of lines up to the last one whose counter has changed."""
         before, last = None, 0
         for number, line in enumerate(log, 1):
             for count in self.counts(line):

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     Array = Tuple[Tuple[int, ...], list[Any]]
 
 EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
-"""how programs call a list of objects, one for each episode"""
+"""names of a list with one object for each episode"""
 SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
-"""how they call a list of verdicts"""
+"""names of a list of verdicts"""
 METRICS = ("metrics", "info", "final_info")
-"""objects in an episode whose fields are its own"""
+"""objects in an episode whose fields count as the episode's own"""
 _DEPTH = 8
 _TEXT_MOST = 200
-"""characters of what a document says of all its episodes"""
+"""characters of a text that a document states for all its episodes"""
 _WORDS_MOST = 50
-"""such texts of one object"""
+"""such texts in one object"""
 _MEMBER_MOST = 256 << 20
 _MEMBERS_MOST = 100_000
 _GRADES = {"C": True, "I": False}
@@ -39,12 +39,12 @@ def read(file: Whole) -> Iterator[Entry]:
 
 
 def numbered(rows: list[Row]) -> Iterator[Entry]:
-    """Entries of rows that are numbered in their order, where they have no index."""
+    """The entries of these rows. A row without an index gets its position."""
     return iter([(0, row, "", at) for at, row in enumerate(rows)])
 
 
 def episodes(value: Any, identity: Identity) -> list[Row]:
-    """The rows of the list, or lists, that are most surely those of episodes. Raises RefusedError."""
+    """The rows of the lists that most probably hold the episodes. Raises RefusedError."""
     found = sorted(_lists(value, identity, "", {}, 0), key=lambda one: one[0])
     best = found[0][0] if found else _NAMED
     rows = [] if best < _NAMED else list(_arrays(value, identity, {}, 0))
@@ -55,11 +55,11 @@ def episodes(value: Any, identity: Identity) -> list[Row]:
 
 
 _FITS, _PARTLY, _NAMED = range(3)
-"""how sure it is that a list is one of episodes; of those that only have a name the outermost count"""
+"""how surely a list holds episodes. Of lists that only have a fitting name, the outermost ones count"""
 
 
 def _lists(value: Any, identity: Identity, name: str, around: Row, depth: int) -> Iterator[tuple[int, list[Any]]]:
-    """Lists of objects that may be episodes, each with how sure that is, the lowest first."""
+    """Lists of objects that may be episodes, each with its rank; a lower rank is surer."""
     if depth > _DEPTH:
         return
     if isinstance(value, list):
@@ -80,21 +80,24 @@ def _lists(value: Any, identity: Identity, name: str, around: Row, depth: int) -
 
 
 def _within(around: Row, row: Row) -> Row:
-    """An episode with what its document says of all. vla-eval (results/collector.py) counts no verdict of one that its
-    infrastructure broke off, though there may be one."""
+    """An episode with what its document states for all of them.
+
+    vla-eval (results/collector.py) counts no verdict of an episode that its infrastructure broke off, even if there is
+    one.
+    """
     if "harness_version" in around and row.get("failure_reason"):
         row = {name: entry for name, entry in row.items() if name not in METRICS}
     return {**around, **_opened(row)}
 
 
 def _opened(row: Row) -> Row:
-    """With what stands in its metrics beside its own fields."""
+    """The row with the fields of its metrics added to its own."""
     inner = [entry for name, entry in row.items() if name in METRICS and isinstance(entry, dict)]
     return {**{name: entry for one in inner for name, entry in one.items()}, **row} if inner else row
 
 
 def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
-    """How sure it is that a list under a name is one of episodes; None: it is not."""
+    """How surely a list under this name holds episodes; None: it doesn't."""
     row = next((one for one in value if isinstance(one, dict)), None)
     if row is None:
         return None
@@ -111,13 +114,13 @@ def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | N
 
 
 def _words(value: Row) -> Row:
-    """What a document says of all its episodes, in text: the task, the policy."""
+    """The texts that a document states for all its episodes: the task, the policy."""
     texts = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
     return dict(islice(texts, _WORDS_MOST))
 
 
 def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator[Row]:
-    """The episodes of objects with a list of verdicts, and with lists beside it that are as long."""
+    """The episodes of objects that hold a list of verdicts, and perhaps other lists of the same length."""
     if depth > _DEPTH:
         return
     if isinstance(value, list):
@@ -137,7 +140,7 @@ def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator
 
 
 def _columns(value: Row, key: str) -> dict[str, list[Any]]:
-    """A list of verdicts under `key`, or one for each task one after another, and the lists that are as long."""
+    """The verdicts under `key` (one list, or one for each task, joined), and the lists of the same length."""
     for name in (key, *SUCCESS_LISTS):
         verdicts = value.get(name)
         if isinstance(verdicts, list) and _verdicts(verdicts):
@@ -180,7 +183,7 @@ def _sample(sample: Row, identity: Identity) -> Row:
 
 
 def _archived(data: bytes) -> Any:
-    """The samples of an archive: in its summaries, or one by one where it was not finished."""
+    """The samples of an archive: from its summaries, or one by one if the evaluation was not finished."""
     with opened(data) as archive:
         names = archive.namelist()[:_MEMBERS_MOST]
         if "summaries.json" in names:
@@ -213,7 +216,7 @@ def opened(data: bytes) -> Iterator[Any]:
 
 
 def member(archive: Any, name: str) -> bytes:
-    """What an archive holds under a name; never more than the limit, whatever its directory says."""
+    """The content of one file of an archive. It never exceeds the limit, even if the archive's directory says less."""
     with archive.open(name) as stream:
         data: bytes = stream.read(_MEMBER_MOST + 1)
     if len(data) > _MEMBER_MOST:

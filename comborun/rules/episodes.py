@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 LINE_LIMIT = 16 << 20
-"""bytes; a longer line is no record but a program gone wrong, and is passed over without being held in memory"""
+"""bytes; a longer line is not a record. It is skipped without being held in memory"""
 DEPTH_LIMIT = 100
-"""of lists and objects in a field"""
+"""of nested lists and objects in a field"""
 DIGITS_LIMIT = 4300
-"""of an integer: newer Pythons refuse longer ones, and older ones take minutes"""
+"""of an integer: newer Pythons refuse longer ones, and older ones take minutes for them"""
 COMPLETION, EPISODE_ID = "completion", "episode_id"
 JOB, COPY, ORDER, OUTCOMES = "job_name", "env_id", "episode_in_env", "outcomes"
 INDICES = ("global_episode_index", "episode_idx")
 JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
-"""one of these beside the job's name makes a row of job-rows"""
+"""a row with the job's name and one of these is one of job-rows"""
 
 UNKNOWN = "of no format that is known"
 _BLANKS = re.compile(r"\s*")
@@ -42,9 +42,8 @@ _wary_decoder = json.JSONDecoder(parse_int=_short_integer)
 
 
 def decode(line: str) -> tuple[list[Any], str]:
-    """The JSON values of one line, and what is wrong after the last of them; empty if nothing is.
-
-    Parsing ends at the first fault: what follows could be a part of it.
+    """The JSON values of one line, and the fault after the last of them (empty: none). Parsing ends at the first fault:
+    what follows could be a part of it.
     """
     decoder = _decoder if len(line) < DIGITS_LIMIT else _wary_decoder
     values: list[Any] = []
@@ -101,7 +100,7 @@ def decode_whole(text: str) -> Any:
 
 
 def describe(value: object) -> str:
-    """What a document of no known format is."""
+    """Describes a document of no known format."""
     unknown = UNKNOWN
     if isinstance(value, list):
         return f"one JSON list of {len(value)} entries, {unknown}"
@@ -111,13 +110,13 @@ def describe(value: object) -> str:
 
 
 def rebuild(name: str) -> int:
-    """Which rebuild of its scene a file of job-rows is of; files without a number are of the first one."""
+    """The number of the scene's rebuild that a file of job-rows belongs to; 0 without a number."""
     found = _REBUILD.search(name)
     return int(found.group(1)) if found else 0
 
 
 def job_success(row: Mapping[str, Any]) -> object:
-    """A row's own, else the one among its outcomes; None where none is told."""
+    """The row's own verdict, else the one in its outcomes; None without either."""
     outcomes = row.get(OUTCOMES)
     if "success" in row or not isinstance(outcomes, dict):
         return row.get("success")

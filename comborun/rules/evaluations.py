@@ -1,5 +1,6 @@
-"""Whole JSON documents of particular programs: one for each episode, a list of an episode's steps, an evaluation with
-all its tasks, statistics of rollouts. Pure."""
+"""Reads JSON documents of particular programs: one for each episode, a list of an episode's steps, an evaluation with
+all its tasks, statistics of rollouts. Pure.
+"""
 
 from __future__ import annotations
 
@@ -22,28 +23,28 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 STEPS_AT_MOST = 50
-"""a program with lists of steps ends an episode there without saying that it is done"""
+"""the program that writes lists of steps ends an episode after so many, and does not mark it as done"""
 SUCCESS = "task_success"
-"""of documents per episode and of steps, unless the grid's own field is there"""
+"""the verdict of an episode's document and of a step, unless the row has the field that the grid names"""
 PER_TASK, PER_EPISODE, GROUP = "per_task", "per_episode", "task_group"
 _COLUMNS = {"sum_rewards": "sum_reward", "max_rewards": "max_reward", "video_paths": "video"}
-"""lists with a value per episode, or per first episodes, and what one value is called"""
+"""lists with one value per episode, perhaps only of the first ones, and the name of one value"""
 _BETWEEN = re.compile(r"\s*,?\s*")
 _decoder = json.JSONDecoder()
 
 
 def per_file(file: Whole) -> Iterator[Entry]:
-    """An object per episode and file, the episode's number in the file's name: `episode_12_final_res.json`."""
+    """One file per episode, with the episode's number in its name: `episode_12_final_res.json`."""
     index = _number(PER_FILE_NAME, file.path.rpartition("/")[2], "the file's name")
     yield 0, _episode(file, _object(file), index), "", None
 
 
 def list_last(file: Whole) -> Iterator[Entry]:
-    """A folder per episode with a list of its steps: `episode_12/cosmos_log.json`. The last step that has a verdict
+    """One folder per episode with a list of its steps: `episode_12/cosmos_log.json`. The last step with a verdict
     decides.
 
     The file is rewritten twice per step, so it can be cut off anywhere. An episode that has not finished is missing,
-    not failed: its last step says only how far it had come.
+    not failed: its last step only says how far it got.
     """
     index = _number(LIST_LAST_FOLDER, file.path.rpartition("/")[0].rpartition("/")[2], "its folder's name")
     values, fault = _elements(file.text)
@@ -58,15 +59,15 @@ def list_last(file: Whole) -> Iterator[Entry]:
 
 
 def rollouts(file: Whole) -> Iterator[Entry]:
-    """Robomimic's and RoboCasa's statistics of all rollouts, with a rate and a number of episodes."""
+    """The statistics of Robomimic and RoboCasa: a rate and a number of episodes."""
     yield 0, *statistics(_object(file))
 
 
 def evaluation(file: Whole) -> Iterator[Entry]:
-    """`eval_info.json`: per task a list of successes, or (an older generation) one object per episode.
+    """`eval_info.json`: for each task a list of successes, or (older) one object per episode.
 
-    Where the lists are missing, a percentage of so many episodes is an aggregate. The percentages beside the lists are
-    compared with them and not counted.
+    Without the lists, a percentage of so many episodes is an aggregate. Percentages beside the lists are only compared
+    with them.
     """
     value = _object(file)
     rows: list[Row] = []
@@ -79,7 +80,7 @@ def evaluation(file: Whole) -> Iterator[Entry]:
 
 
 def _number(pattern: re.Pattern[str], name: str, where: str) -> int:
-    """The index of the episode whose number, counted from 1, is in a name."""
+    """The index of the episode whose name holds its number, counted from 1."""
     found = pattern.fullmatch(name)
     if not found or not int(found.group("number")):
         raise RefusedError(NO_RECORD, f"{where} holds no episode's number")
@@ -87,7 +88,7 @@ def _number(pattern: re.Pattern[str], name: str, where: str) -> int:
 
 
 def _episode(file: Whole, value: Row, index: int) -> Row:
-    """Any program may write such files, with the grid's own field."""
+    """The row of one episode. The verdict's field is the grid's own, if the document has it."""
     success = file.identity.success
     held = success.word or success.find(value) is not MISSING
     file.identity = file.identity.in_words(file.identity.written["success"] if held else SUCCESS, "episode")
@@ -95,13 +96,13 @@ def _episode(file: Whole, value: Row, index: int) -> Row:
 
 
 def _last_told(steps: list[Row]) -> Row:
-    """The `info` of the last step that carries the verdict; the executed half of the very last one may be missing."""
+    """The `info` of the last step that has a verdict. The very last step may not be complete."""
     infos = (info for info in (step.get("info") for step in reversed(steps)) if isinstance(info, dict))
     return next((info for info in infos if SUCCESS in info), {})
 
 
 def _tasks(file: Whole, tasks: object) -> Iterator[Entry]:
-    """Tasks of one environment follow each other, each with room for as many episodes as the longest has."""
+    """Numbers the episodes of an environment task by task; each task has room for as many as the longest one."""
     if not isinstance(tasks, list):
         return
     stride = max((len(_successes(task)) for task in tasks), default=0)
@@ -124,7 +125,7 @@ def _successes(task: object) -> list[Any]:
 
 
 def _task_rows(task: Row, success: str) -> list[Row]:
-    """The episodes of a task. Of videos there are fewer than episodes: the first ones have them."""
+    """The episodes of a task. If there are fewer videos than episodes, the first episodes have them."""
     same = {key: value for key, value in task.items() if key not in {"metrics", "task_id"}}
     if isinstance(task.get("task_id"), (str, int)):
         same["task"] = str(task["task_id"])
@@ -150,13 +151,13 @@ def _episodes(file: Whole, episodes: object) -> Iterator[Entry]:
 
 
 def _named(file: Whole, group: object) -> dict[str, str]:
-    """The environment that a group of tasks names, where nothing else says which it is."""
+    """The environment that a group of tasks names, if nothing else names it."""
     known = file.identity.environment is not None or not isinstance(group, str) or not group
     return {} if known else {file.identity.environment_field.name: str(group)}
 
 
 def _totals(value: Row) -> dict[str, Row]:
-    """Percentages with their numbers of episodes: by environment; all together only where they aren't split."""
+    """Percentages with their numbers of episodes, by environment; else the one for all."""
     groups = value.get("per_group")
     if isinstance(groups, dict) and groups:
         return {group: total for group, total in groups.items() if isinstance(total, dict)}
@@ -191,7 +192,7 @@ def _object(file: Whole) -> Row:
 
 
 def _elements(text: str) -> tuple[list[Any], str]:
-    """The elements of a list as far as they are whole, and what is wrong behind them: empty when nothing is."""
+    """The complete elements of a list, and the fault behind them (empty: none)."""
     text = text.strip()
     if not text.startswith("["):
         raise RefusedError(UNREADABLE if text else TORN, "not a JSON list" if text else "empty: being written")

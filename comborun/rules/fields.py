@@ -19,21 +19,21 @@ INDEX, OUTSIDE, REPEATED, UNREADABLE, FORMAT = "index", "outside", "repeated", "
 """why a row does not count"""
 
 IGNORE = "ignore"
-"""of policy, environment or seed: what rows say of it does not matter"""
+"""for policy, environment or seed: whatever rows say is accepted"""
 LINE = "line"
-"""of the episode: rows hold no index and are numbered in the order in which they were written"""
+"""for the episode: rows have no index and are numbered as they were written"""
 NO_VERDICTS = "none"
-"""of success: rows hold numbers and no verdicts"""
+"""for success: rows have numbers and no verdicts"""
 _WORDS = {"policy": IGNORE, "environment": IGNORE, "seed": IGNORE, "episode": LINE, "success": NO_VERDICTS}
 
 MISSING = object()
-"""where a row has no such field"""
+"""stands for a field that a row doesn't have"""
 _LAST_DIGITS = re.compile(r"[0-9]{1,18}$")
 _TRUTHS = {"true": True, "false": False}
 
 
 class RefusedError(Exception):
-    """The row is not a record of its session: `reason` is one of the words above, `about` what it named instead."""
+    """The row is not a record of its session: `reason` is a word from above, `about` the name or index in the row."""
 
     def __init__(self, reason: str, text: str, about: str = "") -> None:
         super().__init__(text)
@@ -42,7 +42,9 @@ class RefusedError(Exception):
 
 
 class Field:
-    """What a grid says of one field of its rows: a name, a word for none, or a JSON object with a test of its value."""
+    """A field of the rows, as the grid gives it: a name, one of the words above, or a JSON object with a test of its
+    value.
+    """
 
     __slots__ = ("at_least", "at_most", "name", "origin", "path", "values", "word")
 
@@ -52,14 +54,14 @@ class Field:
         self.name = str(value.get("field", key)) if value else text or key
         self.path = tuple(self.name.split(".")) if "." in self.name else ()
         self.origin = integer(value.get("from")) or 0
-        """what the first episode is called"""
+        """the number of the first episode in the rows"""
         values = value.get("any_of")
         self.values = tuple(map(str, values)) if isinstance(values, list) else ()
-        """as they are written: what it has to be"""
+        """the accepted values, as they are written"""
         self.at_least, self.at_most = number(value.get("at_least")), number(value.get("at_most"))
 
     def find(self, row: Mapping[str, Any]) -> Any:
-        """Its value in a row, MISSING where it has none. A name with dots is a path where it is no field itself."""
+        """The value in a row, or MISSING. A name with dots that is not a field is a path."""
         if self.name in row:
             return row[self.name]
         value: Any = row if self.path else MISSING
@@ -69,11 +71,11 @@ class Field:
 
     @property
     def tests(self) -> bool:
-        """Whether it says which values mean a success."""
+        """Whether the grid says which values mean a success."""
         return bool(self.values) or self.at_least is not None or self.at_most is not None
 
     def passes(self, value: object) -> bool | None:
-        """Whether a value is one of those that are named, or within the limits; None for what can't be compared."""
+        """Whether a value is one of the accepted ones, or within the limits; None if it can't be compared."""
         if self.values:
             return any(_same(value, wanted) for wanted in self.values)
         amount = number(value)
@@ -93,7 +95,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def number(value: object) -> float | None:
-    """The finite number that a value holds or spells; true and false are none."""
+    """The finite number that a value is or spells, or None. True and false are not numbers."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
@@ -112,9 +114,9 @@ def _same(value: object, wanted: str) -> bool:
 
 
 class Identity:
-    """What a record of a session may say: its combo, and the fields that hold verdict, index and the combo's names.
+    """What identifies a record of a session: its combo, and the fields that hold verdict, index and the combo's names.
 
-    A policy or environment of None must be named by each row. An empty one is not known, and nothing is asked.
+    If policy or environment is None, each row must name it. If it is empty, it is unknown and not checked.
     """
 
     __slots__ = (
@@ -136,21 +138,21 @@ class Identity:
         self.episode = Field("episode", episode)
         self.written = {"success": success, "episode": episode}
         self.base = int(more.get("base") or 0)
-        """what an index that a row holds is counted from"""
+        """added to the index that a row holds"""
         self.more = more
         self.policy_field = Field(POLICY, more.get("policy_field", ""))
         self.environment_field = Field(ENVIRONMENT, more.get("environment_field", ""))
         self.seed = Field("seed", more.get("seed", ""))
         self.pattern = more.get("pattern", "")
-        """of the lines of a log that are its records"""
+        """finds the lines of a log that are records"""
 
     @property
     def verdict_key(self) -> str:
-        """Where a format puts a verdict that it knows itself."""
+        """The field into which a format writes a verdict that it finds itself."""
         return "success" if self.success.tests or self.success.word else self.success.name
 
     def in_words(self, success: str, episode: str) -> Identity:
-        """The same combo in the words of another format."""
+        """The same combo with the field names of another format."""
         return Identity(self.policy, self.environment, success, episode, **self.more)
 
 
@@ -168,7 +170,7 @@ class Record:
 
 
 def read_row(value: object, identity: Identity, order: int | None = None) -> Record:
-    """The record in a decoded value. Raises RefusedError. `order` is its index where rows hold none of their own."""
+    """The record in a decoded value. `order` is the index for rows that have none. Raises RefusedError."""
     if not isinstance(value, dict):
         raise RefusedError(NO_RECORD, "not a JSON object")
     policy = _name(value, identity.policy_field, identity.policy, POLICY)
@@ -179,13 +181,13 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
 
 
 def order_of(value: object, order: int | None, identity: Identity) -> int | None:
-    """The number that a format gives a row, unless the row has one itself."""
+    """The index that a format gives a row, unless the row has its own."""
     held = order is not None and isinstance(value, dict) and identity.episode.find(value) is not MISSING
     return None if held else order
 
 
 def _name(row: Mapping[str, Any], field: Field, own: str | None, key: str) -> str:
-    """The policy or environment of a row: its session's own, which the row may repeat but not contradict."""
+    """The policy or environment of a row. The row may repeat the session's own, but not contradict it."""
     named = MISSING if field.word else field.find(row)
     if isinstance(named, (int, float)) and not isinstance(named, bool):
         named = str(named)
@@ -217,7 +219,9 @@ def episode_of(row: Mapping[str, Any], field: Field) -> int:
 
 
 def verdict_of(row: Mapping[str, Any], field: Field) -> tuple[bool | None, str]:
-    """Where the grid names no test, true and false, 1 and 0, "true" and "false" are verdicts. Nothing else is."""
+    """The verdict of a row, and a complaint if it has none. Without a test of the grid only true and false, 1 and 0,
+    "true" and "false" are verdicts.
+    """
     value = None if field.word else field.find(row)
     if value is None:
         return None, ""

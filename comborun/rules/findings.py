@@ -24,7 +24,7 @@ class Finding(NamedTuple):
     """a word of docs/doctor.md"""
     level: Level
     found: str
-    """what is so, on this host, with its numbers"""
+    """the fact on this host, with its numbers"""
     cost: str = ""
     """what it leads to"""
     fix: str = ""
@@ -48,5 +48,5 @@ def fine(check: str, found: str) -> Finding:
 
 
 def graded(check: str, level: Level, found: str, cost: str, fix: str) -> Finding:
-    """One whose level depends on a number; what is fine costs nothing."""
+    """A finding whose level depends on a number. A good one has no cost."""
     return fine(check, found) if level is Level.OK else Finding(check, level, found, cost, fix)

@@ -1,6 +1,6 @@
-"""Every format of result files: how it is recognized, and which reader reads it. It reads streams that callers open.
+"""Every format of result files: how it is recognized, and which reader reads it.
 
-A format is recognized by the content and the path of a file, never by a program's name.
+A format is recognized by the content and the path of a file, never by a program's name. Callers open the files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tup
 RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
 NAMED, SUMMARY = "filename-encoded", "summary"
 LOG = "log"
-"""a log of which its lines have to say which kind it is"""
+"""a log whose lines must show its kind"""
 TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
 ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
@@ -43,7 +43,7 @@ LOG_NAMES = ("log", "stdout", "stderr", "nohup")
 """logs without a suffix"""
 
 HEAD = 1 << 16
-"""bytes from the beginning of a file that tell its format"""
+"""bytes at the beginning of a file by which its format is recognized"""
 _HEAD_LINES = 100
 
 MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
@@ -53,9 +53,9 @@ _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\x
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 REACH = 1 << 20
-"""bytes from the beginning and from the end of a log: some say everything in their last lines"""
+"""bytes at the beginning and at the end of a log that are searched: some programs report only at the end"""
 WHOLE = (ARRAYS, INSPECT, EPISODES, DATABASE, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
-"""formats of which nothing is read before the file is whole"""
+"""formats that are read only when the file is complete"""
 _ROWS: dict[str, type[readers.JsonLines]] = {
     JSONL_ROWS: readers.JsonLines,
     COMPLETION_ROWS: readers.CompletionLines,
@@ -86,20 +86,20 @@ WHY = {
     NAMED: "outcomes in files' names",
     SUMMARY: "a summary of other files",
 }
-"""What a file of each format is recognised by."""
+"""By what each format is recognized."""
 FORMATS = tuple(name for name in WHY if name not in (LOG_PATTERN, SUMMARY))
-"""Those that a grid may name; for a pattern it says the pattern."""
+"""Formats that a grid may name. For LOG_PATTERN it gives a pattern instead."""
 
 
 def candidate(path: str) -> bool:
-    """Whether a file's name lets it hold results; what is packed is named and not read."""
+    """Whether a file with this name may hold results. Packed files are reported and not read."""
     name = (path[: -len(".gz")] if path.endswith(".gz") else path).rpartition("/")[2]
     known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES, *DATABASES)
     return suffix_of(name) in known or name in LOG_NAMES
 
 
 class File:
-    """The format of a file (empty: none of its rows can be read yet), and the byte from which it is read."""
+    """The format of a file (empty: no row can be read yet), and the byte from which it is read."""
 
     __slots__ = ("kind", "place", "start")
 
@@ -110,14 +110,14 @@ class File:
         """where a database is opened"""
 
     def reader(self, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line) -> Reader:
-        """What reads it; of rows a faster decoder may do the same."""
+        """Its reader. `decoded` may be a faster decoder for rows."""
         return reader(self.kind or JSONL_ROWS, identity, path, decoded, self.place)
 
 
 def reader(
     kind: str, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line, place: str = ""
 ) -> Reader:
-    """What reads a format. `path` is the file's below the output folder, `place` where a database is opened."""
+    """The reader of a format. `path` is the file's, below the output folder."""
     if kind in _ROWS:
         return _ROWS[kind](identity, path, decoded)
     if kind in WHOLE:
@@ -126,7 +126,7 @@ def reader(
 
 
 def _lines() -> dict[str, type[readers.Lines]]:
-    """What reads line by line, besides rows; imported only for such a file, so that a supervisor starts fast."""
+    """The readers of other lines than rows, imported only if needed: a supervisor must start fast."""
     from comborun.rules import logs
 
     return {
@@ -158,7 +158,7 @@ def _whole(kind: str, place: str) -> Callable[[readers.Whole], Iterable[readers.
 
 
 def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> File:
-    """What a file is, by its content and path; `asked` is the format that the grid names. Raises RefusedError."""
+    """Recognizes a file by its content and path; `asked` is the format that the grid names. Raises RefusedError."""
     stream.seek(0)
     head = stream.read(HEAD)
     if suffix_of(path) in PICKLES:
@@ -185,7 +185,7 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
 
 
 def _log(stream: BinaryIO, identity: Identity) -> str | None:
-    """Which kind of log it is, from its beginning and its end; None: none, or none yet."""
+    """The kind of a log, from its beginning and its end; None: none, or none yet."""
     from comborun.rules.logs import Marks
 
     stream.seek(0)
@@ -199,7 +199,7 @@ def _log(stream: BinaryIO, identity: Identity) -> str | None:
 
 
 def row_format(head: bytes, identity: Identity) -> str:
-    """The format of a file of rows, by the first object in it; empty while there is none that can be read."""
+    """The format of a file of rows, by its first object; empty until one can be read."""
     for line in head[:HEAD].splitlines()[:_HEAD_LINES]:
         values, fault = decode(line.decode("utf-8", "replace"))
         if not fault and len(values) == 1 and isinstance(values[0], dict) and values[0]:
@@ -222,7 +222,7 @@ def format_of(row: Mapping[str, Any], identity: Identity) -> str:
 
 
 def document_format(head: str, name: str, folder: str) -> str:
-    """The format of a .json file: by its keys, and where it is too short to have any, by its place alone."""
+    """The format of a .json file by its keys. A text that is too short to have keys is recognized by its path."""
     head = head.lstrip()
     keys = set(_KEY.findall(head))
     if _SUMMARY_FILE.fullmatch(name) or {"total_num_tasks", "success_rate"} <= keys:
@@ -240,9 +240,10 @@ def document_format(head: str, name: str, folder: str) -> str:
 
 
 def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> str | None:
-    """What a file is, from its beginning as plain text; empty for rows of which none can be read yet.
+    """Recognizes a file from its beginning as plain text; empty for rows of which none can be read yet, None if
+    unknown.
 
-    A format of which the grid says that it is so (`asked`) is not asked about. None: of no format that is known.
+    The format that the grid names (`asked`) is believed.
     """
     folder, _, name = path.rpartition("/")
     suffix = suffix_of(name)
@@ -259,17 +260,17 @@ def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> 
 
 
 def is_log(path: str) -> bool:
-    """Whether a file is called like a log."""
+    """Whether a file has the name of a log."""
     return suffix_of(path) in LOGS or path.rpartition("/")[2] in LOG_NAMES
 
 
 def packing(start: bytes) -> str:
-    """With what a file is packed; empty for plain text. Archives of a known suffix are read as they are."""
+    """The program that packed a file; empty for plain text. Archives with a known suffix are read as they are."""
     return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "")
 
 
 def suffix_of(name: str) -> str:
-    """In lower case, as PurePath has it: none of `.hidden` or of `name.`."""
+    """The suffix in lower case, as PurePath gives it: none of `.hidden` or of `name.`."""
     name = name.rpartition("/")[2]
     dot = name.rfind(".")
     return name[dot:].lower() if 0 < dot < len(name) - 1 else ""

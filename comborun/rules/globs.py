@@ -28,7 +28,7 @@ def are_more(directory: str, patterns: Iterable[str], most: int) -> bool:
 
 
 def matching(directory: str, pattern: str) -> Iterator[str]:
-    """Paths below `directory` that one pattern means, some perhaps twice."""
+    """Paths below `directory` that match a pattern, some perhaps twice."""
     parts = [part for part in pattern.split("/") if part not in {"", "."}]
     if not parts or ".." in parts:
         return
@@ -39,7 +39,7 @@ def matching(directory: str, pattern: str) -> Iterator[str]:
 
 
 def is_file(path: str) -> bool:
-    """A file, or a link that leads nowhere; no pipe, which would be waited for."""
+    """Whether this is a file, or a link that leads nowhere. A pipe is not: reading it could block."""
     return os.path.isfile(path) or (os.path.islink(path) and not os.path.exists(path))
 
 

@@ -22,14 +22,14 @@ class Share:
     """The resources of one holder."""
 
     who: str
-    """in words, where it belongs to another run"""
+    """the holder in words, if it belongs to another run"""
     request: Request
     gpus: Gpus
     ours: bool
-    """of this run"""
+    """whether it belongs to this run"""
     alone: bool
     mib: OfGpu
-    """GPU -> what counts: its request, or what it was measured to hold if that is more"""
+    """GPU -> its request, or its measured use if that is more"""
     memory: int
 
 
@@ -39,7 +39,7 @@ class Tally:
     def __init__(self) -> None:
         self.cpus = self.memory = 0
         self.load: Counter[int] = Counter()
-        """GPU -> how many are there"""
+        """GPU -> number of sessions"""
         self.mib: Counter[int] = Counter()
         self.alone: Counter[int] = Counter()
         self.groups: Counter[tuple[str, int | None]] = Counter()
@@ -75,11 +75,11 @@ class Ledger:
         self.ours, self.foreign = Tally(), Tally()
         self.tokens: dict[str, str] = {}
         self.back: dict[int, int] = {}
-        """GPU -> MiB that were given back, and that no measurement has shown to be free again"""
+        """GPU -> MiB that were given back, but that no measurement has shown to be free yet"""
         self.kept = Reservation()
 
     def take(self, key: str, request: Request, gpus: Iterable[int] = (), foreign: str = "") -> Share:
-        """Lease it; `foreign`: whose it is, in words, if not this run's."""
+        """Lease a request. `foreign`: the holder in words, if it is not of this run."""
         gpus = tuple(gpus)
         alone = request.alone if foreign else self.capacity.alone(request)
         mib = dict.fromkeys(gpus, request.gpu_memory)
@@ -95,7 +95,7 @@ class Ledger:
         return self.ours if share.ours else self.foreign
 
     def give_back(self, key: str) -> Share | None:
-        """All of it."""
+        """End the lease of `key`."""
         share = self.shares.pop(key, None)
         if share:
             self._tally(share).count(share, -1)
@@ -103,7 +103,7 @@ class Ledger:
         return share
 
     def charge(self, key: str, held: Mapping[int, int], resident: int = 0) -> None:
-        """A measurement counts if it is more than the request."""
+        """Set the measured use of a lease. It counts if it is more than the request."""
         share = self.shares[key]
         tally = self._tally(share)
         tally.count(share, -1)
@@ -113,7 +113,7 @@ class Ledger:
         tally.count(share, 1)
 
     def without(self, keys: Iterable[str]) -> Ledger:
-        """The same, had these given back what they have."""
+        """The ledger as it would be without these leases."""
         other, gone = Ledger(self.capacity), set(keys)
         for key, share in self.shares.items():
             if key not in gone:
@@ -124,11 +124,11 @@ class Ledger:
         return self.ours.load[gpu] + self.foreign.load[gpu]
 
     def _in_group(self, group: str, gpu: int | None) -> int:
-        """Sessions of it there, or on the host."""
+        """The number of sessions of a group on a GPU, or on the host."""
         return self.ours.groups[group, gpu] + self.foreign.groups[group, gpu]
 
     def free(self, gpu: int) -> int | None:
-        """MiB for one more, perhaps less than none; None: unknown."""
+        """MiB that are free for another session, perhaps negative; None: unknown."""
         capacity = self.capacity.gpu_memory.get(gpu)
         if capacity is None:
             return None
@@ -137,9 +137,10 @@ class Ledger:
     def choose(
         self, request: Request, who: str = "", bars: Callable[[int], Blocker | None] = lambda _: None
     ) -> tuple[int, ...] | Blocker:
-        """The GPUs that it gets: the least loaded ones that have room, in the order of their numbers; or why not.
+        """The GPUs for a request: the least loaded ones with room, in the order of their numbers; or why there are
+        none.
 
-        `bars`: what else speaks against a GPU just now.
+        `bars`: other reasons against a GPU at the moment.
         """
         blocker = self._host_blocks(request, who)
         if blocker or not request.gpus:
@@ -158,7 +159,7 @@ class Ledger:
         return self.least(fitting, request.gpus)
 
     def least(self, gpus: Iterable[int], wanted: int) -> tuple[int, ...]:
-        """Those with the fewest sessions, then with the most memory free; rank 0 is on the lowest."""
+        """The GPUs with the fewest sessions, then with the most free memory; rank 0 is on the lowest."""
         ranked = sorted(gpus, key=lambda gpu: (self.load(gpu), -(self.free(gpu) or 0)))
         return tuple(sorted(ranked[:wanted]))
 
@@ -195,7 +196,7 @@ class Ledger:
         return Blocker("host_memory", f"needs {request.memory} MiB; {capacity}: {use}{rest}")
 
     def _gpu_blocks(self, request: Request, gpu: int, who: str) -> Blocker | None:
-        """For reasons other than memory."""
+        """Why a GPU is refused for another reason than memory."""
         capacity, load = self.capacity, self.load(gpu)
         if gpu in capacity.closed:
             return Blocker("gpu", f"GPU {gpu} is {capacity.closed[gpu]}")
@@ -214,7 +215,7 @@ class Ledger:
         return self._many(request, gpu)
 
     def _many(self, request: Request, gpu: int) -> Blocker | None:
-        """Sessions there are as many as there may be."""
+        """Why a GPU is refused because of the number of its sessions."""
         capacity, load, ours = self.capacity, self.load(gpu), self.ours.load[gpu]
         in_group = self._in_group(request.group, gpu)
         if capacity.per_gpu and load >= capacity.per_gpu:
@@ -234,8 +235,8 @@ class Ledger:
     def _memory_blocks(self, request: Request, gpu: int) -> Blocker | None:
         free, asked, blocker = self.free(gpu), self.capacity.needs(request, gpu), None
         if free is not None and not request.gpu_memory:
-            free = self.most(gpu)  # those of this run share as its limits say
-        if not self.capacity.measured:  # so that it can be told the name of its GPU
+            free = self.most(gpu)  # sessions of this run share it as the limits allow
+        if not self.capacity.measured:  # the name of its GPU must be known
             blocker = Blocker("unknown", f"GPU {gpu} is being measured", 6, urgent=True)
         elif not asked:
             pass
@@ -251,7 +252,7 @@ class Ledger:
         return blocker
 
     def _told(self, gpu: int) -> str:
-        """Where the memory of a GPU is."""
+        """Says who uses the memory of a GPU."""
         load, mib = self.ours.load[gpu], self.ours.mib[gpu]
         free, total = max(0, self.free(gpu) or 0), self.capacity.totals.get(gpu, 0)
         parts = [self.capacity.use_by_others.get(gpu, "")]
@@ -262,20 +263,20 @@ class Ledger:
         return f"{free} of {total} MiB of GPU {gpu} are free: {', '.join([*parts, f'headroom {HEADROOM}'])}"
 
     def keep(self, who: str, request: Request, gpus: Iterable[int]) -> None:
-        """Nobody else gets that, in this round."""
+        """Reserve what a request needs for the rest of this round."""
         self.kept.cpus += request.cpus
         self.kept.memory += request.memory
         self.kept.gpus.update(dict.fromkeys(gpus, who))
 
-    # If nothing of this run ran
+    # If this run had no sessions
 
     def most(self, gpu: int) -> int:
-        """MiB that this run could have there, if nothing of it were there; 0 where that is unknown."""
+        """MiB of a GPU that this run could have if it had no sessions there; 0 if unknown."""
         capacity = self.capacity.gpu_memory.get(gpu)
         return 0 if capacity is None else capacity - self.foreign.mib[gpu]
 
     def open(self, request: Request) -> list[int]:
-        """The GPUs that it could have."""
+        """The GPUs that a request could have."""
         alone, foreign = self.capacity.alone(request), self.foreign
         there = [gpu for gpu in self.capacity.candidates(request) if gpu not in self.capacity.closed]
         there = [gpu for gpu in there if not foreign.alone[gpu] and not (alone and foreign.load[gpu])]
@@ -283,7 +284,7 @@ class Ledger:
         return [gpu for gpu in there if not needs(request, gpu) or self.most(gpu) >= needs(request, gpu)]
 
     def possible(self, request: Request, barred: Iterable[int] = ()) -> bool:
-        """Whether it could start."""
+        """Whether a request could start."""
         limit, memory = self.capacity.cpus, self.capacity.memory
         if request.cpus and limit is not None and request.cpus > limit - self.foreign.cpus:
             return False

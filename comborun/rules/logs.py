@@ -1,4 +1,4 @@
-"""Logs with results of episodes, as words, printed values or rates, and the logs of trainings. Pure."""
+"""Reads logs with results of episodes, as words, printed values or rates, and logs of trainings. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VALUE_LIMIT = 1 << 20
 _RATE = re.compile(r"^\s*success rate:\s+(?P<rate>[\d.]+|nan)")
 _ASKED = re.compile(r"collecting (?P<episodes>\d{1,9}) episodes for (?P<env>.+?) with (?P<copies>\d{1,9}) vec envs")
 _TRIES = 100
-"""at finding the end of a value that spans lines"""
+"""attempts to find the end of a value that spans lines"""
 
 TRAJECTORIES = "num_trajectories"
 RATES = ("success_once", "success_at_end")
@@ -46,7 +46,7 @@ _EPISODES = re.compile(r"resulting in (\d{1,18}) episodes")
 
 METRICS = re.compile(r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<values>\{.*\})")
 RANK_EPISODES, RANK_RATE = "num_episodes", "success_rate"
-"""the rate unless the grid names another"""
+"""RANK_RATE is the rate unless the grid names another"""
 
 STATISTICS = re.compile(r"^[\s=]*Average Rollout Stats\b")
 STATISTICS_RATE, STATISTICS_EPISODES, STATISTICS_SUCCESSES = "Success_Rate", "Num_Episode", "Num_Success"
@@ -58,8 +58,8 @@ _STEPS = re.compile(r"[Tt]otal steps:\s*(\d{1,18})\b")
 class EpisodeLog(LogLines):
     """Words about each episode: `Success: True`, then `# episodes completed so far: 12`.
 
-    The program catches whatever goes wrong in an episode, prints `Caught exception: ...` and counts the episode as a
-    failure of the policy. Here it is errored: a server that died says nothing about a policy.
+    The program catches every error in an episode, prints `Caught exception: ...` and counts the episode as a failure of
+    the policy. Here it is errored: a server that died says nothing about a policy.
     """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
@@ -67,9 +67,9 @@ class EpisodeLog(LogLines):
         self._task: dict[str, str] = {}
         self._success: dict[str, str] = {}
         self._caught: list[str] = []
-        """what was printed since the last episode was over"""
+        """the errors that were printed since the last episode ended"""
         self._reported: list[bool] = []
-        """what the program takes for a success, to compare with its own total"""
+        """the program's own verdicts, to compare with its total"""
         self._exceptions = 0
 
     def hear(self, text: str) -> Iterator[Entry]:
@@ -109,7 +109,7 @@ class EpisodeLog(LogLines):
         self._task = {"task": task}
 
     def _abandon(self) -> Iterator[Entry]:
-        """An episode that something was printed about and that was never counted."""
+        """The entry of an episode that was begun and never counted."""
         if self._success or self._caught:
             yield self.refused(TORN, "an episode that its program did not count: left out")
         self._success, self._caught = {}, []
@@ -142,13 +142,13 @@ class Printed:
     def __init__(self, line: int, end: str) -> None:
         self.line = line
         self.text = ""
-        """empty while the value is not whole"""
+        """empty while the value is not complete"""
         self._end = end
         self._lines: list[str] = []
         self._size = self._tries = 0
 
     def extend(self, text: str) -> str:
-        """A further line, if it needs one; the whole text where it may end here."""
+        """Add a line if the value needs one. Returns the whole text if the value may end here."""
         self._size += len(text)
         if self._size > VALUE_LIMIT or self._tries > _TRIES:
             return ""
@@ -170,7 +170,7 @@ class PrintedTuples(LogLines):
         super().__init__(identity, path)
         self._found: Printed | None = None
         self._value: Any = None
-        """None while it is not whole"""
+        """None while it is not complete"""
         self._asked = 1
 
     def hear(self, text: str) -> Iterator[Entry]:
@@ -245,12 +245,12 @@ class CountedLog(LogLines):
         yield from self.counts()
 
     def counts(self) -> Iterator[Entry]:
-        """What all lines together say."""
+        """The counts of all lines together."""
         raise NotImplementedError
 
 
 def pairs(text: str) -> list[tuple[str, str]]:
-    """Names and numbers of a line, as printed."""
+    """The names and numbers in a line, as printed."""
     found = [(one.group("key"), one.group("value")) for pattern in _PAIRS for one in pattern.finditer(text)]
     episodes = _EPISODES.search(text)
     return [*found, (TRAJECTORIES, episodes.group(1))] if episodes else found
@@ -275,7 +275,7 @@ class Trajectories(CountedLog):
 
     def hear(self, text: str) -> Iterator[Entry]:
         found = pairs(text)
-        if any(key in self._values for key, _ in found):  # one of its numbers comes again: another evaluation
+        if any(key in self._values for key, _ in found):  # a number that comes again begins another evaluation
             yield from self._close()
         if found and not self._values:
             self._begun = self._line
@@ -313,19 +313,19 @@ class Trajectories(CountedLog):
 class Ranks(CountedLog):
     """Each rank of a launcher prints its own metrics: `[Rank 0/2] Metrics: {'success_rate': 0.75, 'num_episodes': 8}`.
 
-    Every rank made all of its episodes, so the total is their sum. A rank that tells nothing leaves a part of the work
-    unknown: then nothing counts.
+    Every rank ran its own episodes, so the total is their sum. If one rank printed nothing, nothing counts, because a
+    part of the work is unknown.
     """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
         self._told: dict[int, tuple[int, int, Count]] = {}
-        """rank -> the line of its last word, the number of ranks, what it counted"""
+        """rank -> the line of its last metrics, the number of ranks, and its count"""
 
     def hear(self, text: str) -> Iterator[Entry]:
         found = METRICS.search(text)
         if found:
-            try:  # the last one of a rank: what came before was of an earlier start
+            try:  # only the last metrics of a rank count: earlier ones are of an earlier start
                 counted = self._rank(printed(found.group("values")))
                 self._told[int(found.group("rank"))] = (self._line, int(found.group("ranks")), counted)
             except ValueError as error:
@@ -356,13 +356,13 @@ class Ranks(CountedLog):
 
 
 def _means(parts: list[Count], episodes: int) -> dict[str, float]:
-    """Of the metrics that every rank tells, weighed by its episodes."""
+    """The means of the metrics that every rank prints, weighted by its episodes."""
     shared = set.intersection(*(set(one.metrics) for one in parts))
     return {key: sum(one.metrics[key] * one.episodes for one in parts) / episodes for key in sorted(shared)}
 
 
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers, or spell one."""
+    """The values that are or spell finite numbers."""
     found = ((key, number(value)) for key, value in values.items())
     return {key: value for key, value in found if value is not None}
 
@@ -395,10 +395,10 @@ class Statistics(CountedLog):
 
 
 def statistics(value: object) -> tuple[Any, str, None]:
-    """The count in statistics of rollouts: what an entry holds behind its line."""
+    """The count in statistics of rollouts, as the rest of an entry after its line."""
     found = numbers(value) if isinstance(value, dict) else {}
     rate, episodes = found.get(STATISTICS_RATE), found.get(STATISTICS_EPISODES)
-    if rate is not None and episodes is None and rate > 0:  # older ones tell the successes alone
+    if rate is not None and episodes is None and rate > 0:  # older versions give only the successes
         episodes = float(round(found.get(STATISTICS_SUCCESSES, 0.0) / rate))
     if rate is None or not episodes:
         what = f"statistics without {STATISTICS_RATE} and {STATISTICS_EPISODES}"
@@ -434,7 +434,7 @@ class Training(CountedLog):
 
 
 class Marks(LogLines):
-    """Which kind of log a text is, by the first line that only one kind has."""
+    """Recognizes the kind of a log by the first line that only one kind has."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
@@ -450,7 +450,7 @@ class Marks(LogLines):
         return iter(())
 
     def settle(self) -> type[LogLines] | None:
-        """What it is, once all was fed."""
+        """The kind of the log, after the last line."""
         list(self.finish())
         if self.kind is None and TRAJECTORIES in self._seen and {self.identity.verdict_key, *RATES} & self._seen:
             return Trajectories

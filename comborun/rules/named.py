@@ -1,4 +1,4 @@
-"""Episodes that are the names of files: `success_obj_episode_7.mp4`, `failure_obj_0.1_-0.2.mp4`. Pure."""
+"""Reads episodes from the names of files: `success_obj_episode_7.mp4`, `failure_obj_0.1_-0.2.mp4`. Pure."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from comborun.rules.readers import Entry
 
     Key = Tuple[str, float, float]
-    """the pose's folder, then the episode's number and 0, or the object's place"""
+    """the pose's folder, then the episode's number and 0, or the object's two coordinates"""
 
 _VALUE = r"-?\d{1,12}(?:\.\d{1,12})?"
 FILE = re.compile(
     rf"(?P<verdict>success|failure)_obj_(?:episode_(?P<episode>\d{{1,15}})|(?P<x>{_VALUE})_(?P<y>{_VALUE}))"
     r"(?P<rest>(?:_.*)?)\.(?:mp4|webm|avi|gif)"
 )
-"""a video whose name is all that is left of an episode"""
+"""a video whose name holds the result of an episode"""
 _POSE = re.compile(r"rob_.*")
-"""a folder per pose of the robot, all of one environment"""
+"""one folder for each pose of the robot; all belong to one environment"""
 _FIELD = re.compile(rf"_([A-Za-z][A-Za-z_]*?)_(True|False|{_VALUE})(?=_|$)")
 VIDEO = "video"
 """the field with the path of the file itself"""
 
 
 def groups(paths: Iterable[str]) -> dict[str, list[str]]:
-    """The files that name one environment's episodes, by the folder that holds them or their poses' folders."""
+    """The files whose names are episodes, by the folder of their environment."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(paths):
         parent, _, name = path.rpartition("/")
@@ -65,7 +65,7 @@ class Named(Reader):
             yield 0, {**row, "episode": int(key[1])} if own else row, remark, None if own else rank
 
     def _episode(self, names: Sequence[_Name]) -> tuple[dict[str, Any], str]:
-        """A rerun that went the other way leaves a second file, and nothing says which of the two came first."""
+        """The row of one episode. If a rerun had another outcome there are two files, and their order is unknown."""
         first, alike = names[0], len({name.verdict for name in names}) == 1
         row = {**first.fields, self.identity.verdict_key: first.verdict if alike else None}
         if not alike:
@@ -101,7 +101,7 @@ class _Name:
 
 
 def _whole_grid(keys: Iterable[Key]) -> bool:
-    """Whether every pose has every x with every y: only then does a rank mean the same for another policy."""
+    """Whether every pose has every x with every y. Only then does a rank mean the same for another policy."""
     poses: defaultdict[str, set[tuple[float, float]]] = defaultdict(set)
     for pose, x, y in keys:
         poses[pose].add((x, y))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 AFTER = "after"
-"""The session that runs the grid's `after` command; no combo can have this name, since theirs hold an underscore."""
+"""The session that runs the grid's `after` command. No combo can have this name: theirs contain an underscore."""
 
 DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
 
 SERVERS = "servers/"
-"""before the name of a model server where a session's name may stand"""
+"""prefix of a model server's name where a session's name may also stand"""
 
 
 def bare(name: str) -> str:
-    """The name of a session or of a model server, as windows, messages and people have it."""
+    """The name of a session or of a model server, as windows, messages and people use it."""
     return name.rpartition("/")[2]
 
 
 def window(name: str, attempt: int, run_id: str) -> str:
-    """What the window of an attempt is called. Names are given whole; nothing matches a prefix."""
+    """The name of an attempt's window. It is always used whole; nothing matches a prefix."""
     return f"{bare(name)}_{run_id[-4:]}" + (f"_a{attempt}" if attempt > 1 else "")
 
 
@@ -71,7 +71,7 @@ class RunLayout:
         self.dispatch = dispatch = f"{at}dispatch"
         self.python = f"{dispatch}/python"
         self.queue = f"{dispatch}/queue.jsonl"
-        self.server_table = f"{dispatch}/servers.jsonl"  # there for a run with model servers alone
+        self.server_table = f"{dispatch}/servers.jsonl"  # only in a run with model servers
         self.policy = f"{dispatch}/policy.json"
         self.replaces = f"{dispatch}/replaces"
         self.replaced = f"{dispatch}/replaced"
@@ -91,7 +91,7 @@ class RunLayout:
         self.decided = f"{dispatch}/decided"
         self.out = f"{dispatch}/out"
         self.done = f"{dispatch}/done"
-        self.engine = f"{dispatch}/engine"  # this and what follows: for a run on Slurm alone
+        self.engine = f"{dispatch}/engine"  # this and the following: only in a run on Slurm
         self.slurm_sessions = f"{dispatch}/slurm.json"
         self.slurm = f"{at}slurm"
         self.settle = f"{at}slurm/settle.sh"
@@ -100,22 +100,22 @@ class RunLayout:
         self._at = at
 
     def plan(self, number: int) -> str:
-        """The newest one counts; a changed grid adds the next number."""
+        """The file of a plan. The newest one counts; a changed grid adds the next number."""
         return f"{self._at}plan-{number}.json"
 
     def amended_grid(self, number: int) -> str:
-        """The grid of which plan-`number` was made, from the second on."""
+        """The grid from which plan-`number` was made, from the second on."""
         return f"{self._at}grid-{number}.yaml"
 
     def session(self, name: str) -> str:
-        """The folder of a session; of a model server for `servers/NAME`."""
+        """The folder of a session, or of a model server for `servers/NAME`."""
         return f"{self._at}{name}" if name.startswith(SERVERS) else f"{self.sessions}/{name}"
 
     def script(self, name: str) -> str:
         return f"{self.session(name)}/session.sh"
 
     def session_json(self, name: str) -> str:
-        """What its supervisor has to know beside its script."""
+        """The facts that its supervisor needs beside the script."""
         return f"{self.session(name)}/session.json"
 
     def attempt(self, name: str, number: int) -> AttemptLayout:
@@ -133,7 +133,7 @@ RUN = RunLayout()
 """names relative to the run directory"""
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
-"""what a mirror has of a run, beside plans, attempts, the state of the dispatcher and `done`"""
+"""what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
 FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.journal)
 FETCHED_RECORDS = ("claim", "grant", "begin", "stop", "videos.tsv")
-"""of an attempt, beside its results, its log and, last, its end"""
+"""what it copies of an attempt, beside its results, its log and, last, its end"""

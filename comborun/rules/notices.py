@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 LIMITED = ("failed", "stalled", "host")
-"""kinds that are told at most once in a while; `finished` always is"""
+"""kinds that are sent at most once in a while; `finished` is always sent"""
 COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
 _ROW = re.compile(r"^(failed|stalled|host)\t([0-9]+\.[0-9]+)\t([A-Za-z0-9_ -]*)$", re.MULTILINE)
 _LINES_MOST = 20
@@ -15,9 +15,9 @@ _LINE_MOST = 500
 
 
 class Throttle:
-    """When a notice of each kind was last sent, and the sessions held back since; `-` stands for the run itself.
+    """When a notice of each kind was last sent, and which sessions were held back since; `-` stands for the run itself.
 
-    Times are seconds since 1970, as in dispatch/notified. A clock that was set makes no wait longer than `every`.
+    Times are seconds since 1970, as in dispatch/notified. A clock that was set back makes no wait longer than `every`.
     """
 
     def __init__(self, every: float, rows: str = "") -> None:
@@ -37,7 +37,7 @@ class Throttle:
         self.held.setdefault(kind, []).append(who or "-")
 
     def send(self, kind: str, now: float) -> list[str]:
-        """Mark a notice as sent, and return the sessions to name with it: those held back; for the last notice all."""
+        """Mark a notice as sent. Returns the sessions to name in it: those held back; for the last notice all."""
         if kind in LIMITED:
             self.sent_at[kind] = now
             return self.held.pop(kind, [])
@@ -72,9 +72,9 @@ class Span:
 
 
 def sums(spans: Iterable[Span]) -> dict[str, object]:
-    """How far the whole run has come: an episode of a combo counts once, and never more than were planned.
+    """The sums of a run. An episode of a combo counts once, and never more episodes than planned.
 
-    Which of the lines beyond the plan are successes is not known, so `successes` is None where that matters.
+    `successes` is None if more episodes ran than planned, and it is unknown which of them count.
     """
     combos: dict[str, list[Span]] = {}
     for span in spans:
@@ -103,7 +103,7 @@ def _distinct(ranges: list[tuple[int, int]]) -> int:
 
 
 def last_lines(data: bytes) -> list[str]:
-    """The last lines of a log, of one that was written over and over what is seen last; nothing moves a cursor."""
+    """The last lines of a log as a terminal would show them: after a carriage return, the newest text."""
     text = data.replace(b"\0", b"").decode("utf-8", "ignore")
     lines = text.split("\n")
     if lines and not lines[-1]:

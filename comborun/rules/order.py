@@ -8,23 +8,23 @@ from comborun.rules.ledger import Ledger, Reservation
 from comborun.rules.placement import Blocker, Request
 
 _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
-"""whoever waits for this is not in the way of those behind it; a token is kept for it at once"""
+"""a session that waits for one of these does not hold up those behind it; a token is kept for it at once"""
 
 
 class WaitingLine:
     """First come, first served; a request that fits overtakes those that don't.
 
     A request that doesn't fit may be overtaken N times, where N is the number of sessions that ran when it first had to
-    wait. Then what it needs is kept for it, on the GPUs where it will fit first, so none starves. Nothing is kept of
-    what processes outside this run use: they may never free it.
+    wait. Then its resources are reserved on the GPUs where it will fit first, so none starves. Resources that processes
+    outside this run use are never reserved: those processes may never end.
     """
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self.refused: dict[Request, tuple[str, Blocker]] = {}
-        """request -> who comes first of those that ask for it, and why it has to wait; in this round"""
+        """request -> the first session with this request, and why it must wait, in this round"""
         self._passes: dict[Request, int] = {}
-        """how often those that ask for it may still be passed"""
+        """request -> how often it may still be overtaken"""
         self._barred: dict[Request, frozenset[int]] = {}
 
     def round(self) -> None:
@@ -33,7 +33,7 @@ class WaitingLine:
         self.ledger.kept = Reservation()
 
     def refuse(self, who: str, request: Request, blocker: Blocker, barred: Iterable[int] = ()) -> None:
-        """It has to wait, and those that ask for the same with it. `barred`: GPUs that are not for it."""
+        """Let a request wait, and all equal ones. `barred`: GPUs that it may not use."""
         self.refused[request] = who, blocker
         self._barred[request] = frozenset(barred)
         for token in request.tokens:
@@ -45,7 +45,7 @@ class WaitingLine:
             self._keep(who, request)
 
     def started(self, request: Request) -> None:
-        """Those that wait for some of the same have been passed."""
+        """Count an overtaking for each waiting request that needs some of the same."""
         self._passes.pop(request, None)
         for asked, (who, _) in self.refused.items():
             if asked in self._passes and _compete(asked, request):
@@ -56,7 +56,7 @@ class WaitingLine:
     def _keep(self, who: str, request: Request) -> None:
         kept = self._barred[request].union(self.ledger.kept.gpus)
         open_ = [gpu for gpu in self.ledger.open(request) if gpu not in kept]
-        gpus = self.ledger.least(open_, request.gpus) if len(open_) >= request.gpus else ()  # kept for one before it
+        gpus = self.ledger.least(open_, request.gpus) if len(open_) >= request.gpus else ()  # reserved for others
         self.ledger.keep(who, request, gpus)
 
 
@@ -76,49 +76,49 @@ class Stagger:
             self._last.update(dict.fromkeys(gpus or (None,), now))
 
     def left(self, where: int | None, now: float) -> float:
-        """Seconds until the next may start there."""
+        """Seconds until the next start is allowed on this GPU."""
         last = self._last.get(where)
         return 0.0 if last is None else max(0.0, last + self.seconds - now)
 
     def next(self, now: float) -> float:
-        """When the next wait is over; infinite if nothing waits."""
+        """The time when the next wait is over; infinite if nothing waits."""
         over = (last + self.seconds for last in self._last.values())
         return min((moment for moment in over if moment > now), default=float("inf"))
 
 
 class WarmUp:
-    """The first session of each program starts before the others of it, and fills caches that these then find.
+    """The first session of each program starts alone and fills caches for the others.
 
-    They wait until it makes progress, has ended, or takes longer than `seconds`; 0: nobody waits.
+    The others wait until it makes progress, has ended, or takes longer than `seconds`; 0: nobody waits.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self.warm: set[str] = set()
         self._first: dict[str, tuple[str, float]] = {}
-        """program -> who warms it up, and since when"""
+        """program -> the session that warms it up, and since when"""
 
     def waits_for(self, who: str, program: str) -> str:
-        """The one of its program that comes first; empty: none."""
+        """The session that warms up this session's program; empty: none."""
         first, _ = self._first.get(program, ("", 0.0))
         return "" if first == who else first
 
     def started(self, who: str, program: str, now: float) -> bool:
-        """Whether it warms its program up."""
+        """Note a start. Returns whether this session warms up its program."""
         if not self.seconds or program in self.warm or program in self._first:
             return False
         self._first[program] = who, now
         return True
 
     def reached(self, who: str, program: str) -> bool:
-        """It makes progress, or has ended well: whether that was waited for."""
+        """Note progress or a success. Returns whether others waited for it."""
         if not self.failed(who, program):
             return False
         self.warm.add(program)
         return True
 
     def failed(self, who: str, program: str) -> bool:
-        """It ended before it had warmed anything up; the next one is the first."""
+        """Note that it ended too early; the next session becomes the first."""
         first = self._first.get(program, ("", 0.0))[0] == who
         if first:
             del self._first[program]
@@ -132,5 +132,5 @@ class WarmUp:
         return [who for _, who in late]
 
     def due(self) -> float:
-        """When the next one has taken too long."""
+        """The time when the next first session has taken too long."""
         return min((since for _, since in self._first.values()), default=float("inf")) + self.seconds

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 LONGEST_LINE = 4096
 """characters of a line that are looked at"""
 LONGEST_RECORD = 1024
-"""the same for a line that is a record: its pattern has several repeats, and each may begin and end anywhere"""
+"""the same for lines that are records: their pattern has several repeats, and each may begin and end anywhere"""
 _SLOW_S, _TRIED_S = 5.0, 0.02
-"""CPU seconds for such a line that are too many, and at which a trial with shorter ones ends"""
+"""CPU seconds for such a line: too slow, and enough to end a trial with shorter lines"""
 _REPEATS, _MANY = {"MAX_REPEAT", "MIN_REPEAT"}, 20
 _POSIX = re.compile(r"\[:\^?(\w+):\]")
 _CLASSES = {
@@ -28,7 +28,7 @@ _PLAIN = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
 
 
 class PatternError(ValueError):
-    """No pattern that every host reads alike; `hint` says what to write."""
+    """A pattern that not every host reads alike; `hint` says what to write."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -36,7 +36,9 @@ class PatternError(ValueError):
 
 
 def compiled(text: str) -> Pattern[str]:
-    """The pattern. Raises PatternError; an empty line must not match, else every line would."""
+    """The compiled pattern. Raises PatternError, also for a pattern that matches an empty line: it would match every
+    line.
+    """
     posix = _POSIX.search(text)
     if posix:
         instead = _CLASSES.get(posix.group(1))
@@ -52,7 +54,7 @@ def compiled(text: str) -> Pattern[str]:
         raise PatternError(f"`{text}` has what older Pythons can't read", "write it without (?>...), ++ and *+")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of sets that may be read differently one day
+            warnings.simplefilter("ignore")  # about sets that later Pythons may read differently
             pattern = re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternError(f"`{text}` is no regular expression: {error}", "a literal [ or ( is \\[ or \\(") from None
@@ -62,12 +64,12 @@ def compiled(text: str) -> Pattern[str]:
 
 
 def matches(pattern: Pattern[str], line: str) -> bool:
-    """Whether a line of a log matches; of a very long one its beginning is looked at."""
+    """Whether a line of a log matches. Only the beginning of a very long line is searched."""
     return pattern.search(line[:LONGEST_LINE]) is not None
 
 
 def unhurried(text: str) -> str:
-    """The pattern itself. Raises PatternError for one that may take for ever: for who writes a grid, not for hosts."""
+    """The pattern, checked when a grid is written. Raises PatternError if a search could take for ever."""
     if explodes(text):
         hint = "put something that must be there between the repeats, as in (a+,)+"
         raise PatternError(f"`{text}` repeats what repeats already: a line that almost matches may take for ever", hint)
@@ -79,7 +81,7 @@ def unhurried(text: str) -> str:
 
 
 def _slowest(pattern: Pattern[str], text: str) -> float:
-    """CPU seconds for the slowest of some lines of LONGEST_RECORD characters, reckoned from shorter ones."""
+    """CPU seconds for the slowest of some lines of LONGEST_RECORD characters, estimated from shorter ones."""
     words = re.findall(r"[A-Za-z]{2,}[ :=]*", re.sub(r"\(\?P<\w+>|\\.", "", text))
     starts = [words[:count] for count in range(len(words) + 1)]
     fillers = dict.fromkeys(["1", "a", " ", "1a ", *(f"1{mark}" for mark in re.findall(r"[,:;/|=-]", text))])
@@ -102,7 +104,7 @@ def _reckoned(pattern: Pattern[str], words: list[str], filler: str) -> float:
 
 
 def explodes(text: str) -> bool:
-    """Whether a pattern may take for ever on a line that has no match: `(a+)+b` tries every way to part it."""
+    """Whether a pattern may take for ever on a line that does not match: `(a+)+b` tries every way to split the line."""
     import importlib
     import sys
 
@@ -118,7 +120,7 @@ def _explodes(parts: Any) -> bool:
 
 
 def _loose(parts: Any) -> bool:
-    """Whether it may be made of parts that repeat alone, with nothing between them that must be there."""
+    """Whether a pattern can match with only its repeated parts, so that nothing fixed stands between them."""
     repeats = False
     for kind, value in parts:
         if str(kind) in _REPEATS:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     OfGpu = Dict[int, int]
 
 HEADROOM = 128
-"""MiB of each GPU that are leased to nobody: contexts grow a little after they were measured"""
+"""MiB of each GPU that are never leased: contexts grow a little after they were measured"""
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,23 @@ class Request:
     cpus: int = 0
     memory: int = 0
     tokens: tuple[str, ...] = ()
-    """names of what only one on the host may have"""
+    """names that only one session on the host may have at a time"""
     group: str = ""
-    """what the two caps count: sessions of it on a GPU, and on the host"""
+    """the sessions that the two caps count together"""
     per_gpu: int = 0
     per_host: int = 0
     only: tuple[int, ...] = ()
-    """no other GPUs will do"""
+    """if not empty, only these GPUs"""
     alone: bool = False
-    """it has its GPUs to itself, whatever it says of their memory"""
+    """it gets its GPUs alone, even with `gpu_memory`"""
 
     @property
     def asks(self) -> bool:
-        """Whether it asks for anything that has to be shared out."""
+        """Whether it requests any limited resource."""
         return bool(self.gpus or self.cpus or self.memory or self.tokens or (self.group and self.per_host))
 
     def but(self, gpu_memory: int, alone: bool) -> Request:
-        """The same with so much memory on each GPU."""
+        """The same request with this much memory on each GPU."""
         return replace(self, gpu_memory=gpu_memory, alone=alone and self.gpus > 0)
 
 
@@ -61,13 +61,13 @@ class Blocker:
     """among the reasons of several GPUs, the one with the highest rank is reported"""
     free: int = 0
     urgent: bool = False
-    """it takes a new measurement, and no end of a session"""
+    """it needs a new measurement, not the end of a session"""
     of: str = ""
-    """the token, or the group whose cap on the host is reached"""
+    """the token, or the group whose cap is reached"""
 
 
 def grantable(total: int, others: int, reserve: int, headroom: int = 0) -> int:
-    """What may be leased of a memory."""
+    """The part of a memory that may be leased."""
     return total - max(others, reserve) - headroom
 
 
@@ -84,44 +84,42 @@ def others_use(used: int, held: int, asked: int, known_before: int | None) -> in
 
 @dataclass
 class Capacity:
-    """What a host has for the sessions of a run, as last measured."""
+    """The resources of a host for the sessions of a run, as last measured."""
 
     gpus: Gpus = ()
-    """those that may be used"""
+    """GPUs that may be used"""
     per_gpu: int = 0
-    """sessions on one GPU at most; 0: not said, and then one that asks for no GPU memory has its GPUs alone"""
+    """most sessions on one GPU; 0: not given, so a session without `gpu_memory` has its GPUs alone"""
     cpus: int | None = None
     """None: not limited"""
     reserve: int = 0
-    """of each GPU's memory, for others"""
+    """MiB of each GPU for others"""
     memory_reserve: int = 0
     gpu_memory: OfGpu = field(default_factory=dict)
-    """what may be leased of each GPU; one that is missing is unknown"""
+    """GPU -> MiB that may be leased; a missing GPU is unknown"""
     memory: int | None = None
     totals: OfGpu = field(default_factory=dict)
-    """GPU -> how large it is"""
+    """GPU -> its total MiB"""
     memory_total: int | None = None
     use_by_others: dict[int | None, str] = field(default_factory=dict)
-    """GPU (None: main memory) -> what others use of it, in words"""
+    """GPU (None: main memory) -> the use by others, in words"""
     has_driver: bool = False
-    """whether there is a driver that says what others hold of a GPU"""
+    """whether a driver reports what others hold of a GPU"""
     measured: bool = True
-    """whether there was any answer of the driver at all"""
+    """whether the driver has answered"""
     fresh: bool = True
-    """whether the last measurement still counts"""
+    """whether the last measurement is recent enough"""
     closed: dict[int, str] = field(default_factory=dict)
     """GPU -> why nothing starts there"""
     most: OfGpu = field(default_factory=dict)
-    """GPU -> no more of this run's sessions there, since some ran out of its memory"""
+    """GPU -> the most sessions of this run there, after some ran out of its memory"""
 
     def measure_gpu(self, gpu: int, total: int, others: int) -> None:
-        """What was measured of a GPU."""
         self.totals[gpu] = total
         self.gpu_memory[gpu] = grantable(total, others, self.reserve, HEADROOM)
         self.use_by_others[gpu] = f"others use {others}" + (f" (reserved: {self.reserve})" if self.reserve else "")
 
     def measure_memory(self, total: int, others: int) -> None:
-        """What was measured of main memory."""
         self.memory_total = total
         self.memory = grantable(total, others, self.memory_reserve)
         self.use_by_others[None] = f"others use {others}" + (
@@ -129,22 +127,22 @@ class Capacity:
         )
 
     def needs(self, request: Request, gpu: int) -> int:
-        """MiB that have to be free there: a tenth of the GPU for one that does not say what it takes."""
+        """MiB that must be free on a GPU: a tenth of it for a session that does not say what it needs."""
         return request.gpu_memory or (self.totals.get(gpu, 10) // 10 if self.has_driver else 0)
 
     def candidates(self, request: Request) -> list[int]:
-        """The GPUs that it may get at all."""
+        """The GPUs that a request may ever get."""
         if not request.gpus:
             return []
         return [gpu for gpu in self.gpus if not request.only or gpu in request.only]
 
     def alone(self, request: Request) -> bool:
-        """Whether it has its GPUs to itself."""
+        """Whether a request gets its GPUs alone."""
         return request.alone or (bool(request.gpus) and not request.gpu_memory and not self.per_gpu)
 
 
 def never(request: Request, capacity: Capacity) -> str:
-    """Why it can't ever start there, however long it waits; empty: it can."""
+    """Why a request can never start on this host; empty: it can."""
     candidates = capacity.candidates(request)
     sizes = {gpu: capacity.totals[gpu] - capacity.reserve - HEADROOM for gpu in candidates if gpu in capacity.totals}
     fitting = [gpu for gpu in candidates if gpu not in sizes or sizes[gpu] >= request.gpu_memory]

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 
 BUSY = 0.03
-"""share of a core that is work"""
+"""share of a core that counts as work"""
 _START = 0.05
-"""seconds of CPU time that a look at the clock now and then may take"""
+"""seconds of CPU time that an idle program may take now and then"""
 
 
 class Limits:
@@ -24,7 +24,7 @@ class Limits:
         self.stall = stall
         self.most = most
         self.tell = tell
-        """a silence that is reported if no limit ends it"""
+        """seconds of silence after which it is reported, if no limit ends it"""
 
     @property
     def silence(self) -> float:
@@ -41,7 +41,7 @@ class ProgressWatch:
         self.silent = 0.0
         """since the last progress"""
         self.quiet = 0.0
-        """since anything new was written: CPU time does not count, a program that hangs may take it"""
+        """seconds since anything new was written. CPU time does not count: a program that hangs may use it"""
         self._unheard = 0.0
         self._worked = 0.0
         self._complete: bool | None = None
@@ -49,7 +49,7 @@ class ProgressWatch:
     def look(
         self, elapsed: float, *, results: bool = False, output: bool = False, news: bool | None = None, cpu: float = 0.0
     ) -> bool:
-        """Whether there was progress in the seconds since the last look.
+        """Whether there was progress since the last look.
 
         `results`: a result, or other evidence, has come or changed. `output`: something in its output folder has; asked
         for when `done`. `news`: the log has grown, and says something new; None: it has not grown. `cpu`: seconds of
@@ -77,21 +77,21 @@ class ProgressWatch:
 
     @property
     def complains(self) -> bool:
-        """Its log complains in a loop that still goes on: after one, a program may compute in silence."""
+        """Whether its log repeats a complaint. After such a loop, silence may be work."""
         return self.repetition.loop and self._unheard * 2 < self.limits.silence
 
     @property
     def done(self) -> bool:
-        """All its evidence is there."""
+        """Whether all its evidence is there."""
         return bool(self._complete)
 
     @property
     def asks_evidence(self) -> bool:
-        """It may have done its work: its evidence is to be judged."""
+        """Whether it may have finished, so that its evidence should be judged."""
         return bool(self.limits.hang) and self._complete is None and self.quiet * 2 >= self.limits.hang
 
     def limit_is_near(self, elapsed: float) -> bool:
-        """After so many seconds more without anything new it hangs, or is stalled: nothing may be overlooked now."""
+        """Whether it will count as hung or stalled after so many more seconds, so that the next look must be exact."""
         hangs = bool(self.limits.hang) and self.quiet + elapsed >= self.limits.hang
         return hangs or self.silent + elapsed >= self.limits.silence
 
@@ -108,7 +108,7 @@ class ProgressWatch:
         return self.silent >= self.limits.silence
 
     def why_stalled(self, stopped: int = 0) -> str:
-        """What makes it look stalled; `stopped`: processes that a signal holds."""
+        """Says why it counts as stalled. `stopped`: the number of processes that a signal has stopped."""
         repetition, seconds = self.repetition, int(self.silent)
         if repetition.times >= OFTEN or repetition.loop:
             times = f"the same line at least {repetition.times} times"
@@ -120,7 +120,7 @@ class ProgressWatch:
 
 
 TAIL = 32768
-"""bytes at the end of a log that are looked at"""
+"""bytes at the end of a log that are compared"""
 OFTEN = 20
 _MOST_LINES, _LONGEST_ROUND, _LONGEST_LINE = 400, 120, 400
 _COMPLAINT = "error|exception|fail|refuse|time.?out|timed out|retry|retries|waiting|unable|can.?not|can.t|denied|lost"
@@ -130,7 +130,7 @@ _HEXADECIMAL = dict.fromkeys(map(ord, "0123456789abcdef"))
 
 
 class Repetition:
-    """Whether a log that grows says anything new, from look to look.
+    """Decides at each look whether a growing log says anything new.
 
     An identical line is nothing new. Nor is a complaint that repeats, alone or in a group of lines (a traceback,
     `connection refused` and `trying again`), even if numbers and times in it change. A line that counts is progress:
@@ -143,14 +143,14 @@ class Repetition:
         self._round: list[str] = []
         self._covered = 0
         self.line = ""
-        """what comes again"""
+        """the line that repeats"""
         self.times = 0
-        """how often in a row, as far as the tail reaches"""
+        """how often in a row, within the tail"""
         self.loop = False
-        """it complains, and so often that no CPU time speaks for it"""
+        """it complains so often that CPU time no longer counts as progress"""
 
     def forget(self) -> None:
-        """A new result shows that it goes on."""
+        """Start again after a new result."""
         self.times, self.loop = 0, False
 
     def look(self, tail: bytes, *, cut: bool) -> bool:
@@ -166,17 +166,17 @@ class Repetition:
         self._tell(newest, length, covered, full=full)
         if not _turned(before, self._round):
             return True
-        # other lines have come between; what fills the tail can't grow
+        # other lines came between; a loop that fills the tail can't grow
         return covered < len(newest) and covered <= covered_before
 
     def _find(self, newest: Sequence[str]) -> tuple[int, int]:
-        """How many lines at the end come again together, and how many lines do."""
+        """The length of the group of lines that repeats at the end, and the number of lines in all repeats."""
         size, length, covered = len(newest), 1, 1
         while covered < size and newest[covered] == newest[0]:
             covered += 1
         if not re.search(_COMPLAINT, "\n".join(newest[:_LONGEST_ROUND]).lower()):
             return length, covered
-        shapes = [line.translate(_HEXADECIMAL) for line in newest]  # without all that may be of a number or an address
+        shapes = [line.translate(_HEXADECIMAL) for line in newest]  # without numbers and addresses
         for period in range(1, max(1, min(size // 3, _LONGEST_ROUND)) + 1):
             if covered >= size:
                 break
@@ -188,7 +188,7 @@ class Repetition:
         return length, covered
 
     def _same(self, newest: Sequence[str], period: int) -> bool:
-        """Whether the last two groups of `length` lines say the same, with a complaint in them."""
+        """Whether the last two groups of `period` lines are equal, with a complaint in them."""
         last = [self._essence(line) for line in newest[:period]]
         return any(complains for _, complains in last) and all(
             essence == self._essence(line)[0]
@@ -196,8 +196,10 @@ class Repetition:
         )
 
     def _essence(self, line: str) -> tuple[str, bool]:
-        """What stays when it comes again, and whether it complains: no time in front, and in a complaint no numbers and
-        addresses but the one that counts what is to be done.
+        """The part of a line that stays the same when it repeats, and whether it complains.
+
+        That is the line without a time at its beginning; a complaint also without numbers and addresses, except the one
+        that counts progress.
         """
         text = line[:_LONGEST_LINE].lower()
         stamp = re.match(_STAMP, text)
@@ -211,7 +213,7 @@ class Repetition:
     def _tell(self, newest: Sequence[str], length: int, covered: int, *, full: bool) -> None:
         essences = [self._essence(line) for line in newest[:length]]
         complaints = [essence for essence, complains in essences if complains]
-        # alone, a line that complains of nothing counts to the letter, its time too
+        # a single line without a complaint must repeat exactly, with its time
         self._round = [newest[0][:_LONGEST_LINE]] if length == 1 and not complaints else [text for text, _ in essences]
         self._covered, self.times = covered, covered // length
         self.line = max(complaints, key=len) if complaints else self._round[-1]
@@ -220,7 +222,7 @@ class Repetition:
 
 
 def _turned(before: Sequence[str], now: Sequence[str]) -> bool:
-    """Whether it is the same round, wherever it begins."""
+    """Whether two groups are the same loop, wherever each begins."""
     if len(before) != len(now):
         return False
     return any([*before[at:], *before[:at]] == list(now) for at in range(len(before)))

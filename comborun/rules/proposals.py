@@ -48,23 +48,23 @@ INDICES = (
         "_step",
     ),
 )
-"""how programs call an episode's index"""
+"""names of an episode's index"""
 VERDICTS = (
     *("success", "is_success", "task_success", "success_once", "succeeded", "successful", "solved", "completion"),
     *("completed", "passed", "goal_reached", "goal_achieved", "reached_goal", "task_completed", "done_success"),
 )
-"""how they call its verdict"""
+"""names of a verdict"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
-"""how they call what it started from"""
+"""names of a seed"""
 _SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _DEPTH = 4
 _FIELDS_MOST = 200
 
 
 def propose(samples: Sequence[Row], identity: Identity, span: Span, seen: Iterable[int] = ()) -> Keys:
-    """What to write in `results`, from some rows of one session; empty where nothing is wrong or nothing helps.
+    """What to write in `results`, from some rows of one session; empty if nothing is wrong or nothing helps.
 
-    `seen` are the indices of all records, where there are any.
+    `seen` are the indices of all records, if there are any.
     """
     choices = ([{}, *step(samples, identity, span)] for step in (_combo, _index, _verdict))
     best: Keys = {}
@@ -75,13 +75,13 @@ def propose(samples: Sequence[Row], identity: Identity, span: Span, seen: Iterab
         if worth > most:
             best, most = keys, worth
     if best and not most[2]:
-        return {}  # rows that say nothing of how an episode went: a log, perhaps
+        return {}  # rows without results of episodes, perhaps a log
     best = best or _shifted(identity, span, sorted(seen))
     return {**best, **seed(samples, identity)} if best else best
 
 
 def seed(samples: Sequence[Row], identity: Identity) -> Keys:
-    """The field with the seed of an episode, where it has another name and each row another value."""
+    """The field with the seed of an episode, if it has another name and a different value in each row."""
     if identity.seed.word or any(identity.seed.find(row) is not MISSING for row in samples):
         return {}
     for name in _names(samples, SEEDS):
@@ -92,7 +92,7 @@ def seed(samples: Sequence[Row], identity: Identity) -> Keys:
 
 
 def advice(keys: Keys, samples: Sequence[Row]) -> str:
-    """The line of the grid: `results: {policy: ignore}`. Where rows hold only numbers, also how one of them decides."""
+    """The line of the grid: `results: {policy: ignore}`. For rows with only numbers, also how one of them decides."""
     advice_line = f"`results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}` counts them"
     score = _score(samples) if keys.get("success") == NO_VERDICTS else ""
     by = f"`success: {{field: {score}, at_least: NUMBER}}` instead of `success: {NO_VERDICTS}`"
@@ -100,7 +100,7 @@ def advice(keys: Keys, samples: Sequence[Row]) -> str:
 
 
 def _score(samples: Sequence[Row]) -> str:
-    """The field that a threshold is most likely for."""
+    """The field that most probably decides by a threshold."""
     numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
     return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")
 
@@ -114,7 +114,7 @@ def _applied(identity: Identity, keys: Keys) -> Identity:
 
 
 def _read(value: str) -> str:
-    """As a plan holds it: the maps that are proposed are of one or two plain words."""
+    """The value as a plan holds it. Proposed maps consist of one or two plain words."""
     if not value.startswith("{"):
         return value
     pairs = (pair.split(": ") for pair in value[1:-1].split(", "))
@@ -122,7 +122,7 @@ def _read(value: str) -> str:
 
 
 def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int, int, int]:
-    """How many of the rows count, in how many episodes that are planned, and how many have a verdict."""
+    """How many rows count, for how many planned episodes, and how many have a verdict."""
     episodes, verdicts, taken = set(), 0, 0
     for row in samples:
         try:
@@ -137,7 +137,7 @@ def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int,
 
 
 def _lack(samples: Sequence[Row], identity: Identity) -> set[str]:
-    """Why rows are refused, by the first thing that is wrong with each."""
+    """The reasons why rows are refused; of each row the first one."""
     return set(filter(None, (_refusal(row, identity) for row in samples)))
 
 
@@ -150,7 +150,7 @@ def _refusal(row: Row, identity: Identity) -> str:
 
 
 def _combo(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
-    """Names that are not the session's own don't matter where all rows say the same: the file is of one session."""
+    """Proposes to ignore other names if all rows have the same: the file belongs to one session."""
     del span
     keys: Keys = {}
     for key, field in ((POLICY, identity.policy_field), (ENVIRONMENT, identity.environment_field)):
@@ -217,7 +217,7 @@ def _paths(row: Row, before: str = "", depth: int = 0) -> Iterator[tuple[str, ob
 
 
 def _shifted(identity: Identity, span: Span, seen: Sequence[int]) -> Keys:
-    """Indices that begin one later than what is planned, and end one later."""
+    """Proposes an origin if the indices begin and end one later than planned."""
     first, count = span
     field = identity.episode
     if count and not field.word and not field.origin and seen and seen[0] == first + 1 and seen[-1] == first + count:

@@ -1,4 +1,4 @@
-"""What programs print: success rates over a number of episodes, and values of Python. Pure."""
+"""Reads what programs print: success rates over a number of episodes, and Python values. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 EPISODES_MOST = 1_000_000
-"""of one rate; more is no evaluation but a program gone wrong"""
+"""of one rate; more cannot be an evaluation"""
 SINGLE_PRECISION = 2.0**-23
 """relative; rates are often means of float32"""
 _DECIMALS = re.compile(r"\.(\d*)(?:[eE]([+-]?\d{1,4}))?$")
@@ -28,13 +28,13 @@ class Count:
         self.successes = successes
         self.episodes = episodes
         self.complaint = complaint
-        """empty when the rate that was printed fits one whole number of successes and no other"""
+        """empty if the printed rate fits exactly one whole number of successes"""
         self.metrics: Mapping[str, float] = {}
         self.environment: str | None = None
         """where the file names one"""
 
     def of(self, environment: str | None, metrics: Mapping[str, float]) -> Count:
-        """The same, with what its file says besides."""
+        """The same count, with the environment and the metrics of its file."""
         self.environment, self.metrics = environment, metrics
         return self
 
@@ -56,7 +56,7 @@ def count(rate: str, episodes: int, scale: int = 1) -> Count:
 
 
 def agrees(rate: str, successes: int, episodes: int, scale: int = 1) -> bool:
-    """Whether a printed rate says the same as counting, as far as its digits go."""
+    """Whether a printed rate agrees with the count, as far as its digits go."""
     try:
         value = float(rate) / scale
     except ValueError:
@@ -85,7 +85,7 @@ def _complaint(rate: str, distance: float, episodes: int, rounding: float) -> st
 
 
 def _rounding(rate: str) -> float:
-    """How far the number can be from what was printed: half a unit of its last digit."""
+    """The largest rounding error of a printed number: half a unit of its last digit."""
     found = _DECIMALS.search(rate.strip())
     if not found:
         return 0.0
@@ -93,24 +93,24 @@ def _rounding(rate: str) -> float:
     return 0.5 * math.pow(10, -max(-300, min(digits, 30))) if digits < 17 else 0.0
 
 
-# Values that Python programs print, read without running anything
+# Values that Python programs print, read without running code
 
 DEPTH_LIMIT = 50
-"""of printed lists and objects"""
+"""of nested printed lists and objects"""
 _NAMES = {"True_": True, "False_": False, "nan": float("nan"), "inf": float("inf")}
 _CONTAINERS = ("array", "tensor", "list", "tuple", "deque")
 _NUMBERS = ("bool", "int", "float", "scalar")
 
 
 def printed(text: str) -> Any:
-    """The value that a Python program printed. Tuples become lists, and what can't be read None.
+    """The value that a Python program printed. Tuples become lists; parts that can't be read become None.
 
     Numpy and torch print numbers as calls (`np.True_`, `np.float64(0.5)`, `array([True, False])`): the value inside
-    counts. Raises ValueError where the whole can't be read.
+    counts. Raises ValueError if the whole can't be read.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd escapes in somebody's text
+            warnings.simplefilter("ignore")  # about odd escapes in the text
             tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
         raise ValueError("not a printed value") from error
@@ -124,7 +124,7 @@ def _value(node: ast.expr, depth: int) -> Any:
         return node.value if isinstance(node.value, (str, int, float)) else None
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
         return [_value(entry, depth + 1) for entry in node.elts]
-    if isinstance(node, ast.Dict):  # keys that are no text name nothing
+    if isinstance(node, ast.Dict):  # keys that are not text are left out
         named = [(key.value, one) for key, one in zip(node.keys, node.values) if isinstance(key, ast.Constant)]
         return {key: _value(one, depth + 1) for key, one in named if isinstance(key, str)}
     if isinstance(node, ast.Call) and node.args:

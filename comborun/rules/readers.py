@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 WHOLE_MOST = 64 << 20
 """bytes of such a file"""
 SAMPLES = 20
-"""rows of a file that are kept to say what would make them count"""
+"""rows of a file that are kept for proposals"""
 NOTHING = object()
-"""in an entry: there is a remark only"""
+"""in an entry with only a remark"""
 EPISODES_PER_COPY = 20
-"""from here on the bias of the first K episodes is below what so few episodes can show"""
+"""with so many episodes of each copy, the bias of the first K is too small to be seen"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
 _BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
 _DENIAL = re.compile(r"not? (?:an? )?|un")
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
 VERDICT = "verdict"
-"""the group of a pattern with the word that tells how an episode went"""
+"""the group of a pattern that holds the verdict as a word"""
 
 
 class Reader:
@@ -56,11 +56,11 @@ class Reader:
     def __init__(self, identity: Identity, path: str = "") -> None:
         self.identity = identity
         self.path = path
-        """below the output folder: some formats have an episode's number in it"""
+        """below the output folder; in some formats it holds an episode's number"""
         self.copies = 1
-        """of the environment, side by side: episodes are numbered as they ended where there are several"""
+        """copies of the environment that run side by side. With several, episodes are numbered as they ended"""
         self.unpaired = ""
-        """why neither index nor seed says how its episodes started; empty where they do"""
+        """why neither index nor seed identifies the start of an episode; empty if one does"""
         self.passed: list[dict[str, Any]] = []
         """the first rows that were passed over and look like episodes"""
 
@@ -70,18 +70,18 @@ class Reader:
 
     @property
     def pending(self) -> bool:
-        """Whether `finish` would say anything."""
+        """Whether `finish` would give an entry."""
         return True
 
     def finish(self) -> Iterator[Entry]:
-        """What is said once nothing more is fed."""
+        """The entries at the end of the file."""
         raise NotImplementedError
 
     def ended(self, copies: int, episodes: int) -> Iterator[Entry]:
-        """So many episodes in the order in which they ended, in so many copies of the environment.
+        """Warns of the bias of the first episodes that ended, in several copies of an environment.
 
-        A success ends early and a failure runs to its limit. Of the first K episodes that end too many are successes;
-        the more copies in relation to K, the worse.
+        A success ends early and a failure runs to its limit. So too many of the first K episodes that end are
+        successes, the more so the more copies there are in relation to K.
         """
         self.copies = max(copies, self.copies)
         if copies > 1:
@@ -92,13 +92,13 @@ class Reader:
 
 
 def indexed(row: dict[str, Any], identity: Identity) -> dict[str, Any]:
-    """A row whose index is known from elsewhere: a field of its own with that name is kept under another."""
+    """The row with an index from elsewhere. Its own field of that name is kept under another name."""
     name = identity.episode.name
     return {f"record.{key}" if key == name else key: row[key] for key in row} if name in row else row
 
 
 class Lines(Reader):
-    """Splits bytes into lines; what a line says is up to the format."""
+    """Splits bytes into lines; each format reads them in its own way."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
@@ -125,18 +125,18 @@ class Lines(Reader):
         return bool(self._rest.strip())
 
     def finish(self) -> Iterator[Entry]:
-        """What stands behind the last newline."""
+        """The text behind the last newline."""
         if self._rest.strip():
             self._line += 1
             yield from self.take(self._rest, whole=False)
         self._rest = b""
 
     def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
-        """The rows of one line; one that is not whole lacks its newline."""
+        """The rows of one line. A line that is not whole lacks its newline."""
         raise NotImplementedError
 
     def too_long(self, beginning: bytes) -> Iterator[Entry]:
-        """Of a line beyond the limit, which is passed over."""
+        """The entry of a line beyond the limit, which is skipped."""
         del beginning
         yield self._line + 1, RefusedError(NO_RECORD, f"longer than {LINE_LIMIT >> 20} MiB"), "", None
 
@@ -148,12 +148,12 @@ class Lines(Reader):
 
 
 def decode_line(line: bytes) -> tuple[list[Any], str]:
-    """The JSON values of a line, and what is wrong after the last."""
+    """The JSON values of a line, and the fault after the last."""
     return decode(line.decode("utf-8", "replace"))
 
 
 class JsonLines(Lines):
-    """One object on a line. `decoded` may be faster than `decode_line`, and say the same."""
+    """One object on a line. `decoded` may be a faster `decode_line` with the same results."""
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
         super().__init__(identity, path)
@@ -182,9 +182,9 @@ class JsonLines(Lines):
 
 
 class CompletionLines(JsonLines):
-    """A legged robot's runs: `{"episode_id": "stairs_rough_ep0006", "completion": false, "progress": 12.3, ...}`.
+    """Runs of a legged robot: `{"episode_id": "stairs_rough_ep0006", "completion": false, "progress": 12.3, ...}`.
 
-    A seed that was given and not used stays in the record, but not as what its episode started from.
+    A seed that was given but not used is kept, but does not identify the start.
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
@@ -198,11 +198,11 @@ class CompletionLines(JsonLines):
 
 
 class JobLines(JsonLines):
-    """Jobs with several copies of an environment: `{"job_name": ..., "env_id": 3, "episode_in_env": 0, "success":
-    null, ...}`, one file per rebuild of the scene.
+    """Jobs with several copies of an environment: `{"job_name": ..., "env_id": 3, "episode_in_env": 0, "success": null,
+    ...}`, one file for each rebuild of the scene.
 
-    Some generations have an index of their own. Others name only the copy and the place there; then the index is the
-    order in which the episodes ended.
+    Some versions have an index of their own. Others name only the copy and the position in it; then episodes are
+    numbered in the order in which they ended.
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
@@ -223,14 +223,14 @@ class JobLines(JsonLines):
         if copy is not None:
             self._copies.add(copy)
             self.copies = len(self._copies)
-            row[COPY] = f"{self._built}:{copy}" if self._built else str(copy)  # a name, no metric
+            row[COPY] = f"{self._built}:{copy}" if self._built else str(copy)  # as text, so it is not a metric
         own = next((index for key in INDICES if (index := integer(value.get(key))) is not None), None)
         if own is not None:
             return self._line, {**indexed(row, self.identity), "episode": own}, remark, None
         order = integer(value.get(ORDER))
         if copy is None or order is None:
             return self._line, row, remark, None
-        number = self._numbers.setdefault((copy, order), len(self._numbers))  # a repeated row gets its number again
+        number = self._numbers.setdefault((copy, order), len(self._numbers))  # a repeated row gets the same number
         return self._line, indexed(row, self.identity), remark, number
 
     @property
@@ -280,14 +280,14 @@ class HistoryLines(JsonLines):
 
 
 class Table(Lines):
-    """Comma, semicolon or TAB between the cells, and a header. Comments before it are passed over."""
+    """A header and cells between commas, semicolons or TABs. Comments before the header are skipped."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
         self._header: list[str] = []
         self._between = ","
         self._open: list[bytes] = []
-        """lines of a row whose quote has not ended"""
+        """lines of a row with an open quote"""
         self._size = 0
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
@@ -339,7 +339,7 @@ def _split(line: str, between: str) -> list[str]:
 
 
 def cell(text: str) -> Any:
-    """What stands in a cell: a number, true or false, nothing, or text."""
+    """The value of a cell: a number, true or false, nothing, or text."""
     text = text.strip()
     if text.lower() in _CELLS:
         return _CELLS[text.lower()]
@@ -349,8 +349,9 @@ def cell(text: str) -> Any:
 
 
 class LogLines(Lines):
-    """Lines of a log as a person would see them: each piece between newlines and carriage returns, without what steers
-    a terminal. What is beyond the limit is passed over."""
+    """The lines of a log as a person would see them: split at newlines and carriage returns, without terminal codes.
+    Text beyond the limit is skipped.
+    """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
@@ -364,7 +365,7 @@ class LogLines(Lines):
                 yield from self.hear(text)
 
     def hear(self, text: str) -> Iterator[Entry]:
-        """What one line of the log says."""
+        """The entries of one line."""
         raise NotImplementedError
 
     def too_long(self, beginning: bytes) -> Iterator[Entry]:
@@ -374,7 +375,7 @@ class LogLines(Lines):
 
 
 class LogPattern(LogLines):
-    """Lines of a log that match the grid's pattern: its groups are the fields. `verdict` holds a word."""
+    """Lines of a log that match the grid's pattern. Its groups are the fields; `verdict` holds a word."""
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
@@ -382,7 +383,7 @@ class LogPattern(LogLines):
         self._count = 0
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
-        return super().take(line, whole=whole) if whole else iter(())  # a pattern may match a part of a line
+        return super().take(line, whole=whole) if whole else iter(())  # a pattern could match a line that is cut off
 
     def hear(self, text: str) -> Iterator[Entry]:
         found = self._pattern.search(text[:LONGEST_RECORD])
@@ -399,14 +400,14 @@ class LogPattern(LogLines):
 
 
 def _verdict(word: str) -> bool | str:
-    """`not solved` and `unsolved` deny what follows; another word stays as it is, so that `success` may test it."""
+    """A word as a verdict: `not` and `un` negate it. An unknown word stays text, so that `success` can test it."""
     denial = _DENIAL.match(word)
     bare = word[denial.end() :] if denial else word
     return (bare in _GOOD) is not bool(denial) if bare in _GOOD | _BAD else word
 
 
 class Whole(Reader):
-    """A file that is read when it is complete."""
+    """Reads a file when it is complete."""
 
     def __init__(self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]]) -> None:
         super().__init__(identity, path)
@@ -429,7 +430,7 @@ class Whole(Reader):
         return iter(())
 
     def finish(self) -> Iterator[Entry]:
-        """All its rows, or why there are none."""
+        """All rows, or why there are none."""
         if self._size > WHOLE_MOST:
             yield 0, RefusedError(UNREADABLE, f"larger than {WHOLE_MOST >> 20} MiB"), "", None
             return

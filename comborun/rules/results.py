@@ -1,6 +1,6 @@
 """Counts the result files of an attempt as they grow, and finds results that the grid does not read.
 
-Each byte is read once, unless a file was written anew.
+Each byte is read once, unless a file was rewritten.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _CHUNK = 1 << 20
 _SAME = 64
 """bytes before the place up to which a file was read: if they differ, the file was rewritten"""
 WHOLE_WHILE_RUNNING = 4 << 20
-"""bytes of a document that is read again and again while its session runs"""
+"""bytes; a larger document is not read while its session runs"""
 _FILES_MOST = 200
-"""that are looked at"""
+"""files that are searched for unread results"""
 _LOG_MOST = 4 << 20
 _NUMBER = r"(?i)\b(?:episode|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
 _SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
@@ -42,10 +42,10 @@ LOG_PATTERNS = (
     r"(?i)\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
     _NUMBER + _SCORE,
 )
-"""lines as programs print them for each episode; repeats are bounded, since a log may hold anything"""
+"""lines that programs print for each episode. Repeats are bounded, since a log may hold anything"""
 
 WROTE_NOTHING = "it wrote no file below {output_dir}"
-"""why nothing counts of a session without files"""
+"""why nothing counts if there are no files"""
 
 
 class Folder:
@@ -57,24 +57,24 @@ class Folder:
         self.identity = identity
         self.kind = kind
         self.log = log
-        """its path from the directory, where the records are lines of it"""
+        """path of the log if the records are its lines"""
         self._files: dict[str, _File] = {}
         self.found = 0
-        """files that hold something"""
+        """number of files that are not empty"""
 
     def size(self, path: str) -> int:
-        """Bytes of a file in it; 0 where it can't be read."""
+        """Size of a file in bytes; 0 if it can't be read."""
         status = _status(f"{self.directory}/{path}")
         return status.st_size if status else 0
 
     def _look(self) -> dict[str, os.stat_result]:
-        """Paths that hold something, or nothing that could be read, or that say all by their names."""
+        """Paths of files that are not empty, can't be read, or hold their result in their names."""
         paths = [*filter(None, [self.log]), *globs.found(self.directory, self.patterns)]
         seen = ((path, _status(f"{self.directory}/{path}", path != self.log and not _named(path))) for path in paths)
         return {path: status for path, status in seen if status and (status.st_size or _named(path))}
 
     def read(self, over: bool = True) -> tally.Files:
-        """All that the files say now; a large document is left alone until its session is `over`."""
+        """The rows of all files now. A large document waits until the session is `over`."""
         found, before, self._files = tally.Files(), self._files, {}
         looked = self._look()
         for path, status in looked.items():
@@ -95,7 +95,7 @@ class Folder:
         return found
 
     def _told_by_names(self, paths: Iterable[str]) -> list[tuple[str, Rows]]:
-        """Episodes that are names of files, by the folder of each environment."""
+        """Episodes in the names of files, by the folder of their environment."""
         if not any(map(_named, paths)):
             return []
         from comborun.rules.named import Named, groups
@@ -109,24 +109,24 @@ class Folder:
 
 
 def _status(place: str, link: bool = False) -> os.stat_result | None:
-    """Of a file; of a link that leads nowhere its own where `link` is true. None where there is none to be had."""
+    """The status of a file, or None. With `link`, a link that leads nowhere has its own."""
     try:
         return os.lstat(place) if link and os.path.islink(place) and not os.path.exists(place) else os.stat(place)
-    except OSError:  # it may be gone by now
+    except OSError:  # it may have been removed
         return None
 
 
 def _named(path: str) -> bool:
-    """Whether a name may be that of an episode: `success_obj_episode_7.mp4`."""
+    """Whether a name may hold an episode's result: `success_obj_episode_7.mp4`."""
     return path.rpartition("/")[2].startswith(("success_obj_", "failure_obj_"))
 
 
 class _File:
     def __init__(self, directory: str, path: str, identity: Identity, kind: str) -> None:
         self.later = ""
-        """why nothing of it counts now, though it is no fault"""
+        """why nothing counts yet; this is not an error"""
         self.rows: Rows | None = None
-        """all so far, including what follows the last newline"""
+        """all rows so far, including the text after the last newline"""
         self.refused: RefusedError | None = None
         self._path = path
         self._place = f"{directory}/{path}"
@@ -140,10 +140,10 @@ class _File:
         self._at = 0
         self._before = b""
         self._settled = False
-        """its format is known and it is read in pieces"""
+        """whether its format is known, so that it is read in pieces"""
 
     def read(self, status: os.stat_result, over: bool) -> None:
-        """What is new in it; a large document waits until its session is `over`."""
+        """Read what is new. A large document waits until the session is `over`."""
         seen = (status.st_ino, status.st_size, status.st_mtime_ns, over)
         if seen == self._seen:
             return
@@ -174,7 +174,7 @@ class _File:
             self._before = (self._before + data)[-_SAME:]
 
     def _goes_on(self, fd: int) -> bool:
-        """Whether the bytes that were read before are unchanged."""
+        """Whether the bytes that were read earlier are unchanged."""
         return self._settled and os.pread(fd, len(self._before), self._at - len(self._before)) == self._before
 
     def _open(self, stream: BinaryIO, over: bool) -> None:
@@ -184,7 +184,7 @@ class _File:
         except RefusedError as refused:
             if over or refused.reason != FORMAT or not formats.is_log(self._path):
                 raise
-            return  # a log may say later what it is
+            return  # the kind of a log may show later
         size = os.fstat(stream.fileno()).st_size
         if file.kind == formats.TRAINING:
             self.later = "a training: it has no episodes to count"
@@ -202,7 +202,7 @@ class _File:
 
 
 def _unhindered(path: str, flags: int) -> int:
-    """A pipe is not waited for."""
+    """Opens a file without waiting for a pipe."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -216,14 +216,14 @@ def _finished(rows: Rows) -> Rows:
 
 
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
-    """Where no episode counts, say first what was written and is not read; `log` is looked at as well."""
+    """If no episode counts, put into `counts.why` what was written and is not read; `log` is searched too."""
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
         found = unread(folder, span, log) or ("" if folder.found and counts.why else _without_results(folder))
         counts.why = "; ".join(filter(None, (found, counts.why)))
 
 
 def _without_results(folder: Folder) -> str:
-    """What was written where no file has results."""
+    """Says what was written if no file has results."""
     taken = globs.found(folder.directory, folder.patterns)
     if taken or not folder.patterns:
         return f"no episode is in {_some(taken) if taken else 'its log'}"
@@ -232,19 +232,18 @@ def _without_results(folder: Folder) -> str:
 
 
 def _unlike_results(path: str) -> tuple[bool, str]:
-    """Sorts names as results have them first."""
+    """Sort key: files that look like results come first."""
     return formats.suffix_of(path) not in (*formats.LINES, *formats.DOCUMENTS), path
 
 
 def _some(paths: list[str]) -> str:
-    """The first of them, and how many more there are."""
+    """Names the first path, and how many more there are."""
     return paths[0] + (f" (and {len(paths) - 1} more)" if len(paths) > 1 else "")
 
 
 def unread(folder: Folder, span: Span, log: str = "") -> str:
-    """The results that the grid does not read, with the line for `results:` that would; empty where there are none.
-
-    Files come first, then the log.
+    """The results that the grid does not read, with the line of `results:` that would read them; empty if there are
+    none. Files come before the log.
     """
     taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
     others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
@@ -274,7 +273,7 @@ def _in_log(folder: Folder, span: Span, log: str) -> str:
 
 
 def uncounted(files: Files, identity: Identity, span: Span, keys: dict[str, str], but: str) -> str:
-    """That these files hold episodes, if they do by `keys` and what is proposed besides."""
+    """Says that these files hold episodes, if they do with `keys` and the proposals."""
     counts, samples = tally.tally(files, identity, span, over=True), tally.samples_of(files)
     seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
     more = propose(samples, identity, span, seen)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Mapping, Sequence, Tuple
 
     Tried = Tuple[str, str]
-    """cause and class of one attempt that has ended; no class where it did not fail"""
+    """cause and class of an attempt that has ended; the class is empty if it did not fail"""
 
 LONGEST_WAIT_S = 1800.0
 AGAIN = (Outcome.PARTIAL, Outcome.FAILED, Outcome.LOST)
@@ -27,15 +27,15 @@ class Budgets:
 
     def __init__(self, attempts: int, times: Mapping[str, int], waits: Mapping[str, float]) -> None:
         self.attempts = attempts
-        """starts, the first included"""
+        """most starts, including the first"""
         self.times = times
-        """class of a failure -> retries"""
+        """class of failure -> most retries"""
         self.waits = waits
-        """class -> seconds before the first of them"""
+        """class -> seconds before the first retry"""
 
     @classmethod
     def of_policy(cls, policy: Mapping[str, str]) -> Budgets:
-        """As dispatch/policy.json says: `retry_CLASS` and `wait_CLASS_ms`."""
+        """From dispatch/policy.json: `retry_CLASS` and `wait_CLASS_ms`."""
         numbers = {key: int(value) for key, value in policy.items() if value.isdecimal() and len(value) < 10}
         attempts = numbers.get("attempts", 1)
         times = {key[len("retry_") :]: value for key, value in numbers.items() if key.startswith("retry_")}
@@ -54,15 +54,15 @@ class Spent:
 
     def __init__(self, made: int, failures: int, left: int) -> None:
         self.made = made
-        """those that count: what Slurm preempted was not to blame"""
+        """starts that count; a preempted one does not"""
         self.failures = failures
-        """of the same class as the latest one"""
+        """failures of the same class as the latest one"""
         self.left = left
-        """further starts that the latest failure may still cause"""
+        """starts that are left after the latest failure"""
 
 
 def spent(budgets: Budgets, tried: Sequence[Tried], failure: str) -> Spent:
-    """The starts among these attempts since a user asked for one, oldest first; `failure` is of the latest."""
+    """Counts the attempts, oldest first, since a user last asked for one; `failure` is the class of the latest."""
     made = failures = 0
     for cause, its in reversed(tried):
         if cause == Cause.STOPPED.value:
@@ -74,6 +74,6 @@ def spent(budgets: Budgets, tried: Sequence[Tried], failure: str) -> Spent:
 
 
 def wait_s(budgets: Budgets, failure: str, failures: int) -> float:
-    """Seconds after the end of the latest attempt; each wait is twice the one before."""
+    """Seconds from the end of the latest attempt to the next start; each wait is twice the one before."""
     first = budgets.waits.get(failure, 0.0)
     return min(first * 2 ** min(failures - 1, 40), LONGEST_WAIT_S) if failures > 0 else first

@@ -17,15 +17,15 @@ class Rows:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.rows = 0
-        """records, repeated ones among them, and what was refused"""
+        """records, including repeated ones, and refused rows"""
         self.taken = 0
         """records, repeated ones among them"""
         self.episodes: dict[int, bool | None] = {}
-        """index -> the first verdict, or None where no row had one"""
+        """index -> the first verdict, or None without any"""
         self.numbered: dict[int, bool | None] = {}
-        """the same for rows that are numbered as they ended, counted from 0"""
+        """the same for rows that are numbered as they ended, from 0"""
         self.counted: Count | None = None
-        """of a program that says how many episodes succeeded, and not which"""
+        """set if the program reports only how many episodes succeeded"""
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[str, int] = {}
         """why records have no verdict"""
@@ -34,12 +34,12 @@ class Rows:
 
     @property
     def jobs(self) -> bool:
-        """Whether these are job-rows, whose numbers go on in the file of a rebuilt scene."""
+        """Whether these are job-rows, whose numbers continue in the file of a rebuilt scene."""
         return isinstance(self.reader, JobLines)
 
     @property
     def ordered(self) -> bool:
-        """Whether they are numbered in the order in which they were written, on from the file before."""
+        """Whether rows are numbered as they were written, continuing from the file before."""
         return bool(self.reader.identity.episode.word)
 
     def feed(self, data: bytes) -> None:
@@ -48,17 +48,17 @@ class Rows:
             self._take(entry)
 
     def last(self) -> Rows:
-        """Including what follows the last newline: it counts if it is whole; else it is being written, or cut off."""
+        """The rows including the text after the last newline. It counts if it is complete."""
         if not self.reader.pending:
             return self
         import copy
 
-        whole = copy.deepcopy(self)  # more bytes of that line may come
+        whole = copy.deepcopy(self)  # the line may still grow
         whole.finish()
         return whole
 
     def finish(self) -> None:
-        """Take what stands behind the last newline; nothing more is fed."""
+        """Take the text after the last newline as complete; nothing more is fed."""
         for entry in self.reader.finish():
             self._take(entry)
 
@@ -101,7 +101,7 @@ class Rows:
 
 
 class Refusals:
-    """Rows that don't count for one reason, with the first as an example."""
+    """The number of rows that don't count for one reason, with the first as an example."""
 
     __slots__ = ("about", "count", "line", "text", "where")
 
@@ -111,16 +111,16 @@ class Refusals:
         self.line = 0
 
     def add(self, refused: RefusedError, line: int) -> None:
-        """One more row, or file."""
+        """Add a row or a file."""
         self._take(1, str(refused), refused.about, line, "")
 
     def join(self, other: Refusals, where: str) -> None:
-        """Those of another file as well."""
+        """Add the refusals of another file."""
         self._take(other.count, other.text, other.about, other.line, where)
 
     def _take(self, count: int, text: str, about: str, line: int, where: str) -> None:
         if not self.count:
             self.text, self.about, self.line, self.where = text, about, line, where
         elif self.about != about:
-            self.about = ""  # they don't all name the same
+            self.about = ""  # they name different things
         self.count += count

@@ -47,10 +47,10 @@ _SPECIAL = frozenset("\\^$*+?{}[]|()")
 
 
 def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) -> tuple[str, str]:
-    """The class of the first signature that a line matches, and the last such line; both empty if none does.
+    """The class of the first signature that matches, and the last line that it matches; both empty if none does.
 
-    `own`: the grid's signatures, which come first. `lines`: the end of a log, after the last line that counts. A
-    session that has left records was launched, so a port in use is another program's.
+    `own`: the grid's signatures, which come first. `lines`: the end of a log, after the last progress. If a session has
+    left records, a message about a port in use is about another program.
     """
     known = [entry for entry in BUILTIN if not (records and entry[0] == "launch_failed")]
     searched = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
@@ -67,7 +67,7 @@ def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) ->
 
 
 def _there(wordings: Iterable[str], text: str) -> list[Callable[[str], object]]:
-    """One that finds those of the wordings that are anywhere in a text: for most logs that is none."""
+    """Returns a search for those wordings that occur anywhere in the text. For most logs there are none."""
     found = [one for one in wordings if (re.search(one, text, re.MULTILINE) if set(one) & _SPECIAL else one in text)]
     finder = _finder("|".join(one if set(one) & _SPECIAL else re.escape(one) for one in found)) if found else None
     return [finder] if finder else []

@@ -7,29 +7,29 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 FORMAT = "%i|%T|%N|%A|%S|%j|%r"
-"""what squeue is asked for; a line of its answer becomes a Task"""
+"""output format of squeue; a line becomes a Task"""
 SETTLE = "settle"
-"""the batch of the small jobs that settle a run"""
+"""name of the batch of settle jobs"""
 PENDING = "PENDING"
 WAITING = frozenset([PENDING, "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT"])
-"""states of a task that Slurm will start, or start anew"""
+"""states of a task that Slurm will start, or start again"""
 REFUSED_START = ("launch failed requeued held", "job requeued in held state")
-"""reasons in sentences of their own, with blanks or underscores as the version of Slurm likes"""
+"""reasons that are sentences, with blanks or underscores depending on the version of Slurm"""
 QUEUED, SENT, GONE, RUNNING = "queued", "sent", "gone", "running"
-"""lives of a session. SENT: Slurm has a task that will make its next attempt; GONE: it had one, which began nothing"""
+"""states of a session. SENT: Slurm has a task for its next attempt. GONE: it had one, which began nothing"""
 STRAY, LOST, ENDED = "stray", "lost", "ended"
-"""STRAY: it lives, and Slurm has no task that runs it; LOST: nobody will end it"""
+"""STRAY: it runs, but Slurm has no task for it. LOST: no process will write its end"""
 _HELD = frozenset(["JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", *REFUSED_START])
 
 _TASK = re.compile(r"[0-9]+(_[0-9]+)?")
 _BATCH = re.compile(r"settle|[1-9][0-9]{0,8}")
 _MOST_TURNS = 50
-"""tasks that one dependency names"""
+"""most tasks that one dependency names"""
 
 
 @dataclass
 class Task:
-    """A task of an array, or a settle job, as a line of squeue has it."""
+    """A task of an array, or a settle job, from a line of squeue."""
 
     id: str
     state: str
@@ -39,7 +39,7 @@ class Task:
     reason: str
     batch: str
     session: str = ""
-    """empty for a settle job, and for what no batch of ours names"""
+    """empty for a settle job, and for a task of no batch of this run"""
     attempt: int = 0
 
     @property
@@ -52,7 +52,7 @@ class Task:
 
 
 def plain(reason: str) -> str:
-    """A reason without brackets; one that is a sentence has blanks."""
+    """A reason without brackets, and with blanks."""
     said = reason.strip("()")
     spaced = said.replace("_", " ")
     return spaced if spaced in REFUSED_START else said
@@ -78,18 +78,18 @@ def tasks_of(lines: Iterable[str], run_id: str, rows_of: Mapping[str, Mapping[st
 
 
 def rows(text: str) -> dict[str, tuple[str, int]]:
-    """What a batch asked for: index -> session and attempt."""
+    """The rows of a batch: index -> session and attempt."""
     found = re.findall(r"^([0-9]{1,9})\t([A-Za-z0-9_-]+)\t([1-9][0-9]{0,8})$", text, re.MULTILINE)
     return {index: (name, int(attempt)) for index, name, attempt in found}
 
 
 def life(attempt: str, cause: str, facts: Collection[str]) -> str:
-    """QUEUED, SENT, GONE, RUNNING, STRAY, LOST or ENDED: where a session is, by its latest attempt and Slurm's tasks.
+    """The state of a session (QUEUED, SENT, GONE, RUNNING, STRAY, LOST or ENDED), by its latest attempt and Slurm's
+    tasks.
 
-    `attempt` is the life of that attempt, from its files and its heart (`queued` where there is none), `cause` that of
-    its end. `facts`, as far as they are so: `forgot`: Slurm has no task that runs it; `restarts`: Slurm has the task
-    that made it, and will start that anew; `sent`: a task for the next attempt waits, or is about to begin;
-    `submitted`: one was submitted at some time.
+    `attempt` is the state of that attempt by its files and its heartbeat (`queued` without one), `cause` the cause of
+    its end. `facts` may hold `forgot`: Slurm has no task that runs it; `restarts`: Slurm will start its task again;
+    `sent`: a task for the next attempt waits, or is about to begin; `submitted`: one was submitted before.
     """
     forgot = "forgot" in facts
     if "restarts" in facts and (attempt == LOST or (forgot and attempt != ENDED) or cause in ("preempted", "lost")):
@@ -100,15 +100,15 @@ def life(attempt: str, cause: str, facts: Collection[str]) -> str:
 
 
 def why(output: Sequence[str]) -> tuple[str, str] | None:
-    """Cause and note of a task that Slurm ended, from the last lines of its output; None where they don't say.
+    """Cause and note of a task that Slurm ended, from the last lines of its output; None if they don't show it.
 
-    slurmstepd writes them before it signals, so that a thousand tasks that end together ask the controller nothing.
+    slurmstepd writes them before it signals, so the controller need not be asked even if a thousand tasks end together.
     """
     for number in range(len(output) - 1, -1, -1):
         line = output[number]
         cause = _meaning(line) if "slurmstepd" in line else None
         before = output[number - 1] if number else ""
-        if cause == "stopped" and "memory limit" in before.lower():  # why it is cancelled is in the line before
+        if cause == "stopped" and "memory limit" in before.lower():  # the reason is in the line before
             cause, line = "host_memory", before
         if cause:
             said = line.partition("error: ")[2] or line
@@ -140,15 +140,15 @@ def refusal(said: str) -> str:
 
 
 def is_silence(complaint: str) -> bool:
-    """Whether it says that Slurm did not answer at all."""
+    """Whether a message says that Slurm did not answer."""
     return any(mark in complaint for mark in ("no answer", "Unable to contact", "timed out"))
 
 
 def shares(places: int, live: Sequence[int]) -> list[int]:
-    """How many tasks of each array may run at once; `live` has the tasks of each, oldest first.
+    """How many tasks of each array may run at once; `live` has the tasks of each array, oldest first.
 
-    The oldest take what they can use and the youngest what is left, but each that comes to its turn has one. Slurm
-    knows a limit of one array only, and what is tried again is an array of its own.
+    The oldest arrays take as many as they can use, and each later one at least one. Slurm limits single arrays only,
+    and each retry is an array of its own.
     """
     found, left = [], places
     for number, tasks in enumerate(live):
@@ -160,10 +160,10 @@ def shares(places: int, live: Sequence[int]) -> list[int]:
 
 
 def turn(places: int, arrays: Sequence[str], running: Sequence[str], share: int) -> str:
-    """The dependency of a new array, empty where it may start at once. Nothing that runs is ended for it.
+    """The dependency of a new array; empty if it may start at once.
 
-    Behind as many arrays as there are places it waits for the one that leaves it a place; else, while its share is not
-    free, for any task that runs.
+    No running task is ended for it. If there are as many arrays as places, it waits for the array that leaves it a
+    place; else, while its share is not free, for any running task.
     """
     if len(arrays) >= places:
         return f"afterany:{arrays[len(arrays) - places]}"

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from comborun.rules.rates import Count
 
     Verdicts = Dict[int, Optional[bool]]
-    """episode -> its verdict, None where it is errored"""
+    """episode -> its verdict, None if it is errored"""
     Span = Tuple[int, int]
     """the first planned episode, and how many; 0: as many as the program decides"""
 
 EPISODES_MOST = 30_000
-"""of an attempt that are marked: its end stays a small file"""
+"""most episodes of an attempt with marks, so that its end record stays small"""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
 _VALUES = {digit: value for value, digit in enumerate(_DIGITS)}
 _ABSENT, _ERRORED, _FAILURE, _SUCCESS = range(4)
@@ -51,19 +51,19 @@ class Counts:
 
     def __init__(self) -> None:
         self.records = self.successes = self.failures = 0
-        """planned episodes with a record, and those of them with that verdict"""
+        """planned episodes: with a record, succeeded, failed"""
         self.rows = 0
-        """lines that could be records; all of what was read"""
+        """rows that were read, whether they count or not"""
         self.refused: dict[str, int] = {}
         """why rows don't count -> how many"""
         self.why = ""
-        """the same in one sentence, with an example"""
+        """the reasons in one sentence, with an example"""
         self.marks = ""
-        """which episodes, and with which verdict (`marked`)"""
+        """the episodes and their verdicts, as `marked` writes them"""
         self.ordered = False
-        """its episodes are numbered as they ended, so that no index of one attempt means the same in another"""
+        """episodes are numbered as they ended, so equal indexes in two attempts mean nothing"""
         self.countable = True
-        """False where all that there is can be read by the report only; then `records` says nothing"""
+        """False if only the report can read the files; then `records` says nothing"""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and self.pairs() == other.pairs()
@@ -81,7 +81,7 @@ class Counts:
 
     @property
     def misread(self) -> bool:
-        """Whether the rows seem to mean something else than the grid says: no verdict, or episodes out of the plan."""
+        """Whether the grid seems to read the rows wrongly: no verdict, or episodes outside the plan."""
         return bool(self.why and (not self.verdicts or self.refused.get(OUTSIDE)))
 
     def take(self, verdicts: Verdicts) -> None:
@@ -90,7 +90,7 @@ class Counts:
         self.failures = sum(verdict is False for verdict in verdicts.values())
 
     def pairs(self) -> list[tuple[str, object]]:
-        """Fields of a record; what is as usual is left out."""
+        """The fields of a record; default values are left out."""
         fields: list[tuple[str, object]] = [("records", self.records), ("successes", self.successes)]
         fields += [("verdicts", self.verdicts), ("rows", self.rows)]
         optional = {
@@ -123,26 +123,26 @@ def _number(record: Mapping[str, str], key: str) -> int:
 
 
 def proven(end: Mapping[str, str]) -> bool:
-    """Whether an attempt shows that its combo can be evaluated and counted: by this a smoke test passes."""
+    """Whether an attempt shows that its combo can be evaluated and counted, as a smoke test demands."""
     return end.get("completeness") == "complete" or Counts.of(end).verdicts > 0
 
 
 class Files:
-    """The files of an attempt as read so far: their rows, and why other files were not read."""
+    """The files of an attempt, as read so far."""
 
     __slots__ = ("foreign", "refused", "rows")
 
     def __init__(self) -> None:
         self.rows: list[tuple[str, Rows]] = []
-        """by path below the output folder, in the order in which the report reads them"""
+        """path below the output folder and rows, in the order in which the report reads them"""
         self.refused: list[tuple[str, RefusedError]] = []
-        """files that hold no rows"""
+        """files without rows, and why"""
         self.foreign: list[tuple[str, str]] = []
         """files that are not counted, and why"""
 
 
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
-    """The counts of one attempt; `over`: nothing is written any more, so that a line that was cut off stays so."""
+    """The counts of one attempt. `over`: the session has ended, so a line that is cut off stays so."""
     counts = Counts()
     verdicts: Verdicts = {}
     refusals: dict[str, Refusals] = {}
@@ -187,7 +187,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
 
 
 def proposed(files: Files, identity: Identity, span: Span, seen: Iterable[int] = ()) -> str:
-    """The end of a sentence: what to write in `results` for more to count. `seen` are the indices of all records."""
+    """The end of a sentence: what `results` needs to make more rows count. `seen` are the indices of all records."""
     keys = propose(samples := samples_of(files), identity, span, seen)
     return f": {advice(keys, samples)}" if keys else ""
 
@@ -198,20 +198,22 @@ def samples_of(files: Files) -> list[Any]:
 
 
 def _episodes_of(counted: Count, span: Span) -> Verdicts:
-    """A count as episodes: which ones succeeded is not known, so they are as good as numbered in some order."""
+    """A count as single episodes. Which ones succeeded is unknown, so any order is as good."""
     first = span[0] if span[1] else 0
     return {first + at: at < counted.successes for at in range(counted.episodes)}
 
 
 def _join(verdicts: Verdicts, further: Iterable[tuple[int, bool | None]]) -> None:
-    """The first record with a verdict counts, whatever the verdict; where none has one, it is errored."""
+    """Add records of later files. The first record with a verdict counts, whatever the verdict; without any, the
+    episode is errored.
+    """
     for index, verdict in further:
         if verdicts.get(index) is None:
             verdicts[index] = verdict
 
 
 def within(verdicts: Verdicts, span: Span) -> tuple[Verdicts, list[int]]:
-    """The planned episodes among these, and the others."""
+    """Splits these episodes into planned and other ones."""
     first, count = span
     if not count:
         return verdicts, []
@@ -220,7 +222,7 @@ def within(verdicts: Verdicts, span: Span) -> tuple[Verdicts, list[int]]:
 
 
 def steps(files: Files) -> Counts:
-    """Of a session that is counted in steps: each row is one, whatever it says."""
+    """The counts of a session that is counted in steps: each row is one."""
     counts = Counts()
     counts.rows = sum(rows.rows for _, rows in files.rows)
     refused = [(reason, one.count) for _, rows in files.rows for reason, one in rows.refused.items()]
@@ -230,7 +232,7 @@ def steps(files: Files) -> Counts:
 
 
 def marked(verdicts: Verdicts, span: Span) -> str:
-    """Two bits for each episode from the first planned one on, three to a letter; empty for too many."""
+    """Two bits for each planned episode, three episodes to a letter; empty for too many episodes."""
     first = span[0] if span[1] else 0
     most = max(verdicts, default=first) + 1 - first
     if most > EPISODES_MOST:
@@ -242,7 +244,7 @@ def marked(verdicts: Verdicts, span: Span) -> str:
 
 
 def unmarked(marks: str, span: Span) -> Verdicts:
-    """What `marked` wrote; letters that it does not write hold nothing."""
+    """Reads what `marked` wrote; unknown letters hold nothing."""
     first = span[0] if span[1] else 0
     verdicts: Verdicts = {}
     for place, letter in enumerate(marks):
@@ -255,8 +257,8 @@ def unmarked(marks: str, span: Span) -> Verdicts:
 
 
 def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
-    """A session over all its attempts, lowest first, as the report merges them: per episode the lowest attempt with a
-    verdict counts. `span` is what the session has to make; each attempt has its own.
+    """The counts of a session over all its attempts, lowest first, as the report merges them: of each episode the
+    lowest attempt with a verdict counts. `span` is the session's; each attempt has its own.
     """
     if len(attempts) == 1:
         return attempts[0][1]
@@ -273,23 +275,23 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
     counts.countable = all(one.countable for _, one in attempts)
     counts.take(verdicts)
     counts.marks = marked(verdicts, span)
-    if single and all(one.ordered for _, one in attempts):  # a count may be of more than was planned
+    if single and all(one.ordered for _, one in attempts):  # a count may be larger than the plan
         counts.records, counts.successes, counts.failures = single.records, single.successes, single.failures
         counts.marks = single.marks
     best = max((one for _, one in attempts), key=lambda one: one.records, default=counts)
-    if best.records > counts.records:  # too many to be marked
+    if best.records > counts.records:  # too many for marks
         counts.records, counts.successes, counts.failures = best.records, best.successes, best.failures
     return counts
 
 
 def _whole_attempt(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts | None:
-    """Of attempts that number their episodes as they ended the lowest with all of them, else the one with the most."""
+    """If episodes are numbered as they ended: the lowest attempt with all of them, else the one with the most."""
     ordered = [one for _, one in attempts if one.ordered]
     return max(ordered, key=lambda one: min(one.records, span[1] or one.records), default=None)
 
 
 class _Why:
-    """Why rows don't count, for people."""
+    """Says in words why rows don't count."""
 
     def __init__(
         self,
@@ -327,7 +329,7 @@ class _Why:
         return f"{where}: {one.text}{more}"
 
     def _errored(self) -> str:
-        """Verdicts that are missing by mistake: an errored episode says so with null."""
+        """Says which verdicts seem to be missing by mistake. An episode that is meant to be errored has null."""
         if not self.complaints:
             return ""
         complaint = max(self.complaints, key=lambda text: self.complaints[text])
@@ -357,23 +359,22 @@ class RequiredEvidence:
         self, planned: int, records: bool, others: int = 0, results: bool = False, verdicts: bool = True
     ) -> None:
         self.planned = planned
-        """episodes or steps; 0: as many as the program decides"""
+        """number of episodes or steps; 0: the program decides"""
         self.records = records
-        """each needs a record"""
+        """whether each of them needs a record"""
         self.others = others
-        """how much else is: a line of the log, files"""
+        """number of other pieces of evidence: a line of the log, files"""
         self.results = results
-        """there must be result files, though their content is not counted"""
+        """whether result files must exist, even if their content is not counted"""
         self.verdicts = verdicts
-        """at least one record has to have a verdict: of steps none has one"""
+        """whether at least one record needs a verdict; records of steps have none"""
 
 
 def completeness(required: RequiredEvidence, counts: Counts, held: int, files: int, code: int | None) -> Completeness:
-    """By all evidence that is named. The exit code counts only where nothing else decides: it can be wrong both ways.
+    """How complete an attempt is, by all named evidence. The exit code counts only if nothing else decides.
 
-    How much is done, where `held` of the other evidence holds and so many result files hold something.
-
-    `code` is None where it is not known, or proves nothing: a program that was told to end, and ended with 0.
+    `held`: pieces of other evidence that hold. `code` is None if it is unknown or proves nothing: a program that was
+    told to end, and ended with 0.
     """
     found = counts.records > 0 or (not counts.countable and files > 0)
     less = Completeness.PARTIAL if found else Completeness.NONE
@@ -387,7 +388,7 @@ def completeness(required: RequiredEvidence, counts: Counts, held: int, files: i
 
 
 def _enough(required: RequiredEvidence, counts: Counts, code: int | None) -> bool:
-    """Whether the records show the whole of it. Nothing planned: only the program's end or other evidence can vouch."""
+    """Whether all records are there. Without a planned number only the exit or other evidence can show it."""
     if required.verdicts and not counts.verdicts:
         return False
     if required.planned:

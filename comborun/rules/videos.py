@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     """bytes, a word of FAULTS, and the path"""
 
 BOXES_AT_MOST = 10_000
-"""of the outermost; a finished video has a handful"""
+"""outermost boxes; a finished video has a handful"""
 WHOLE, EMPTY, CUT, NO_MOOV, NO_MP4 = "ok", "empty", "cut", "no_moov", "no_mp4"
 FAULTS = {
     WHOLE: "",
@@ -24,12 +24,12 @@ FAULTS = {
     NO_MOOV: "no moov box: its program was ended before it closed the file",
     NO_MP4: "no mp4 file",
 }
-"""words of videos.tsv -> what is wrong"""
+"""word of videos.tsv -> the fault in words"""
 _TO_THE_END, _LONG = 0, 1
 
 
 def fault(name: str, stream: BinaryIO, size: int) -> str:
-    """What is wrong with a video of `size` bytes, as a word of FAULTS; files of other kinds are not looked into."""
+    """The fault of a video of `size` bytes, as a word of FAULTS. Only mp4 files are checked."""
     if not size:
         return EMPTY
     return _mp4(stream, size) if name.lower().endswith(".mp4") else WHOLE
@@ -53,7 +53,7 @@ def _mp4(stream: BinaryIO, size: int) -> str:
 
 
 def _box(header: bytes) -> tuple[int, bytes] | None:
-    """Length and kind of a box; None where there is none."""
+    """Length and kind of a box, or None."""
     if len(header) < 8:
         return None
     length, kind = struct.unpack(">I4s", header[:8])
@@ -65,7 +65,7 @@ def _box(header: bytes) -> tuple[int, bytes] | None:
 
 
 def render(rows: Iterable[Row]) -> tuple[str, int]:
-    """The text of videos.tsv, and how many it has no line for: a line break or TAB is in their names."""
+    """The text of videos.tsv, and the number of videos that it leaves out: their names hold a line break or TAB."""
     lines, unlisted = [], 0
     for size, word, path in rows:
         if any(ord(char) < 32 or ord(char) == 127 for char in path):
@@ -76,7 +76,7 @@ def render(rows: Iterable[Row]) -> tuple[str, int]:
 
 
 def parse(text: str) -> list[Row]:
-    """The rows of a videos.tsv; what is no such line was cut off, and is passed over."""
+    """The rows of a videos.tsv. Lines that are cut off are skipped."""
     rows = (line.split("\t") for line in text.split("\n"))
     return [
         (int(row[0]), row[1], row[2])

@@ -37,19 +37,19 @@ class Completeness(Word):
 
 
 class Cause(Word):
-    """What ended the command. `end` records of later versions may hold causes that are unknown here."""
+    """What ended the command. Records of later versions may hold unknown causes."""
 
     EXITED = "exited"
-    """by itself; the code tells how"""
+    """it ended by itself; see its exit code"""
     SIGNAL = "signal"
     STOPPED = "stopped"
-    """by the user"""
+    """by a user"""
     NOT_NEEDED = "not_needed"
-    """it had not begun when all comparisons that its episodes were for were decided"""
+    """all its comparisons were decided before it began"""
     STALLED = "stalled"
     """ended by its supervisor: no progress for longer than allowed"""
     HUNG = "hung"
-    """ended by its supervisor: it had done its work and lived on"""
+    """ended by its supervisor: it hung after its work"""
     TIMED_OUT = "timed_out"
     """ended by its supervisor: it ran longer than allowed"""
     GPU_MEMORY = "gpu_memory"
@@ -59,11 +59,11 @@ class Cause(Word):
     LAUNCH_FAILED = "launch_failed"
     """the command never ran: setup failed, or there is no such program or folder"""
     SERVER_LOST = "server_lost"
-    """the server that it was a client of went away"""
+    """its model server went away"""
     PREEMPTED = "preempted"
-    """Slurm needed its place for another job, or put it back into the queue"""
+    """Slurm gave its place to another job, or put it back into the queue"""
     LOST = "lost"
-    """nothing lives, and there is no end record"""
+    """no process is left, and there is no end record"""
     UNKNOWN = "unknown"
 
 
@@ -82,7 +82,7 @@ class Failure(Word):
     """by a signal that a program gives itself, such as a segfault"""
     LAUNCH_FAILED = "launch_failed"
     ERROR = "error"
-    """the program ended with another code than 0"""
+    """the program exited with another code than 0"""
     NO_RESULT = "no_result"
     """the program exited with 0, but its work is not complete"""
     LOST = "lost"
@@ -104,7 +104,7 @@ class Outcome(Word):
     CANCELLED = "cancelled"
     LOST = "lost"
     NOT_NEEDED = "not needed"
-    """what its episodes were for was decided without them"""
+    """its comparisons were decided without it"""
 
 
 def outcome(completeness: Completeness, cause: Cause) -> Outcome:
@@ -128,7 +128,7 @@ def failure_of(completeness: Completeness, cause: Cause, code: int | None, signa
         return Failure.NO_RESULT if code == 0 else Failure.ERROR
     if cause is Cause.SIGNAL:
         return Failure.CRASHED if signal in _CRASHES else Failure.KILLED
-    if cause is Cause.HUNG:  # its evidence was there, and is gone
+    if cause is Cause.HUNG:  # its evidence was there, and has vanished
         return Failure.STALLED
     return _NAMESAKES.get(cause.value, Failure.ERROR)
 
