@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
 WAITS_MOST = 32
-"""lines about sessions that don't fit; those behind them wait for the same"""
+"""most lines about sessions that don't fit; the others wait for the same"""
 _NOTHING = Request()
 
 
@@ -54,11 +54,11 @@ class Admission:
         """GPUs that a session can't use now, because its server there is not ready"""
         self._requests: dict[str, Request] = {}
         self._programs: dict[str, str] = {}
-        """of the sessions, by which they warm up"""
+        """session -> its program, for warming up"""
         self.nobody = False
-        """after a look that found nobody: nobody was looked at, since all are held back"""
+        """whether the last look examined no session, since all are held back"""
 
-    # What is known beforehand
+    # Before the first start
 
     def configure(self, policy: Mapping[str, str]) -> None:
         self.book.configure(policy)
@@ -66,13 +66,13 @@ class Admission:
         self.warm.seconds = (records.integer(policy, "warm_up_ms") or 0) / 1000
 
     def register(self, who: str, request: Request, program: str = "") -> None:
-        """Note what it asks for; again after an amendment. A model server has no program."""
+        """Note the request of a session; again after an amendment. A model server has no program."""
         self._requests[who] = request
         if program:
             self._programs[who] = program
 
     def open(self) -> None:
-        """Read what the run's files say of earlier sessions, after all requests are known."""
+        """Read the state of earlier sessions from the run's files, after all requests are known."""
         self.short.open()
         self.book.open(self._requests.values())
         if not self.warm.seconds:
@@ -86,18 +86,18 @@ class Admission:
         return self.short.request(name) or self._registered(name)
 
     def _registered(self, name: str) -> Request:
-        """What the grid asks for it."""
+        """The request of a session, as in the grid."""
         return self._requests.get(name, _NOTHING)
 
     def wants(self, name: str) -> int:
         return self._registered(name).gpus
 
     def close(self, gpus: Iterable[int], why: str) -> None:
-        """Nothing starts on these, and on no others than these; `why`: what they are."""
+        """Close exactly these GPUs for starts; `why`: what they are."""
         self._capacity.closed = dict.fromkeys(gpus, why)
 
     def usable(self, name: str) -> int:
-        """GPUs that are open, of those that it may get at all."""
+        """The number of open GPUs among those that a session may ever get."""
         return len(set(self._capacity.candidates(self._request(name))) - set(self._capacity.closed))
 
     # The loop
@@ -112,7 +112,7 @@ class Admission:
         self.book.serve()
 
     def flush(self) -> None:
-        """Now and then, and before the dispatcher leaves: tell the other runs."""
+        """Publish the leases for other runs; called now and then, and before the dispatcher leaves."""
         self.book.flush()
 
     # Who may start
@@ -125,7 +125,7 @@ class Admission:
             self._journal(f"warm {name} {self.warm.seconds:g} s are over")
 
     def pick(self, names: Iterable[str], folder: Callable[[str], str]) -> Pick | None:
-        """The next that may start, of those that wait, in the order of the queue; what it gets is leased to it.
+        """The next session that may start, in the order of the queue. Its resources are leased to it.
 
         `folder`: of the attempt that a session would have.
         """
@@ -147,7 +147,7 @@ class Admission:
         return None
 
     def take(self, name: str, at: str) -> tuple[int, ...] | Blocker:
-        """Lease it what it asks for, for the attempt in that folder; or why it can't have that now."""
+        """Lease a session's request for the attempt in that folder, or say why that can't be done now."""
         request = self._request(name)
         chosen = self._choose(name, request)
         if isinstance(chosen, Blocker) or not request.asks:
@@ -175,11 +175,11 @@ class Admission:
         return found
 
     def _first(self, name: str) -> str:
-        """The session of the same program that comes before it."""
+        """The session that warms up its program."""
         return self.warm.waits_for(name, self._programs.get(name, ""))
 
     def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
-        """What those that are queued wait for: name, for, until, detail; lines of dispatch/waiting."""
+        """What queued sessions wait for: name, resource, until, detail; lines of dispatch/waiting."""
         blockers = [(name, self._blocker(name)) for name in names]
         lines = [(name, blocker.reason, "", blocker.why) for name, blocker in blockers if blocker][:WAITS_MOST]
         for name in names:
@@ -191,18 +191,19 @@ class Admission:
         return self.line.refused.get(self._request(name), ("", None))[1]
 
     def keep(self, name: str, others: Collection[str]) -> None:
-        """Keep GPUs for a model server, chosen as if only `others` of this run were running.
+        """Reserve GPUs for a model server, chosen as if only `others` of this run were running.
 
-        It may wait for what another server has: that ends when its clients have, and these must not wait for it.
+        It may wait for GPUs of another server: that one ends when its clients have ended, and these must not wait for
+        this server.
         """
         request = self._request(name)
-        self._capacity.fresh = True  # whoever chooses looks again whether it is
+        self._capacity.fresh = True  # the real start checks this again
         without = self._ledger.without(key for key in self.book.made if key not in others)
         gpus = without.choose(request, name)
         if not isinstance(gpus, Blocker):
             self._ledger.keep(name, request, gpus)
 
-    # Those that start, run and end
+    # Starts and ends
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         words = ",".join(map(str, gpus))
@@ -222,7 +223,7 @@ class Admission:
             self._journal(f"warming {name}")
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
-        """Take over the lease of one that lives, as its grant says."""
+        """Take over the lease of a running attempt, as its grant says."""
         request = self._registered(name)
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
@@ -232,7 +233,7 @@ class Admission:
         self.book.take(name, request.but(request.gpu_memory, alone="alone" in grant), gpus, at, kept)
 
     def lapsed(self, name: str, at: str) -> bool:
-        """It has not begun for so long that another run may have what was leased to it."""
+        """Whether it was so slow to begin that another run may have taken its lease."""
         return self._request(name).asks and leases.lapsed(at)
 
     def give_back(self, name: str) -> None:
@@ -249,9 +250,9 @@ class Admission:
             self._journal(f"warm {name} {why}")
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, *, stopped: bool = False) -> bool:
-        """What an end teaches, after `give_back`; `failure`: its class, empty where it did well, or was stopped.
+        """Learn from an end, after `give_back`. `failure`: its class, empty if it succeeded or was stopped.
 
-        Whether it ran out of memory beside others of this run: then it says nothing of the GPU itself.
+        Returns whether it ran out of memory beside other sessions of this run: then the GPU itself is not at fault.
         """
         beside = self.short.ended(name, gpus, at, failure, self._registered(name))
         if os.path.exists(f"{at}/progressed") or not (failure or stopped):
@@ -261,9 +262,9 @@ class Admission:
         return beside
 
     def again(self, name: str, at: str, failure: str) -> None:
-        """Prepare its next attempt after the one in that folder, which failed so."""
+        """Prepare the next attempt after the one in that folder, which failed with this class."""
         self.short.again(name, at, failure, self._registered(name))
 
     def forget(self, name: str) -> None:
-        """Forget how its last attempt failed: it will not start again, or a person asked for another attempt."""
+        """Forget how its last attempt failed: it will not start again, or a user asked for another attempt."""
         self.short.forget(name)

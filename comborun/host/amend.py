@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
 
 def amend(order: dict[str, Any]) -> dict[str, Any]:
-    """Under the root's lock, and only if the run still is what the amendment was made for."""
+    """Apply the amendment, under the root's lock, and only if the run is still the one that it was made for."""
     run = order["run"]
     with Staging(order["root"]) as staging:
         staging.lock()
@@ -70,7 +70,7 @@ def _put(source: str, run: str, order: dict[str, Any]) -> None:
 
 
 def _rank(path: str) -> int:
-    """Scripts of sessions and servers, plans, tables of the dispatcher, what Slurm is handed."""
+    """Order of moving: scripts of sessions and servers, plans, tables of the dispatcher, files for Slurm."""
     if path.startswith(("sessions/", "servers/")):
         return 0
     if path.startswith(_PLANS):

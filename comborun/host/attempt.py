@@ -47,10 +47,10 @@ class Attempt:
         self.gpus = self.port = self.kills = ""
         self.pid = 0
         self.start = ""
-        """of the command, as of every process: in clock ticks since boot"""
+        """start time of the command, in clock ticks since boot"""
 
     def read(self, grant: dict[str, str]) -> None:
-        """What it has to do, as far as that is granted. Raises LookupError."""
+        """Read the granted range of episodes and the files of the session. Raises LookupError."""
         path = f"{self.folder}/session.json"
         try:
             self.data = json.loads(files.read_text(path))
@@ -60,24 +60,24 @@ class Attempt:
         self.grant = grant
         first, count = records.integer(grant, "first"), records.integer(grant, "count")
         if self.rules().ranged and first is not None and first >= 0 and count and count > 0:
-            self.first, self.count = first, count  # the tail that is missing
+            self.first, self.count = first, count  # only the missing tail
 
     def rules(self) -> judging.Rules:
         return judging.Rules(self.data.get("judging", {}), self.first, self.count)
 
     def tell(self, what: str, word: object = "") -> None:
-        """A word to the dispatcher, if there is one."""
+        """Send a word to the dispatcher, if there is one."""
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
 
     @property
     def lives(self) -> bool:
-        """Whether its command does."""
+        """Whether its command lives."""
         seen = process.look(self.pid)
         return seen is not None and seen.start == self.start and seen.lives
 
 
 class StopSequence:
-    """The end of a command, step by step: INT, TERM and KILL to its group, each after the time of the one before."""
+    """Ends a command step by step: INT, TERM and KILL to its group, each after the wait of the one before."""
 
     def __init__(self, pid: int) -> None:
         self.due = _NEVER
@@ -103,7 +103,7 @@ class StopSequence:
             return
         number, seconds = self._steps.pop(0)
         process.send_all(self._pid, number)
-        process.send_all(self._pid, signal.SIGCONT)  # what was stopped hears nothing else
+        process.send_all(self._pid, signal.SIGCONT)  # a stopped process reacts to no other signal
         self.due = time.monotonic() + seconds if self._steps else _NEVER
 
 
@@ -116,22 +116,19 @@ class Place:
         self.output, self.shown = self.at.output, self.at.log
         """the folder that the command writes into, and the log that its window shows"""
         self.held: list[int] = []
-        """descriptors that live as long as the command"""
+        """descriptors that stay open as long as the command runs"""
         self._of = of
         self._engine = engine
 
     def open(self) -> None:
-        """Take the session's lock and set room for the end aside.
-
-        Raises OSError, Refusal.
-        """
+        """Take the session's lock and reserve room for the end. Raises OSError, Refusal."""
         of, folder = self._of, self._of.folder
         try:
             os.makedirs(self.output, exist_ok=True)
             path = f"{folder}/lock"
             lock = files.lock(path, setting("COMBORUN_LOCK_S", 10.0))
             if lock < 0 and os.path.exists(f"{folder}/attempt-{of.number - 1}/end"):
-                reap.sweep(f"{of.run_id}/{of.name}/", 0.0)  # what earlier attempts have left behind
+                reap.sweep(f"{of.run_id}/{of.name}/", 0.0)  # processes of earlier attempts
                 lock = files.lock(path, 2.0)
         except OSError as error:
             raise Refusal(CANT_WRITE, f"can't write in {folder}: {error.strerror}") from None
@@ -145,7 +142,7 @@ class Place:
         return files.read(self.at.grant)
 
     def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
-        """Claim the attempt, with room for its end; False where it has been made. Raises OSError."""
+        """Claim the attempt, with room for its end; False if it has been claimed. Raises OSError."""
         try:
             if not files.create(self.at.claim, records.render(fields)):
                 return False
@@ -158,22 +155,22 @@ class Place:
         return True
 
     def withdraw(self) -> None:
-        """It was claimed and nothing can be started: it has not been made, and may be later."""
+        """Withdraw a claim because nothing can be started: the attempt may be made later."""
         files.remove(self.at.claim)
 
     def address(self) -> str:
-        """What attaches to it."""
+        """The address for `combo attach`."""
         if self._engine == "tmux":
             return window(self._of.name, self._of.number, self._of.run_id)
         return os.environ.get("STY", "") if self._engine == "screen" else ""
 
     def heartbeat(self) -> str:
-        """Tell that it lives; `closed` when another has ended this attempt, `stop` when it shall end."""
+        """Show that it lives. Returns `closed` if another process has ended this attempt, `stop` if it must end."""
         return ""
 
     def why(self) -> tuple[str, str] | None:
-        """Cause and note of an attempt that got a signal to end, if the place knows more."""
+        """Cause and note of an attempt that got a signal to end, if this place knows more."""
         return None
 
     def leave(self) -> None:
-        """Its end is on record."""
+        """Clean up after the end is on record."""

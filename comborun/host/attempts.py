@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         """A cluster that runs attempts on other machines. Pids and locks of this machine mean nothing there."""
 
         def life(self, at: str, record: Mapping[str, str]) -> str:
-            """RUNNING or LOST, of an attempt that has a claim and no end."""
+            """RUNNING or LOST, for an attempt with a claim and without an end."""
             ...
 
         def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
             ...
 
         def freeze(self, at: str) -> None:
-            """Hide from readers what its process still writes."""
+            """Keep readers from seeing output that its process still writes."""
 
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
 _NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?[A-Za-z0-9_-]+")
 NAMELESS_S = 900.0
-"""a stop that a full disk left without a name counts for as long"""
+"""seconds for which a stop counts if a full disk left its mark without a pid"""
 _COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
 _VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
 _DEFAULTS = {
@@ -59,7 +59,7 @@ class Look:
 
 
 class Due:
-    """Another attempt: the class of the failure (empty: a person asked for it), and how long to wait from now."""
+    """Another attempt: the class of the failure (empty: a user asked for it), and the wait from now."""
 
     __slots__ = ("failure", "wait_s")
 
@@ -72,7 +72,7 @@ class RunDirectory:
     """The attempts of one run."""
 
     def __init__(self, path: str) -> None:
-        """Raises LookupError for what is no run directory."""
+        """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)
         self.layout = RunLayout(self.path)
         self.id = files.read_line(self.layout.id).strip()
@@ -83,7 +83,7 @@ class RunDirectory:
         self.read_policy()
 
     def read_policy(self) -> None:
-        """Read what the grid asks for. A value that is missing or malformed has its default."""
+        """Read the grid's policy. A missing or malformed value gets its default."""
         self.policy = dict(_DEFAULTS)
         for key, value in files.read(self.layout.policy).items():
             if isinstance(value, str) and (_WORDS if key in ("gpus", "notify_kinds") else _VALUE).fullmatch(value):
@@ -93,11 +93,11 @@ class RunDirectory:
         return self.layout.attempt(name, number)
 
     def marker(self, name: str, number: int) -> str:
-        """What the processes of an attempt carry."""
+        """The marker in the environment of an attempt's processes."""
         return f"{self.id}/{bare(name)}/{number}"
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Raises Refusal where one is no session."""
+        """Raises Refusal if a name is not a session's."""
         for name in names:
             if not _SESSION.fullmatch(name) or not os.path.isdir(self.layout.session(name)):
                 raise Refusal(USAGE, f"there is no session {name}")
@@ -116,7 +116,7 @@ class RunDirectory:
         return sorted(number for number in found if _is_there(self.at(name, number)))
 
     def glance(self, name: str, number: int) -> Look:
-        """The state, as far as it can be told without looking at a lock; one that nobody granted (0, say) is queued."""
+        """The state as far as it shows without testing a lock. An attempt that nobody granted (0, say) is queued."""
         at = self.at(name, number)
         end = self._own_end(at)
         if end:
@@ -125,7 +125,7 @@ class RunDirectory:
         if begin:
             return Look(self._begun(at, begin), begin)
         if os.path.exists(at.claim):
-            claim = files.read(at.claim)  # empty when the disk was full
+            claim = files.read(at.claim)  # empty if the disk was full
             lives = self.nodes.life(at.directory, claim) != LOST if self.nodes else process.named(claim, "supervisor")
             return Look(STARTING if lives else LOST, claim)
         return Look(STARTING if files.size(at.grant) else QUEUED, {})
@@ -138,16 +138,16 @@ class RunDirectory:
         return ORPHANED if process.named(begin, "pid") else LOST
 
     def look(self, name: str, number: int) -> Look:
-        """The state. One that `glance` calls lost is orphaned while a process holds the session's lock."""
+        """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number)
         if seen.life != LOST or self.nodes is not None:
             return seen
         at = self.at(name, number)
         if files.held(f"{self.layout.session(name)}/lock"):
-            # A child that the command left holds it, or nobody saw the begin; or it is just being claimed.
+            # A child of the command holds it, the begin was not recorded, or it is being claimed just now.
             claimed = files.size(at.claim) or os.path.exists(at.begin)
             return Look(ORPHANED if claimed else STARTING, seen.record)
-        end = self._own_end(at)  # written while we looked
+        end = self._own_end(at)  # it may have been written meanwhile
         return Look(ENDED, end) if end else seen
 
     def end(self, name: str, number: int) -> dict[str, str]:
@@ -155,33 +155,33 @@ class RunDirectory:
         return self._own_end(self.at(name, number))
 
     def _own_end(self, at: AttemptLayout) -> dict[str, str]:
-        """An end counts for the start that the claim is of: a requeued task's earlier start may still write."""
+        """The end that belongs to the claim's start: an earlier start of a requeued task may still write."""
         end = files.read(at.end)
         if end and (self.nodes is not None or "nonce" in end):
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
     def cancel_unstarted(self, name: str, number: int, cause: str, note: str) -> bool:
-        """End it before it begins; False when it has been claimed, or nothing can be written."""
+        """End an attempt before it begins; False if it has been claimed, or nothing can be written."""
         from comborun.host import judging
         from comborun.rules.tally import Counts
 
         at = self.at(name, number)
         try:
             os.makedirs(at.directory, exist_ok=True)
-            if not files.create(at.claim):  # a session that comes late finds the claim and leaves
+            if not files.create(at.claim):  # a late session finds the claim and leaves
                 return False
         except OSError:
             return False
         nothing = judging.Judged(Counts(), Completeness.NONE)
-        # In a draft of its own: its supervisor may be setting room aside just now.
+        # In its own draft: its supervisor may be reserving room just now.
         if judging.write_end(at, judging.Ending(cause, note), nothing, reserved=False):
             return True
-        files.remove(at.claim)  # nothing can be recorded here now, so nothing has been decided
+        files.remove(at.claim)  # without a record nothing is decided
         return False
 
     def finalize_lost(self, name: str, number: int) -> bool:
-        """End what is left of a lost attempt, judge it, write its end; False when that can't be written.
+        """End the remaining processes of a lost attempt, judge it, write its end; False if that can't be written.
 
         Takes as long as its processes take to end.
         """
@@ -199,7 +199,7 @@ class RunDirectory:
             survivors = reap.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
         fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
-        try:  # two processes may come to finalize it
+        try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
             ending.peak_memory_kib = records.integer({"kib": files.read_line(at.watch)}, "kib") or 0
@@ -214,7 +214,7 @@ class RunDirectory:
     def _lost(
         self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str], here: bool
     ) -> tuple[judging.Ending, float]:
-        """Its cause as far as it is known, and the seconds that its remaining processes have to end by themselves."""
+        """The cause if it is known, and the seconds in which its remaining processes may end by themselves."""
         from comborun.host import judging
 
         if stopping(at):
@@ -240,11 +240,11 @@ class RunDirectory:
         return files.write(f"{self.layout.session(name)}/again", fields)
 
     def follows(self, name: str, number: int) -> Due | None:
-        """What follows an attempt that has ended: what a person asked for, or a retry; None: it was the last."""
+        """What follows an ended attempt: one that a user asked for, or a retry; None: nothing."""
         return Due("", 0.0) if self.retried_after(name) >= number else self.due(name, number)
 
     def due(self, name: str, number: int) -> Due | None:
-        """The automatic retry after an attempt that has ended; None: there is none."""
+        """The automatic retry after an ended attempt, or None."""
         end = self.end(name, number)
         found = outcome_of(end) if end else ""
         if found not in retry.AGAIN or (name == AFTER and found != Outcome.LOST.value):
@@ -260,7 +260,7 @@ class RunDirectory:
         wait = retry.wait_s(budgets, failure, used.failures)
         ended = records.seconds(end, "ended")
         left = wait if ended is None else ended + wait - time.time()
-        return Due(failure, min(max(left, 0.0), wait))  # however the clock was set
+        return Due(failure, min(max(left, 0.0), wait))  # even if the clock was changed
 
     def _tried(self, name: str, number: int) -> retry.Tried:
         end = files.read(self.at(name, number).end)
@@ -279,7 +279,7 @@ def word_of(end: Mapping[str, Any]) -> str:
 
 
 def stopping(at: AttemptLayout) -> bool:
-    """Whether a stop is ending it, or has signalled it. The mark of a stop that died before a signal is ignored."""
+    """Whether a stop is ending it or has signalled it. The mark of a stop that died before its first signal is void."""
     try:
         age = time.time() - os.stat(at.stop).st_mtime
     except OSError:
@@ -302,7 +302,7 @@ def _lock(path: str) -> int:
 
 
 def _killed(begin: Mapping[str, str]) -> str:
-    """How many processes the kernel has killed for lack of memory since it began, perhaps its own."""
+    """Says how many processes the kernel has killed for lack of memory since the attempt began."""
     from comborun.host import machine
 
     group, _, host = begin.get("kills", "").partition(",")

@@ -17,7 +17,9 @@ from comborun.host.refusal import USAGE, Refusal, answer
 from comborun.rules.names import RunLayout
 
 _ROOM = frozenset(("gpu", "gpu_memory", "unknown", "cpus", "host_memory", "token", "cap"))
-"""reasons that the end of other sessions, or an answer of nvidia-smi, removes. A loading model server may fail soon"""
+"""reasons that end with other sessions, or with an answer of nvidia-smi. A model server is not among them: it may fail
+soon
+"""
 _SETTLED_S, _OVERLOOKED_S = 2.0, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 
@@ -36,14 +38,14 @@ def _begun(arguments: list[str]) -> int:
 
 
 def _first(layout: RunLayout, seconds: float) -> int:
-    """Whether a session begins within that time, the run is not to begin any, or the first ones wait for room."""
+    """The exit code, when a session begins, when none will, or when the first ones wait for room."""
     holds = Holds(layout)
     deadline, waits_since = time.monotonic() + seconds, 0.0
     with Changes(layout.dispatch) as changes:
         while True:
             now = time.monotonic()
             over = now >= deadline or os.path.exists(layout.done) or holds.look().kind == HALTED
-            if _any(layout, "begin"):  # looked for after that: what has ended meanwhile had begun
+            if _any(layout, "begin"):  # checked last: a session that has ended meanwhile had begun
                 return BEGUN
             if over:
                 return NOT_BEGUN
@@ -54,7 +56,7 @@ def _first(layout: RunLayout, seconds: float) -> int:
 
 
 def _waits(layout: RunLayout) -> bool:
-    """Whether a session waits for room, as this dispatcher says, and none is starting."""
+    """Whether a session waits for room, by this dispatcher's word, and none is starting."""
     try:
         if os.stat(layout.waiting).st_mtime_ns <= os.stat(layout.dispatcher).st_mtime_ns:
             return False

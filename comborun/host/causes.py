@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from comborun.host.judging import Ending
 
 _IN_A_LOG = {"gpu_memory", "gpu_fault", "host_memory", "disk_full", "server_lost", "launch_failed"}
-"""classes that a log tells which are causes, too"""
+"""classes from a log that are also causes"""
 _ENDED_BY_ITSELF = {"exited", "signal"}
 _SEARCH_S = 2.0
-"""of CPU time: a pattern of the grid's may take for ever"""
+"""seconds of CPU time: a pattern of the grid may take for ever"""
 _LEAST_FREE_KIB = 64
 _NOTE_MOST = 160
 
 
 def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
-    """Write into an ending why the attempt failed, as far as anybody can tell: cause, class that its log told, note."""
+    """Write into an ending why the attempt failed: cause, class from its log, note."""
     failure, line, flaw = failure_in_log(of, records_made)
     if ending.cause in _ENDED_BY_ITSELF and not _host_knows(of, ending):
         ending.signature = failure
@@ -42,7 +42,7 @@ def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
 
 
 def failure_in_log(of: Attempt, records_made: int) -> tuple[str, str, str]:
-    """The class that the end of its log shows, with its line; and what is wrong with the grid's patterns."""
+    """The class that the end of its log shows, with the line; and faults of the grid's patterns."""
     own = [(failure, pattern) for failure, pattern in of.data.get("signatures", ())]
     lines = log_lines(of.at, patterns.LONGEST_LINE)
     try:
@@ -75,12 +75,12 @@ class CpuLimit:
 
 
 def _host_knows(of: Attempt, ending: Ending) -> bool:
-    """Whether the host knows what explains it."""
+    """Whether the host explains the failure."""
     return _killed_for_memory(of, ending) or _disk_full(of, ending)
 
 
 def _killed_for_memory(of: Attempt, ending: Ending) -> bool:
-    """The kernel counts whom it kills; that it was this one shows in the signal."""
+    """Whether the kernel killed it for memory: its count has grown, and the exit code is that of KILL."""
     killed, where = machine.kills_since(of.kills)
     if not killed:
         return False
@@ -92,7 +92,7 @@ def _killed_for_memory(of: Attempt, ending: Ending) -> bool:
 
 
 def _disk_full(of: Attempt, ending: Ending) -> bool:
-    """Less than a buffer is free where it writes."""
+    """Whether less than a buffer is free where it writes."""
     free = machine.disk_kib(of.at.output)[1]
     if free is None or free >= _LEAST_FREE_KIB:
         return False
@@ -102,7 +102,7 @@ def _disk_full(of: Attempt, ending: Ending) -> bool:
 
 
 def _server(of: Attempt, ending: Ending) -> None:
-    """Whatever its log says: without its model server it could not work."""
+    """A lost model server explains any failure."""
     run, served_by = of.run_layout.directory, of.grant["served_by"]
     if ending.cause not in {*_ENDED_BY_ITSELF, "server_lost", "stalled", "hung"}:
         return

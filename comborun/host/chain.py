@@ -39,7 +39,7 @@ class Part:
 
 
 def parts(run: RunDirectory, name: str) -> list[Part]:
-    """Lowest first."""
+    """The claimed attempts, lowest first."""
     return [Part(run, name, number) for number in run.numbers(name) if files.read_text(run.at(name, number).claim)]
 
 
@@ -57,7 +57,7 @@ def joined_counts(run: RunDirectory, name: str) -> Counts:
 
 
 def of(found: list[Part], last: Part) -> list[Part]:
-    """The attempts, oldest first, that together make what ends with `last`: a tail continues an earlier attempt."""
+    """The attempts, oldest first, whose results `last` completes: a tail continues an earlier attempt."""
     chain: list[Part] = []
     need = 0
     for part in sorted(found, key=lambda part: -part.number):
@@ -70,9 +70,10 @@ def of(found: list[Part], last: Part) -> list[Part]:
 
 
 def tail(run: RunDirectory, name: str) -> Span | None:
-    """Only a gap that reaches to the end is a tail. Where a later episode has a record already, the program did not go
-    through them in order, or counts in another way; then all of it is made again, which is right in any case, because
-    each attempt has a folder of its own and an episode counts once.
+    """The missing last episodes, if all others have a record.
+
+    If a later episode has a record, the program did not run them in order, or counts differently. Then all of them run
+    again: each attempt has its own folder, and an episode counts once.
     """
     found = parts(run, name)
     if not found or not all(part.rules.ranged and part.rules.count for part in found) or _doubtful(found):
@@ -90,13 +91,13 @@ def tail(run: RunDirectory, name: str) -> Span | None:
 
 
 def _doubtful(found: list[Part]) -> bool:
-    """Whether the records leave it open which episodes were made."""
+    """Whether the records don't show which episodes were made."""
     unsure = any(part.counts.refused.get(reason) for part in found for reason in (INDEX, OUTSIDE, NO_RECORD))
     return unsure or any(part.counts.ordered or (part.counts.records and not part.counts.marks) for part in found)
 
 
 def accepted(run: RunDirectory, name: str) -> list[int]:
-    """Of the lowest complete attempt's chain, else of that with most records; none when there are no records."""
+    """The attempts whose results count: the chain of the lowest complete one, else the one with the most records."""
     ended = [part for part in parts(run, name) if part.end]
     best: list[Part] = []
     for part in ended:
@@ -109,8 +110,10 @@ def accepted(run: RunDirectory, name: str) -> list[int]:
 
 
 def link(run: RunDirectory, names: list[str]) -> None:
-    """Relative links, so that a run directory that was moved still works. A name that two share gets its session's name
-    in front, and its attempt's where they are of one session. What is no link is left alone: `after` may write there.
+    """Link the results that count. Links are relative, so a run directory may be moved.
+
+    If two files have the same name, the session's name is put in front, and the attempt's if both are of one session.
+    Files that are not links stay: `after` may write there.
     """
     found = [
         (name, number, path) for name in names for number in accepted(run, name) for path in _files(run, name, number)
@@ -129,7 +132,7 @@ def link(run: RunDirectory, names: list[str]) -> None:
             shown = f"{name}_{path.replace('/', '_')}"
             if os.path.islink(f"{run.layout.results}/{shown}"):
                 shown = f"{name}_a{number}_{path.replace('/', '_')}"
-        with contextlib.suppress(OSError):  # where a file of that name is, it stays
+        with contextlib.suppress(OSError):  # an existing file stays
             os.symlink(f"../sessions/{name}/attempt-{number}/out/{path}", f"{run.layout.results}/{shown}")
 
 

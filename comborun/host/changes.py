@@ -10,11 +10,11 @@ _CHANGES = 0x2 | 0x8 | 0x80 | 0x100 | 0x200  # modify, close after writing, move
 _CLOEXEC_NONBLOCK = 0o2000000 | 0o4000
 _LARGEST_EVENT = 4096
 _BLIND_S = 0.05
-"""between two looks where the kernel does not tell: it has too few watches, or the file system is on another machine"""
+"""seconds between two looks if the kernel can't notify: it has too few watches, or the file system is remote"""
 
 
 class Changes:
-    """Waits for files in these folders to be made, written, moved or removed, and for the end of a process."""
+    """Waits until files in these folders are made, written, moved or removed, or until a process ends."""
 
     def __init__(self, *folders: str, end_of: int = 0) -> None:
         self._fd = notified(folders)
@@ -53,7 +53,7 @@ class Changes:
 
 
 def notified(folders: tuple[str, ...]) -> int:
-    """A descriptor that is readable when something in the folders changes; -1 where the kernel does not tell."""
+    """A descriptor that is readable when something in the folders changes; -1 if the kernel can't notify."""
     try:
         import ctypes
 
@@ -69,7 +69,7 @@ def notified(folders: tuple[str, ...]) -> int:
 
 
 def process_end(pid: int) -> int:
-    """A descriptor that is readable when a process has ended; -1 where there is none: Python 3.8, an old kernel."""
+    """A descriptor that is readable when a process has ended; -1 without one: Python 3.8, an old kernel."""
     opened = getattr(os, "pidfd_open", None)
     try:
         return int(opened(pid)) if opened else -1

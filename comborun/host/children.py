@@ -19,7 +19,7 @@ class Child:
         self.code: int | None = None
 
     def poll(self) -> int | None:
-        """None while it runs, then its code."""
+        """None while it runs, then its exit code."""
         if self.code is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -36,9 +36,9 @@ class Child:
 
 
 def fork(work: Callable[[], object], out: str = "", keep: Sequence[int] = ()) -> Child:
-    """Do `work` in a child that holds none of our descriptors, locks above all, but those to `keep`. Raises OSError.
+    """Do `work` in a child that keeps only the descriptors in `keep`, so no locks. Raises OSError.
 
-    What it prints goes to the file `out`, or where ours goes.
+    Its output goes to the file `out`, or where ours goes.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -70,6 +70,6 @@ def fork(work: Callable[[], object], out: str = "", keep: Sequence[int] = ()) ->
 
 
 def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
-    """A command in the background that writes what it has to say into a file. Raises OSError."""
+    """Start a command in the background with its output in a file. Raises OSError."""
     with open(out, "ab") as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

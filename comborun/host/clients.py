@@ -16,9 +16,9 @@ _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 
 
 def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str, str]) -> dict[str, str]:
-    """The variables that tell where they are; by hand, without a grant, of what runs in this run.
+    """The variables with the addresses of the servers. By hand, without a grant, they are those of this run.
 
-    Raises LookupError where one of them is nowhere.
+    Raises LookupError if a server has no address.
     """
     variables: dict[str, str] = {}
     for name in servers:
@@ -35,7 +35,7 @@ def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str,
 
 
 def _url_by_hand(run: str, name: str, gpus: str) -> str:
-    """Of the server, or of the one of its GPU, or of any GPU."""
+    """The URL of the server: of the one on its GPU, or of any."""
     folder = f"{run}/servers"
     on_gpus = sorted(one for one in files.entries(folder) if one.startswith(f"{name}-gpu"))
     for one in (name, f"{name}-gpu{gpus.partition(',')[0]}", *on_gpus):
@@ -45,7 +45,9 @@ def _url_by_hand(run: str, name: str, gpus: str) -> str:
 
 
 def lost(run: str, served_by: str) -> str:
-    """Which server (of `NAME/ATTEMPT ...`) is gone, as a sentence; a new one at the same address is another one."""
+    """A sentence that names a server (of `NAME/ATTEMPT ...`) that is gone; a new one at the same address is another
+    one.
+    """
     directory = RunDirectory(run)
     for name, attempt in _given(served_by):
         seen = directory.glance(SERVERS + name, attempt)
@@ -57,9 +59,9 @@ def lost(run: str, served_by: str) -> str:
 
 
 def silent(run: str, served_by: str, within: float) -> str:
-    """Which of them does not answer just now, as a sentence. Waits for the answers.
+    """A sentence that names a server that does not answer now. Waits for the answers.
 
-    An error is no answer here either: vLLM's front lives on with 503 once its engine has died.
+    An error counts as no answer: vLLM's front end lives on with 503 after its engine has died.
     """
     for name, attempt in _given(served_by):
         ready = files.read(RunLayout(run).attempt(SERVERS + name, attempt).ready)
@@ -78,11 +80,11 @@ def _given(served_by: str) -> list[tuple[str, int]]:
 # A program that listens on this machine
 
 _MOST = 1 << 20
-"""bytes of an answer that are kept"""
+"""most bytes of an answer that are kept"""
 
 
 class Answer:
-    """What a program answered; `status` is 0 where that was not HTTP, or nothing in time."""
+    """An answer. `status` is 0 if it was not HTTP, or did not come in time."""
 
     def __init__(self) -> None:
         self.connected = False
@@ -94,7 +96,8 @@ class Answer:
 def request(
     port: int, within: float, path: str = "", method: str = "GET", content: tuple[str, str] = ("", "")
 ) -> Answer:
-    """Ask for a path, or only connect without one. Returns when it has answered, refused, or `within` seconds later.
+    """Request a path, or only connect without one. Returns when the program has answered or refused, or after `within`
+    seconds.
 
     `content`: a media type and a body.
     """
@@ -118,13 +121,13 @@ def request(
 
 
 def healthy(port: int, path: str, within: float) -> bool:
-    """Whether it answers, and not with an error; without a path, whether it takes the connection."""
+    """Whether it answers without an error; without a path, whether it accepts the connection."""
     answer = request(port, within, path)
     return 200 <= answer.status < 400 if path else answer.connected
 
 
 def port_of(text: str) -> int:
-    """The number of a port; 0 where it is none."""
+    """The number of a port; 0 if the text is none."""
     return int(text) if re.fullmatch("[1-9][0-9]{0,4}", text) and int(text) < 65536 else 0
 
 

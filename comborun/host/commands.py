@@ -14,18 +14,18 @@ from comborun.host import process
 NO_ANSWER = 124
 PATIENCE_S = 10
 _MOST = 16384
-"""bytes that are kept of what a program says"""
+"""most bytes of a program's output that are kept"""
 _RUNNING: set[int] = set()
 """pids of the programs that have not answered yet"""
 _STARTING = threading.Lock()
 _OVER = threading.Event()
-"""this process leaves: no further program is started"""
+"""set when this process leaves: no more programs start"""
 
 
 def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"", most: int = _MOST) -> tuple[int, str]:
-    """Exit code and the last bytes that a program says, with `errors` on both streams; 124: no answer in time.
+    """Exit code and last bytes of a program's output, with `errors` of both streams; 124: no answer in time.
 
-    Output goes to a file, because a process that outlives the program could hold a pipe open for ever.
+    The output goes to a file, because a process that outlives the program could hold a pipe open for ever.
     """
     folder = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: S108
     with tempfile.TemporaryFile(dir=folder) as output, tempfile.TemporaryFile(dir=folder) as given:
@@ -48,7 +48,7 @@ def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
         try:
             code = child.wait(seconds)
         except subprocess.TimeoutExpired:
-            code = child.returncode = NO_ANSWER  # not waited for: in the kernel nothing ends it
+            code = child.returncode = NO_ANSWER  # not waited for: a process that hangs in the kernel never ends
             process.send_group(child.pid, signal.SIGKILL)
         _RUNNING.discard(child.pid)
         output.seek(max(0, output.seek(0, os.SEEK_END) - most))
@@ -58,7 +58,7 @@ def run(seconds: float, *command: str, errors: bool = False, stdin: bytes = b"",
 def end_running() -> None:
     """End the programs that have not answered yet; for a process that leaves before its threads do."""
     _OVER.set()
-    held = _STARTING.acquire(timeout=1.0)  # a program that a dead file system holds may never have been started
+    held = _STARTING.acquire(timeout=1.0)  # the start itself may hang on a dead file system
     for pid in tuple(_RUNNING):
         process.send_group(pid, signal.SIGKILL)
     if held:
@@ -66,7 +66,7 @@ def end_running() -> None:
 
 
 def first_line(*command: str) -> str:
-    """The first line that a program prints; nothing where there is none. Some end with 1 although all is well."""
+    """The first line that a program prints, or nothing. Some programs end with 1 although all is well."""
     return run(PATIENCE_S, *command)[1].partition("\n")[0].strip() if shutil.which(command[0]) else ""
 
 
@@ -75,7 +75,7 @@ def bash_version() -> str:
 
 
 def lack(name: str) -> str:
-    """What is wrong with a program that is needed; empty when it will do."""
+    """What is wrong with a needed program; empty if nothing is."""
     found = shutil.which(name)
     if not found:
         return name

@@ -23,7 +23,7 @@ _TAIL = 8192
 
 
 def write(at: AttemptLayout, runtime: str, marker: str) -> bool:
-    """Note the name under which the container will run; False when that can't be written."""
+    """Note the container's name before it runs; False if that can't be written."""
     if runtime != "docker":
         return True
     return files.write(at.container, [("runtime", runtime), ("name", f"comborun-{marker.replace('/', '-')}")])
@@ -41,7 +41,7 @@ def end(at: AttemptLayout) -> None:
 
 
 def why(log: str, runtime: str, code: int) -> str:
-    """What a code that is the runtime's own means, with what it said; nothing for a code of the program."""
+    """Explains an exit code of the runtime itself, with its message; empty for a code of the program."""
     note = _WORDS.get((runtime, code), "")
     if not note:
         return ""

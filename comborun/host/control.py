@@ -29,7 +29,7 @@ from comborun.rules.words import Outcome
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
 _LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
-"""files below dispatch/ that a resume takes away"""
+"""files below dispatch/ that a resume removes"""
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
 
 
@@ -74,7 +74,7 @@ class Steering:
         files.tell(self.layout.fifo, message)
 
     def tell_slurm(self, verb: str, words: list[str]) -> None:
-        """What this means for tasks that wait there."""
+        """Apply this to tasks that wait in Slurm."""
         if self.cluster:
             from comborun.host.engines import arrays
 
@@ -89,7 +89,7 @@ class Steering:
             raise Refusal(CANT_WRITE, f"can't write in {where}")
 
     def _ordered(self, done: bool, what: str) -> int:
-        """Tell everybody what was written for the whole run. Raises Refusal when it could not be."""
+        """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
         self._must(done, self.layout.dispatch)
         self.tell("reread run 0")
         self._say(self.id, what)
@@ -118,7 +118,7 @@ class Steering:
         return self._ordered(files.write_text(self.layout.slots, f"{number}\n"), f"{number} sessions run at most")
 
     def _notify(self) -> int:
-        """In the foreground: the output of the grid's command is shown."""
+        """Run the grid's command in the foreground, to show its output."""
         if not os.path.exists(self.layout.notify):
             raise Refusal(LACKING, "the grid of this run has no notify")
         from comborun.host import notices
@@ -145,7 +145,7 @@ class Steering:
         return 0 if any(again) else 1
 
     def _ended(self, *, stalled: bool) -> list[str]:
-        """Those of the queue that have ended without success."""
+        """Sessions of the queue that have ended without success."""
         names = []
         for row in rows(self.layout.queue):
             number = self.attempts.latest(row.name)
@@ -160,7 +160,7 @@ class Steering:
         return names
 
     def _retry_one(self, name: str) -> bool:
-        """Whether it gets another attempt; what runs or has succeeded is left alone, and said."""
+        """Whether a session gets another attempt. One that runs or has succeeded is left alone, and reported."""
         number = self.attempts.latest(name)
         seen = self.attempts.look(name, number)
         if seen.life == attempts.QUEUED:
@@ -178,10 +178,12 @@ class Steering:
             self._say(name, "still runs: stop it first")
         return False
 
-    # What was decided early, and sessions that need not begin any more
+    # Early decisions, and sessions that are no longer needed
 
     def _decided(self, names: list[str]) -> int:
-        """Safe to repeat, by several at once, and after being killed anywhere."""
+        """Record decisions and end sessions that are no longer needed. Safe to repeat, to run twice at once, and to
+        kill.
+        """
         self.attempts.check_names(names)
         self._write_decided(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
         for name in names:
@@ -189,7 +191,7 @@ class Steering:
         return 0
 
     def _write_decided(self, text: str) -> None:
-        """The lines that are not there yet, behind those that are."""
+        """Append the lines that are not there yet."""
         try:
             lock = files.lock(f"{self.layout.dispatch}/.decided.lock", 30)
         except OSError:
@@ -198,7 +200,7 @@ class Steering:
         there = files.read_text(self.layout.decided, most=1 << 26)
         known = set(there.split("\n"))
         fresh = [line for line in dict.fromkeys(text.split("\n")) if line and line not in known]
-        torn = "\n" if there and not there.endswith("\n") else ""  # one that a full disk has cut off
+        torn = "\n" if there and not there.endswith("\n") else ""  # a line that a full disk has cut off
         if fresh:
             lines = "".join(f"{line}\n" for line in fresh)
             self._must(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
@@ -206,7 +208,7 @@ class Steering:
         os.close(lock)
 
     def _not_needed(self, name: str) -> None:
-        """End it before it begins or before its next attempt; a running one goes on."""
+        """End a session before it begins or before its next attempt. A running one goes on."""
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.follows(name, number))

@@ -189,7 +189,7 @@ class Dispatcher(Lifecycle):
             self.windows.here(session.name, message.attempt, message.word)
         if session.life == QUEUED and message.attempt == session.attempt + 1:
             self._ended_before_it_began(session, message.attempt)
-        if message.attempt == session.attempt:  # else an echo of the past
+        if message.attempt == session.attempt:  # else it is of an earlier attempt
             self._hear_session(session, message)
 
     def _ended_before_it_began(self, session: Session, attempt: int) -> None:
@@ -228,7 +228,9 @@ class Dispatcher(Lifecycle):
         self.journal(f"reread left={self.queue.left} busy={self.queue.busy}")
 
     def _sweep(self) -> None:
-        """Follow changes without a message. Leaves where the run was removed or moved, and its file system is there."""
+        """Notice changes that come without a message. Leaves if the run was removed or moved while its file system is
+        there.
+        """
         directory = self.layout.directory
         if not os.path.exists(directory) and os.path.isdir(os.path.dirname(directory)):
             raise Leave
@@ -244,7 +246,7 @@ class Dispatcher(Lifecycle):
         self.notices.flush()
         self.launcher.write_waiting()
 
-    # How it comes to its end
+    # The end of a run
 
     def _rounds(self) -> None:
         """Run until nothing is left, and no new work was requested."""
@@ -286,14 +288,14 @@ class Dispatcher(Lifecycle):
         if self.queue.left:
             files.remove(self.layout.done, self._leaving)
             return False
-        secrets.forget(self.layout)  # those that a start has put there meanwhile, to find us done
+        secrets.forget(self.layout)  # a start may have put them there meanwhile
         self.launcher.write_waiting()
         self.admission.flush()
         self.report_done(self.queue)
         return True
 
     def _leave_held(self) -> None:
-        """Leave a held run when nothing runs any more, unless it may go on just then."""
+        """Leave a held run when nothing runs, unless the hold was just lifted."""
         if self.halted_why or any(session.life in BUSY for session in self.queue.sessions.values()):
             return
         self.servers.finish()

@@ -30,7 +30,7 @@ _LEAVES_WITHIN_S = 3.0
 
 
 class Display:
-    """The display of one attempt. Raises MissingResource where it can't be had."""
+    """The display of one attempt. Raises MissingResource if there is none."""
 
     def __init__(self, asked: Mapping[str, str], gpus: str, at: str, marker: str) -> None:
         self.number = ""
@@ -71,13 +71,13 @@ class Display:
         try:
             client.connect(f"/tmp/.X11-unix/X{number}")  # noqa: S108
             client.sendall(_HELLO)
-        except OSError:  # then it lives until it is told to go
+        except OSError:  # then it lives until it is told to end
             client.close()
             return
         self.held.append(files.inheritable(client.detach()))
 
     def close(self) -> None:
-        """The command has ended: the server goes, within some seconds."""
+        """End the server after its command; it takes some seconds."""
         for fd in self.held:
             os.close(fd)
         self.held = []
@@ -90,7 +90,7 @@ class Display:
         self._server = 0
 
     def reaped(self, pids: Collection[int]) -> None:
-        """Take note of children that have ended and were waited for: their numbers may be others' by now."""
+        """Note children that have ended and were waited for: other processes may have their pids by now."""
         if self._server in pids:
             self._server = 0
 

@@ -20,13 +20,13 @@ from comborun.host.process import setting
 
 _LOCK_S, _LOCK_PAUSE_S = 2.0, 0.05
 _KILLED_S = 0.2
-"""in which what was killed is gone, unless it hangs where no signal reaches it"""
+"""seconds in which a killed process is gone, unless it hangs where no signal reaches it"""
 _FREED_LOOK_S = 0.25
 _ROWS = "--format=csv,noheader,nounits"
 CARDS = (_ROWS, "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total,utilization.gpu")
 _HOLDERS = (_ROWS, "--query-compute-apps=pid,used_memory")
 PROCESSES = ("-q", "-d", "PIDS")
-"""its list has those that only draw, too"""
+"""this list also has processes that only draw"""
 
 
 class Question:
@@ -44,7 +44,7 @@ class Question:
 
     @property
     def lines(self) -> list[str]:
-        """The whole lines that came."""
+        """The complete lines so far."""
         return self._text.decode("utf-8", "replace").split("\n")[:-1]
 
     @property
@@ -115,7 +115,7 @@ class Question:
                 self._end(closed=True)
 
     def _end(self, closed: bool = False) -> None:
-        """Kill it if need be; what no signal reaches is left to itself, and holds the lock for as long as it hangs."""
+        """Kill it if it still runs. If no signal reaches it, it is left alone, and holds the lock until it ends."""
         self.over = True
         os.close(self._pipe)
         self._pipe = -1
@@ -132,7 +132,7 @@ class Question:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait(_KILLED_S)
         except (OSError, subprocess.TimeoutExpired):
-            child.returncode = -signal.SIGKILL  # nobody waits for it any more
+            child.returncode = -signal.SIGKILL  # it will not be waited for
 
 
 def hear(question: Question) -> list[str]:
@@ -155,9 +155,9 @@ class Card:
 
 
 def cards(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Card]:
-    """The answer to CARDS; each of `missed` that no row names is there with nothing known of it.
+    """The answer to CARDS. A GPU of `missed` without a row is added with unknown values.
 
-    A GPU that fell off the bus is named by no row and fails the question for all: what is told counts.
+    A GPU that fell off the bus has no row and makes the exit code an error, but the other rows count.
     """
     found = {}
     for line in lines:
@@ -214,7 +214,7 @@ class MemoryRelease:
         self._former.update(map(str, process.marked(marker)))
 
     def check(self, say: Callable[[str], object]) -> bool:
-        """Whether all came back, as far as can be found out; a line for each that did not."""
+        """Whether all memory came back, as far as is known; `say` gets a line for each process that holds some."""
         if not self._asked:
             return True
         held = self._held()
@@ -226,7 +226,9 @@ class MemoryRelease:
         return not held
 
     def _held(self) -> list[tuple[str, str]] | None:
-        """What is held a moment later, when the driver has given back what the dead had; None without an answer."""
+        """The memory that is held a moment later, when the driver has freed that of dead processes; None without an
+        answer.
+        """
         deadline = time.monotonic() + setting("COMBORUN_GPU_BACK_S", 5.0)
         while True:
             question = Question(_HOLDERS, self._lock)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from comborun.host.session import Supervisor
 
 _START_S = 0.02
-"""in which the next session starts: an end that is written meanwhile takes the cores away from it"""
+"""seconds in which the next session starts: writing an end meanwhile would take cores from it"""
 _NO_BLAME = {"stopped", "launch_failed", "preempted"}
-"""causes that the log has nothing to add to"""
+"""causes that the log can't explain further"""
 _TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|unknown|denied|fail", re.IGNORECASE)
 
 
@@ -54,7 +54,9 @@ class _Finishing:
         self._behind = self._end_group(0.0 if at_once else self._grace)
 
     def _end_group(self, grace: float) -> int:
-        """How many of the command's group had to be killed: a child may still write results, or the end of a video."""
+        """The number of processes of the command's group that had to be killed. A child may still write results, or the
+        end of a video.
+        """
         of, left = self._of, 0
         if grace:
             over = lambda: not of.remains.of_group(of.pid) or stopping(self._at)  # noqa: E731
@@ -64,7 +66,7 @@ class _Finishing:
         return left
 
     def see(self) -> None:
-        """Find the cause as far as it can be seen from here; a later rule overrules an earlier one."""
+        """Find the cause as far as the supervisor can see it; a later rule overrules an earlier one."""
         of, end = self._of, self._end
         failure = files.read_text(self._at.failure).strip()
         why = with_output(failure, self._at.log) if failure else ""
@@ -81,7 +83,7 @@ class _Finishing:
             self._grace = 0.0
 
     def sweep(self) -> None:
-        """End what left the group, after its grace."""
+        """End processes that left the group, after their grace period."""
         behind, survivors = self._of.remains.end(self._grace, 5.0)
         self._behind += behind
         if survivors:
@@ -89,7 +91,7 @@ class _Finishing:
 
     def judge(self) -> None:
         of, end = self._of, self._end
-        proven = end.code if end.cause == "exited" else None  # told to leave, it may leave with 0 and nothing done
+        proven = end.code if end.cause == "exited" else None  # told to end, it may exit with 0 and nothing done
         judged = judging.judge(self._at, proven)
         if judged.completeness.value != "complete" and end.cause not in _NO_BLAME:
             from comborun.host import causes
@@ -104,7 +106,7 @@ class _Finishing:
 
 
 def with_output(failure: str, log: str) -> str:
-    """Why a command was not started, with the line of its output that says most."""
+    """Why a command was not started, with the line of its output that explains it best."""
     failure = " ".join(failure.split())
     if "could not be run in" in failure:
         return f"{failure}: {_why_not(failure, log)}"
@@ -116,13 +118,13 @@ def with_output(failure: str, log: str) -> str:
 
 
 def _said(log: str) -> list[str]:
-    """The last lines of a log, without what bash puts in front of its own."""
+    """The last lines of a log, without the prefixes of bash."""
     lines = (line.strip() for line in container.tail(log))
     return [re.sub(r"^(/.*?)?session\.sh: (line [0-9]+: )?(exec: )?", "", line) for line in lines if line]
 
 
 def _why_not(failure: str, log: str) -> str:
-    """What bash says, unless it is the interpreter that a script names which is not there."""
+    """The message of bash, unless the missing file is the interpreter that a script names."""
     program, _, folder = failure.partition(" could not be run in ")
     try:
         with open(os.path.join(folder, program), "rb") as file:

@@ -22,9 +22,9 @@ _GPUS = re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
 _CORES = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
 _UUIDS = re.compile("(GPU|MIG)-[A-Za-z0-9/-]{8,80}(,(GPU|MIG)-[A-Za-z0-9/-]{8,80})*")
 _PORTS = 1024
-"""to choose from, below those that the kernel gives away by itself: no connection takes one meanwhile"""
+"""ports to choose from, below those that the kernel assigns: no connection takes one meanwhile"""
 _FOREIGN = ("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DISPLAY", "COMBORUN_EGL_DEVICE")
-"""variables of the window that it runs in, or of a session in which this run was started"""
+"""variables of its window, or of a session in which this run was started"""
 
 
 class MissingResource(Exception):  # noqa: N818 - it is an answer and no error of ours
@@ -47,7 +47,7 @@ class Gpus:
         self.pin = pin
         self.count = self.indexes.count(",") + 1 if self.indexes else 0
         known = _UUIDS.fullmatch(uuids)
-        whole = known and uuids.count(",") + 1 == self.count  # one that is missing would shift the others
+        whole = known and uuids.count(",") + 1 == self.count  # a missing one would shift the others
         self.visible = uuids if whole else self.indexes
         self.uuid = uuids.partition(",")[0]
 
@@ -58,9 +58,9 @@ class Gpus:
         environment["COMBORUN_GPU_COUNT"] = str(self.count)
         if not self.indexes or self.pin == "none":
             return
-        environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # CUDA counts as nvidia-smi does only in this order
+        environment["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # only in this order CUDA counts as nvidia-smi does
         if self.pin == "device-arg":
-            environment.pop("CUDA_VISIBLE_DEVICES", None)  # it would give the indexes another meaning
+            environment.pop("CUDA_VISIBLE_DEVICES", None)  # it would change the meaning of the indexes
         else:
             environment["CUDA_VISIBLE_DEVICES"] = self.visible
 
@@ -97,7 +97,7 @@ class CommandEnvironment:
 
 
 def take_port() -> tuple[int, int]:
-    """A TCP port that nothing listens on and no other session of this user has, and the lock that holds it.
+    """A TCP port that is free and that no other session of this user has, and the lock that holds it.
 
     Raises MissingResource.
     """
@@ -127,7 +127,7 @@ def _ports_in_use() -> set[int]:
 
 
 def bind(cores: str) -> str:
-    """Bind this process, and what it will start, to its cores; a sentence where that is not allowed."""
+    """Bind this process and its children to its cores; a sentence if that is not allowed."""
     if not cores:
         return ""
     try:
@@ -168,7 +168,7 @@ EGL_COMMAND = (sys.executable, "-I", "-c", EGL_PROGRAM)
 
 
 def egl_number(said: str, gpu: str, uuid: str) -> str:
-    """EGL's number for a GPU, from what the program prints; empty where it has none."""
+    """EGL's number for a GPU, from the program's output; empty if there is none."""
     for line in said.splitlines():
         index, cuda, name = [*line.split(), "", "", ""][:3]
         if name == uuid if uuid and name != "-" else cuda == gpu:
@@ -177,7 +177,7 @@ def egl_number(said: str, gpu: str, uuid: str) -> str:
 
 
 def egl_device(gpus: str, uuid: str) -> tuple[str, str]:
-    """The number that EGL has for the first GPU, which need not be CUDA's, and `asked` or `assumed`."""
+    """EGL's number for the first GPU, which may differ from CUDA's, and `asked` or `assumed`."""
     from comborun.host import commands
 
     gpu = gpus.partition(",")[0]

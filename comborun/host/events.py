@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _IGNORED = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP)
 _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD)
 _OF_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-"""what it ignores"""
+"""signals that Python ignores"""
 _RECHECK_S = 0.2
 
 
@@ -27,7 +27,7 @@ class Events:
 
     def __init__(self, term: bool = True) -> None:
         self.received: list[int] = []
-        """INT, TERM and USR1, in their order"""
+        """INT, TERM and USR1, in the order in which they came"""
         self.status: dict[int, int] = {}
         """exit codes of children that have ended, 128 + N for signal N"""
         self._read, write = os.pipe()
@@ -44,7 +44,7 @@ class Events:
             self.received.append(number)
 
     def wait(self, deadline: float, descriptors: Iterable[int] = ()) -> None:
-        """Until a signal, a readable descriptor, or the deadline of time.monotonic()."""
+        """Wait for a signal, a readable descriptor, or the deadline of time.monotonic()."""
         poll = select.poll()
         for fd in (self._read, *descriptors):
             poll.register(fd, select.POLLIN)
@@ -58,7 +58,7 @@ class Events:
         self.reap()
 
     def until(self, seconds: float, over: Callable[[], bool]) -> bool:
-        """Wait for something that children's ends bring about; False when it did not come in time."""
+        """Wait until `over()` is true; it is asked after each end of a child. False after `seconds`."""
         deadline = time.monotonic() + seconds
         while not over():
             now = time.monotonic()
@@ -89,9 +89,9 @@ class Events:
 
 
 def spawn(words: list[str], environment: Mapping[str, str], actions: Sequence[Action]) -> int:
-    """Start a program that leads a process session of its own; its pid. No signal is ignored or held back there.
+    """Start a program as the leader of a process session; returns its pid. Raises OSError.
 
-    Without a copy of this process, which a fork makes. Raises OSError.
+    It has the default signals. This process is not copied, as a fork would do.
     """
     default = (*_IGNORED, *_HEARD, *_OF_PYTHON)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 NEEDED = ("bash", "cat", "head", "mkdir", "setsid", "tail", "timeout")
-"""what scripts on a host call; and one of tmux and screen"""
+"""programs that scripts on a host call, beside tmux or screen"""
 GPU_TABLE = ("nvidia-smi", "--format=csv,noheader,nounits")
 
 
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
 
 
 def facts(wanted: list[str]) -> dict[str, Any]:
-    """`lacking` names the secrets that are set nowhere here."""
+    """The facts. `lacking` names the secrets that have no value here."""
     there = secrets.of_host(wanted) if wanted else {}
     told = sys.stdin.read()
     named = json.loads(told) if told else {}
@@ -61,7 +61,7 @@ def code(folder: str) -> dict[str, Any]:
 
 
 def gpus() -> dict[str, Any]:
-    """What nvidia-smi tells; empty where it is not there."""
+    """The answer of nvidia-smi; empty without one."""
     if not shutil.which("nvidia-smi"):
         return {}
     query = "--query-gpu=index,uuid,memory.total,memory.used,driver_version,name"

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20
 _ASKED = re.compile(r"sessions/[A-Za-z0-9_-]+/attempt-[0-9]{1,9}/out/.+")
-"""what may be asked for by name: a video"""
+"""files that may be requested by name: videos"""
 _LOG_MOST = 1 << 20
-"""bytes of the log of a failure, whose last lines the report shows"""
+"""bytes; a longer log of a failure is not sent with the records. The report shows its last lines"""
 _GROW = re.compile(r".*\.jsonl|dispatch/journal", re.DOTALL)
-"""what is written at its end only, so that its new bytes are enough"""
+"""files that only grow, so that sending their new bytes is enough"""
 
 
 def main(arguments: list[str]) -> int:
@@ -91,7 +91,7 @@ class Answer:
             self._attempt(at)
 
     def _attempt(self, at: str) -> None:
-        """Its results, then its records, the end last."""
+        """Add the files of an attempt: results, then records, the end last."""
         end = [f"{at}/end"] if os.path.isfile(f"{at}/end") else []
         claim = files.read(f"{at}/claim")
         for name in globs.found(f"{at}/out", records.texts(claim, "files")):
@@ -115,13 +115,13 @@ class Answer:
             self._found[path] = status
 
     def _add(self, *paths: str) -> None:
-        """Files of our own that are there; a link is none of them."""
+        """Add existing files of our own; a link is not one."""
         for path in paths:
             if not os.path.islink(path):
                 self._result(path)
 
     def _choose(self) -> bool:
-        """Read what goes into this answer, in order, until there is no room; whether there is more."""
+        """Read the pieces of this answer, in order, until it is full. Returns whether there is more."""
         if self._part and self._go_on(*self._part):
             return True
         for path, status in self._found.items():
@@ -135,7 +135,7 @@ class Answer:
         return False
 
     def _go_on(self, path: str, start: int, size: int, changed: int) -> bool:
-        """Send more of the file whose beginning has come, unless it is shorter now; whether there is more of it."""
+        """Continue a file whose beginning was sent, unless it is shorter now. Returns whether there is more of it."""
         data = b""
         if path in self._found and self._found[path].st_size >= size:
             data = _read(path, start, min(size - start, self._room))
@@ -144,7 +144,7 @@ class Answer:
         return bool(data) and start + len(data) < size
 
     def _take(self, path: str, status: os.stat_result, held: int) -> bool:
-        """Read one file: all of it, its new end, or what there is room for if it is first; whether there is more."""
+        """Read one file: all of it, its new end, or what fits if it is the first. Returns whether there is more."""
         grows = _GROW.fullmatch(path) and path not in self._again and held < status.st_size
         start = held if grows else 0
         length = status.st_size - start
@@ -155,7 +155,7 @@ class Answer:
         try:
             size, digest, data = _summed(path, status.st_size, start, length)
         except OSError:
-            return False  # it is gone; the next answer says so
+            return False  # it was removed; the next answer says so
         self._announce([path, size, changed_at(status), start, len(data), digest], data)
         return start + len(data) < size
 
@@ -166,14 +166,14 @@ class Answer:
 
 
 def _tells_of_a_failure(at: str) -> bool:
-    """Whether the log of an attempt is of a failure, and short enough to go along."""
+    """Whether an attempt has failed, and its log is short enough to be sent."""
     log = f"{at}/log"
     failed = bool(files.read(f"{at}/end").get("class"))
     return failed and os.path.isfile(log) and os.path.getsize(log) <= _LOG_MOST
 
 
 def changed_at(status: os.stat_result) -> int:
-    """Microseconds since 1970: file systems on laptops keep no finer times."""
+    """Microseconds since 1970: file systems on laptops store no finer times."""
     return status.st_mtime_ns // 1000
 
 
@@ -184,7 +184,7 @@ def _read(path: str, start: int, length: int) -> bytes:
 
 
 def _summed(path: str, size: int, start: int, length: int) -> tuple[int, str, bytes]:
-    """How many of the first `size` bytes there are, their SHA-256, and those that are sent, all from one pass."""
+    """The number of bytes among the first `size` ones, their SHA-256, and the bytes to send, in one pass."""
     digest, data, at = hashlib.sha256(), [], 0
     with open(path, "rb") as file:
         for chunk in _chunks(file, size):

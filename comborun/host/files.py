@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from typing import Any, Iterable
 
 RECORD_MOST = 1 << 20
-"""bytes of a record that are read: more is none of ours"""
+"""bytes of a record; a longer file is not ours"""
 TABLE_MOST = 1 << 26
 """of a table"""
 _CHUNK = 1 << 18
 _LOCK_PAUSE_S = 0.02
 _HIGH = 200
-"""descriptors of ours that a command inherits begin here: low numbers are a script's own"""
+"""inherited descriptors of ours get numbers from here on: scripts use low ones"""
 
 
 def read_bytes(path: str, most: int = RECORD_MOST) -> bytes:
-    """A file, or nothing where it is absent, unreadable, no regular file, or longer than `most` bytes."""
+    """The content of a file; empty if it is absent, unreadable, not a regular file, or longer than `most` bytes."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -45,12 +45,12 @@ def read_text(path: str, most: int = RECORD_MOST) -> str:
 
 
 def read_line(path: str) -> str:
-    """The first line of a file without its end; nothing where there is none."""
+    """The first line of a file without its newline; empty without one."""
     return read_text(path).partition("\n")[0]
 
 
 def tail(path: str, most: int) -> tuple[bytes, bool]:
-    """The last bytes of a file, and whether there is more in front of them; nothing where it can't be read."""
+    """The last bytes of a file, and whether more come before them; empty if it can't be read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
@@ -82,7 +82,7 @@ def _status(path: str, field: str) -> int:
 
 
 def entries(folder: str) -> list[str]:
-    """The names in a folder, sorted; none where it can't be read."""
+    """The names in a folder, sorted; empty if it can't be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -90,23 +90,23 @@ def entries(folder: str) -> list[str]:
 
 
 def read(path: str) -> dict[str, str]:
-    """The fields of a record; none where it is absent, torn or foreign."""
+    """The fields of a record; empty if it is absent, torn or foreign."""
     text = read_text(path)
     return records.parse(text) if text else {}
 
 
 def read_rows(path: str) -> list[dict[str, Any]]:
-    """The records of a table, one a line; what is none is passed over."""
+    """The records of a table, one a line; other lines are skipped."""
     return [fields for fields in map(records.parse, read_text(path, TABLE_MOST).split("\n")) if fields]
 
 
 def write(path: str, fields: Iterable[tuple[str, object]]) -> bool:
-    """Write a record (pairs of key and value), whole or not at all; False when that can't be done."""
+    """Write a record (pairs of key and value), whole or not at all. False if that fails."""
     return write_text(path, records.render(fields))
 
 
 def write_text(path: str, text: str, mode: int = 0o666) -> bool:
-    """Write a file, whole or not at all; False when that can't be done, and then nothing of it is left."""
+    """Write a file, whole or not at all. False if that fails; then nothing is left of it."""
     temporary = draft(path)
     try:
         _put(temporary, os.O_CREAT | os.O_TRUNC, text, mode)
@@ -141,9 +141,9 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def append(path: str, text: str = "") -> bool:
-    """Add lines to a file in one write, and make it where it is not there; False when that can't be done.
+    """Add lines to a file in one write; the file is made if it is missing. False if that fails.
 
-    Without lines a full disk has room for it.
+    Adding nothing works even on a full disk.
     """
     try:
         _put(path, os.O_CREAT | os.O_APPEND, text)
@@ -153,7 +153,7 @@ def append(path: str, text: str = "") -> bool:
 
 
 def create(path: str, text: str = "") -> bool:
-    """Make a file that is not there yet; False when it is. Raises OSError when it can't be made for another reason."""
+    """Make a new file; False if it exists. Raises OSError for another reason."""
     try:
         _put(path, os.O_CREAT | os.O_EXCL, text)
     except FileExistsError:
@@ -162,7 +162,7 @@ def create(path: str, text: str = "") -> bool:
 
 
 def remove(*paths: str) -> None:
-    """Remove files that may be there."""
+    """Remove files, if they exist."""
     for path in paths:
         try:
             os.unlink(path)
@@ -171,7 +171,7 @@ def remove(*paths: str) -> None:
 
 
 def own_folder(path: str, mode: int = 0o755) -> str:
-    """Make a folder of this user's, which nobody else may write; why that can't be, empty when it is there."""
+    """Make a folder that only this user may write. Returns why that fails, or an empty text."""
     try:
         if not os.path.lexists(path):
             os.makedirs(path, exist_ok=True)
@@ -187,7 +187,7 @@ def own_folder(path: str, mode: int = 0o755) -> str:
 
 
 def sync(path: str) -> None:
-    """Bring a file to the disk, or the names that a folder holds. Raises OSError."""
+    """Sync a file, or the names in a folder, to the disk. Raises OSError."""
     fd = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -196,9 +196,9 @@ def sync(path: str) -> None:
 
 
 def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
-    """Take a lock within `wait_s` seconds and return its descriptor, which holds it; -1 when another holds it.
+    """Take a lock within `wait_s` seconds. Returns the descriptor that holds it; -1 if another process holds the lock.
 
-    Raises OSError when there can be no such file.
+    Raises OSError if the file can't be made.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     deadline = time.monotonic() + wait_s
@@ -209,7 +209,7 @@ def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
             if time.monotonic() >= deadline:
                 os.close(fd)
                 return -1
-            time.sleep(_LOCK_PAUSE_S)  # flock(2) itself has no limit, and an alarm would be the whole process's
+            time.sleep(_LOCK_PAUSE_S)  # flock(2) has no timeout, and an alarm would affect the whole process
         except OSError:
             os.close(fd)
             raise
@@ -243,7 +243,7 @@ def held(path: str) -> bool:
 def tell(fifo: str, text: str) -> bool:
     """Write a line to a FIFO if it has a reader; never waits. False if it has none."""
     try:
-        fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # O_RDWR: no reader need be there
+        fd = os.open(fifo, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # O_RDWR: opens without a reader
     except OSError:
         return False
     try:

@@ -9,14 +9,14 @@ import time
 from comborun.host import files, process
 
 STALE_S = 300.0
-"""nobody holds a lock for that long without renewing it"""
+"""seconds; a lock that was not renewed for so long has no holder"""
 _PAUSE_S = 0.2
 
 
 def publish(path: str, text: str) -> bool:
-    """Make a file; False if there is such a file already. Raises OSError when it can't be written.
+    """Make a file; False if it exists already. Raises OSError if it can't be written.
 
-    A server that repeats the call may say that the name exists when it was this draft that got it.
+    A file server that repeats the call may report that the name exists although this draft got it.
     """
     draft = files.draft(path)
     if not files.write_text(draft, text):
@@ -50,7 +50,7 @@ class Lock:
         self._draft = ""
 
     def take(self, wait_s: float) -> bool:
-        """False when another holds it for all that time. Raises OSError when nothing can be written there."""
+        """Take the lock; False if another process holds it all the time. Raises OSError if nothing can be written."""
         draft = f"{files.draft(self.path)}.{os.urandom(4).hex()}"
         pid, start, boot = process.identity()
         holder = [("host", os.uname().nodename), ("boot", boot), ("pid", pid), ("start", start)]
@@ -89,12 +89,12 @@ class Lock:
         return True
 
     def _stale(self, draft: str) -> dict[str, str]:
-        """Its holder, if that is dead, or on another machine and has not renewed it for too long."""
+        """The holder, if it is dead, or on another machine and has not renewed the lock for too long."""
         holder = files.read(self.path)
         boot = holder.get("boot", "")
         if boot == process.boot_id():
             return {} if process.alive(holder.get("pid", ""), holder.get("start", ""), boot) else holder
-        _touch(draft)  # the age is told by the file server's clock alone
+        _touch(draft)  # only the file server's clock tells its age
         try:
             return holder if os.stat(draft).st_mtime - os.stat(self.path).st_mtime > STALE_S else {}
         except OSError:

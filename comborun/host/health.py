@@ -34,7 +34,7 @@ _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 2.0
 
 
 class Health(PollingWatch):
-    """The watch over one model server. A thread asks the server, so that nobody else waits for its answers."""
+    """The watch over one model server. A thread sends the requests, so that nothing else waits for the answers."""
 
     def __init__(self, of: Attempt) -> None:
         super().__init__(of)
@@ -45,16 +45,16 @@ class Health(PollingWatch):
         self._within = data.get("ready_within_s", 0)
         """seconds; 0: as long as it takes"""
         self._every = data.get("health_s", 10)
-        """seconds between two looks; 0: none"""
+        """seconds between two checks; 0: no checks"""
         self._most_misses = data.get("health_misses", 6)
         self._warm_up = data.get("warm_up", ())
         """method, path, media type, seconds, body"""
         self._path = next((check.split(" ")[2] for check in self._checks if check.startswith("http ")), "")
-        """what a look at its health asks for"""
+        """the path that a health check requests"""
         self._awake = 0.0
         self._missing = self._checks[0]
-        """the first check that does not hold yet"""
-        self._loaded = os.path.exists(of.at.ready)  # an orphan's watch comes to one that has been ready
+        """the first check that has not passed yet"""
+        self._loaded = os.path.exists(of.at.ready)  # for the watch over an orphan, it may have been ready before
         self._reached: Verdict | None = None
         self._closed = threading.Event()
         self._woken, self._wake = os.pipe()
@@ -65,7 +65,7 @@ class Health(PollingWatch):
         return [] if self.over else [self._woken]
 
     def look(self) -> Verdict | None:
-        """Why the server is to be ended; None while it goes on."""
+        """Why the server must end; None while it goes on."""
         if self.over or not self.of.lives:
             return None
         with contextlib.suppress(BlockingIOError):
@@ -86,7 +86,7 @@ class Health(PollingWatch):
     # In the thread
 
     def _work(self) -> None:
-        """Until there is a verdict, or it is closed; without memory or descriptors it tries again."""
+        """Work until there is a verdict, or it is closed. Without memory or descriptors it tries again."""
         while not self._pause(0.0):
             try:
                 self._reached = self._serve()
@@ -97,7 +97,7 @@ class Health(PollingWatch):
                 return
 
     def _pause(self, seconds: float) -> bool:
-        """Whether nothing is asked any more; what answers when the server is dead is another program."""
+        """Wait. Returns whether to stop asking: after the server's death another program may answer."""
         return self._closed.wait(seconds) or not self.of.lives
 
     def _serve(self) -> Verdict | None:
@@ -106,7 +106,7 @@ class Health(PollingWatch):
         return self._follow() if self._every else None
 
     def _load(self) -> Verdict | None:
-        """Until all checks hold; from the first again after a pause when one does not."""
+        """Wait until all checks pass. If one does not, all are repeated after a pause."""
         pause = _FIRST_PAUSE_S
         files.remove(self._url_file)
         while missing := next((check for check in self._checks if not self._holds(check)), ""):
@@ -135,7 +135,7 @@ class Health(PollingWatch):
         return str(answer.status) == status and text in answer.body.decode("utf-8", "surrogateescape")
 
     def _warm(self) -> Verdict | None:
-        """The warm-up request, which spares the first client a slow answer."""
+        """Send the warm-up request, so that the first client gets a fast answer."""
         method, path, media, within, body = self._warm_up
         answer = request(self._port, float(within), path, method, (media, body))
         if not answer.status:
@@ -150,7 +150,7 @@ class Health(PollingWatch):
         return f"{self.of.folder}/url"
 
     def _ready(self) -> bool:
-        """Write that it is ready; False on a full disk."""
+        """Record that it is ready; False on a full disk."""
         url = f"http://127.0.0.1:{self._port}"
         fields = [("at", round(time.time(), 6)), ("url", url), ("port", self._port), ("path", self._path)]
         self._loaded = files.write_text(self._url_file, f"{url}\n") and files.write(self.of.at.ready, fields)
@@ -159,7 +159,7 @@ class Health(PollingWatch):
         return self._loaded
 
     def _follow(self) -> Verdict | None:
-        """Look at its health until it misses too often in a row. An HTTP error is a miss."""
+        """Check its health until it fails too often in a row. An HTTP error is a miss."""
         misses, since = 0, 0.0
         while misses < self._most_misses:
             if self._pause(self._every):

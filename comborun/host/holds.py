@@ -31,7 +31,7 @@ class Holds:
     def __init__(self, run: RunLayout) -> None:
         self._hold, self._resumed = run.hold, run.resumed
         self.resumed = 0.0
-        """when a person last said that the run may go on, in seconds since 1970; 0 for never"""
+        """when a user last resumed the run, in seconds since 1970; 0 for never"""
 
     def look(self) -> Hold:
         record = files.read(self._hold)
@@ -48,6 +48,6 @@ class Holds:
         self.resumed = records.seconds(files.read(self._resumed), "at") or 0.0
 
     def forgiven(self, ended: str) -> bool:
-        """Whether what ended at that time of day had ended when a person said that the run may go on."""
+        """Whether an end at that time of day came before the user last resumed the run."""
         at = records.seconds({"at": ended}, "at")
         return bool(at) and at is not None and at <= self.resumed

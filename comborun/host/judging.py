@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from comborun.rules.tally import Counts, Span
 
 PLANNED = "{episodes}"
-"""in a line that is evidence: how many the attempt had to make"""
+"""in a pattern of evidence: the number of episodes of the attempt"""
 _WHY_MOST = 1200
-"""characters: a proposed pattern for a log is long, and useless when it is cut"""
+"""characters; long enough for a proposed pattern, which is useless when cut off"""
 READ_FILES_MOST = 2000
-"""files that are looked at for one question"""
+"""most files that are read for one question"""
 _NAMES = ("policy", "environment")
 _BLOCK, _END_MOST = 4096, 1500
 _LOG_CHUNK = 1 << 20
@@ -49,7 +49,7 @@ class Rules:
         self.evidence_files = _texts(fields, "evidence_files")
         self.line = str(fields.get("line", "")).replace(PLANNED, str(count))
         self.source = str(fields.get("source", ""))
-        """`log`: that is where the results are"""
+        """`log` if the results are in the log"""
         self.ranged = _true(fields.get("ranged"))
         self.pattern, self.seed_field = (str(fields.get(key, "")) for key in ("pattern", "seed_field"))
         self.base = records.integer(fields, "base") or 0
@@ -62,7 +62,7 @@ class Rules:
         return cls(claim, max(0, first), max(0, count))
 
     def fields(self) -> list[tuple[str, object]]:
-        """Of a claim."""
+        """The fields for a claim."""
         return list(vars(self).items())
 
     @property
@@ -146,7 +146,7 @@ class Watched:
         self._unread, self._began, self._search_after = "", time.monotonic(), 0.0
 
     def follow(self) -> bool:
-        """Take over the rules of a changed grid; return whether there are any."""
+        """Take over the rules of a changed grid. Returns whether there are any."""
         before, self._claimed = self._claimed, files.changed(self.at.claim)
         if before == self._claimed:
             return False
@@ -169,7 +169,7 @@ class Watched:
         return counts
 
     def _not_read(self) -> str:
-        """Results that the grid does not read, looked for whenever twice as much time has passed."""
+        """Results that the grid does not read. The search is repeated each time the run is twice as old."""
         now = time.monotonic()
         if now >= self._search_after:
             self._search_after = now + max(now - self._began, 1.0)
@@ -187,7 +187,7 @@ class Watched:
         return self.completeness(self.count(), None) is Completeness.COMPLETE
 
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
-        """By counts that were just made."""
+        """The completeness by these new counts."""
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
         held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
         held += bool(self.line and self.line.look(self.at.log))
@@ -199,7 +199,7 @@ def _counts_file(at: AttemptLayout) -> str:
 
 
 def counts(at: AttemptLayout) -> Counts:
-    """Of a running attempt: what its supervisor kept, else what its files hold, unless these are very many."""
+    """The counts of a running attempt: those of its supervisor, else from its files unless there are very many."""
     if kept := files.read(_counts_file(at)):
         return tally.Counts.of(kept)
     rules = Rules.of(files.read(at.claim))
@@ -218,11 +218,11 @@ class Judged:
         self.counts = counts
         self.completeness = completeness
         self.flaws = flaws
-        """what is wrong with the evidence itself, for the note"""
+        """faults of the evidence itself, for the note"""
 
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
-    """By the rules of its claim. `code` is None where it is not known, or proves nothing. Lists its videos as well."""
+    """Judge by the rules of the claim, and list the videos. `code` is None if it is unknown or proves nothing."""
     rules = Rules.of(files.read(at.claim))
     found = judged(at, rules, code)
     found.flaws += list_videos(at, rules)
@@ -230,7 +230,7 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
 
 
 def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
-    """By these rules; nothing is written."""
+    """Judge by these rules; writes nothing."""
     watched = Watched(at, rules)
     counted = watched.count(over=True)
     name_unread(counted, watched.folder, rules.span, at.log)
@@ -238,14 +238,14 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
 
 
 def seed_keys(at: AttemptLayout) -> dict[str, str]:
-    """For `results`: the field that holds the seed of an episode, where its rows count and have one of another name."""
+    """For `results`: the field with the seed of an episode, if its rows count and give it another name."""
     watched = Watched(at, Rules.of(files.read(at.claim)))
     samples = tally.samples_of(watched.folder.read())
     return seed(samples, watched.rules.identity) if samples else {}
 
 
 def list_videos(at: AttemptLayout, rules: Rules) -> str:
-    """Write videos.tsv, complete or absent; why some have no line in it. Videos stay where they are."""
+    """Write videos.tsv, complete or absent. Returns why some videos have no line. Videos stay where they are."""
     if not rules.videos:
         return ""
     rows = []
@@ -273,7 +273,7 @@ class Ending:
         self.started = started
         self.ended = ended
         self.signature = ""
-        """the class of its failure, if its log shows one"""
+        """the class of failure that its log shows, or empty"""
         self.peak_memory_kib = 0
 
     @property
@@ -281,13 +281,13 @@ class Ending:
         return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
 
     def add(self, text: str) -> None:
-        """To its note."""
+        """Add to the note."""
         if text:
             self.note = f"{self.note}; {text}" if self.note else text
 
 
 def reserve(at: AttemptLayout) -> bool:
-    """Set room for the end aside: one byte takes a whole block."""
+    """Reserve room for the end: one byte takes a whole block."""
     try:
         with open(f"{at.directory}/.end", "wb") as file:
             file.write(b"\n")
@@ -297,9 +297,9 @@ def reserve(at: AttemptLayout) -> bool:
 
 
 def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool = True) -> bool:
-    """Write the end record; False when it can't be written, or another end came first.
+    """Write the end record; False if it can't be written, or another end came first.
 
-    `reserved`: into the room that was set aside, which the attempt's own supervisor may use, or who holds its lock.
+    `reserved`: write into the reserved room; only for the attempt's own supervisor, or the holder of its lock.
     """
     claim = files.read(at.claim)
     draft = f"{at.directory}/.end" if reserved else files.draft(at.end)
@@ -308,7 +308,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     if not (_fill(draft, records.render(fields)) or _fill(draft, records.render(short))):
         files.remove(*([] if reserved else [draft]))
         return False
-    _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # so that no power loss leaves the end alone
+    _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # no end without its evidence after a power loss
     if not _publish(at, draft, claim.get("nonce", "")):
         return False
     files.remove(_counts_file(at))
@@ -316,13 +316,13 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
 
 
 def _evidence(at: AttemptLayout, rules: Rules) -> list[str]:
-    """What an end is judged by."""
+    """The files by which an end is judged."""
     found = [f"{at.output}/{path}" for path in globs.found(at.output, [*rules.files, *rules.evidence_files])]
     return [*found, at.log] if rules.line or rules.source else found
 
 
 def _to_disk(paths: list[str]) -> None:
-    """Bring files to the disk, with the folders that name them, as far as that can be done."""
+    """Sync files to the disk, with the folders that name them, as far as possible."""
     if len(paths) > READ_FILES_MOST:
         os.sync()
         return
@@ -360,7 +360,7 @@ def _moment(seconds: float | None) -> float | None:
 
 
 def _fill(path: str, text: str) -> bool:
-    """Overwrite in place, so that reserved blocks are used, and truncate the rest."""
+    """Overwrite a file in place, to use its reserved blocks, and cut the rest off."""
     data = text.encode("utf-8", "surrogateescape")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -375,7 +375,7 @@ def _fill(path: str, text: str) -> bool:
 
 
 def _publish(at: AttemptLayout, draft: str, nonce: str) -> bool:
-    """Rename the draft. Where two nodes may write an end, the first counts; one of another start is set aside."""
+    """Rename the draft. If two nodes write an end, the first counts; one of another start is set aside."""
     try:
         if not nonce:
             os.replace(draft, at.end)

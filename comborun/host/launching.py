@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 BUDGET = 6
 _REFUSED, _OVERDUE = 1, 2
-"""what they cost of the budget"""
+"""what a refused and an overdue start cost of the budget"""
 _FIRST_WAIT_S = 0.1
 _SLOTS_MOST = 6
 """digits"""
@@ -36,9 +36,9 @@ class Launcher:
         self._dispatcher = dispatcher
         self.slots = 1
         self.nobody = False
-        """all that are queued are held back, whatever room there is"""
+        """whether all queued sessions are held back, even if there is room"""
         self.due = math.inf
-        """when the next one of those that wait may start"""
+        """the time when the next waiting session may start"""
         self.opening: set[str] = set()
         """sessions whose window is not known to be open"""
         self._again: set[str] = set()
@@ -70,7 +70,7 @@ class Launcher:
             self._stuck(now)
 
     def eligible(self, now: float) -> Iterator[Session]:
-        """Sessions that wait for their turn only, in order."""
+        """Sessions that wait only for their turn, in order."""
         dispatcher = self._dispatcher
         for session in dispatcher.queue.waiting():
             if dispatcher.smoke_first(session) or dispatcher.servers.holds_back(session.name):
@@ -87,7 +87,7 @@ class Launcher:
         return self._dispatcher.attempts.at(name, self._dispatcher.queue[name].attempt + 1).directory
 
     def _read_slots(self) -> None:
-        """The file may be edited at any moment; what is no number changes nothing."""
+        """Read the number of slots. The file may be edited at any moment; other text than a number changes nothing."""
         text = files.read_line(self._dispatcher.layout.slots).strip()
         if text.isascii() and text.isdecimal() and len(text) <= _SLOTS_MOST:
             self.slots = int(text)
@@ -108,7 +108,7 @@ class Launcher:
     # How it starts
 
     def _first(self, session: Session, gpus: tuple[int, ...]) -> bool:
-        """Grant an attempt and start it; False when that can't be written, and nothing starts."""
+        """Grant an attempt and start it; False if the grant can't be written, and nothing starts."""
         dispatcher, number = self._dispatcher, session.attempt + 1
         at = dispatcher.attempts.at(session.name, number)
         try:
@@ -169,19 +169,19 @@ class Launcher:
                 self.start(session)
 
     def refused(self, session: Session, why: str) -> None:
-        """Try again soon, each time after a longer wait."""
+        """Try a refused window again, each time after a longer wait."""
         if session.life != STARTING or session.again_at is not None:
             return
         if self._spend(session, _REFUSED, why):
             self.later(session, _FIRST_WAIT_S * (1 << max(0, BUDGET - session.budget - 1)))
 
     def later(self, session: Session, wait_s: float = _FIRST_WAIT_S) -> None:
-        """Start it once more when its former window is surely gone."""
+        """Start it again when its former window is surely gone."""
         session.again_at = time.monotonic() + wait_s
         self._again.add(session.name)
 
     def overdue(self, session: Session) -> None:
-        """Start it again if it has been on its way for too long."""
+        """Start it again if it takes too long to begin."""
         if time.monotonic() < session.due:
             return
         if session.opening:
@@ -201,7 +201,7 @@ class Launcher:
         return False
 
     def give_up(self, session: Session, attempt: int, note: str) -> None:
-        """Record that its launch has failed, unless it has begun after all; on a full disk it tries again later."""
+        """Record that its launch has failed, unless it has begun after all. On a full disk it tries again later."""
         if self._dispatcher.attempts.cancel_unstarted(session.name, attempt, "launch_failed", note):
             if session.attempt != attempt:
                 self._dispatcher.stop_waiting(session)
@@ -214,7 +214,7 @@ class Launcher:
     # Who waits for more than its turn
 
     def write_waiting(self) -> None:
-        """Write dispatch/waiting where it changes; the dispatcher never reads it."""
+        """Write dispatch/waiting if it changes; the dispatcher never reads it."""
         self._dispatcher.waiting_changed = False
         text = "".join("\t".join(line) + "\n" for line in self._lines())
         if text == self._waiting:
@@ -226,9 +226,9 @@ class Launcher:
             files.remove(self._dispatcher.layout.waiting)
 
     def _lines(self) -> list[tuple[str, str, str, str]]:
-        """NAME, what for, until when, detail: at most one of a session, but all that a server waits for.
+        """Lines of name, reason, until when, detail: at most one for a session, but all reasons of a server.
 
-        Whoever has ended and starts again is there, too, since its files alone look as if it were over.
+        A session that has ended and starts again is listed too: its files alone look as if it were over.
         """
         dispatcher = self._dispatcher
         retries, smokes, names = [], [], []

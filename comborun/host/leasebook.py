@@ -25,44 +25,44 @@ if TYPE_CHECKING:
     Choose = Callable[[], "tuple[int, ...] | Blocker"]
 
 _LEASES_S = 1.0
-"""between two looks at the leases of other runs, while one of ours waits"""
+"""seconds between two reads of other runs' leases, while one of our sessions waits"""
 _BUSY_TIMES = 6
-"""so many times as long between two measurements while our own sessions are in the way: their end tells us"""
+"""factor for the time between two measurements while our own sessions are in the way: their ends are reported"""
 
 
 @dataclass
 class Measured:
-    """How full the host is, in MiB. What the answer lacks is unknown, never 0."""
+    """The use of the host in MiB. What the answer lacks is unknown, never 0."""
 
     number: int = 0
     at: float = field(default_factory=time.monotonic)
     cards: dict[int, Card] = field(default_factory=dict)
     listed: set[int] = field(default_factory=set)
-    """GPUs whose processes the driver names, each of which is known"""
+    """GPUs of which all processes are known"""
     held: dict[tuple[str, int], int] = field(default_factory=dict)
     """marker and GPU -> MiB"""
     memory: tuple[int, int] | None = None
-    """main memory: in all, and what can be had"""
+    """main memory: total and available"""
     resident: dict[str, int] = field(default_factory=dict)
-    """marker -> MiB of main memory that it does not share"""
+    """marker -> MiB of main memory, without shared pages"""
 
     def share_out(self, processes: Processes) -> None:
-        """Find out whose the GPUs' memory is, by the marker of each process."""
+        """Assign the GPUs' memory to attempts, by the marker of each process."""
         index_of = {card.bus: index for index, card in self.cards.items()}
         self.listed = {index for bus, index in index_of.items() if bus in processes.listed}
         for bus, pid, mib in processes.held:
             marker, index = process.marker_of(pid), index_of.get(bus)
             if index is not None and marker is None:
-                self.listed.discard(index)  # a pid that is not here: the list can't be trusted
+                self.listed.discard(index)  # an unknown pid: the list can't be trusted
             elif index is not None and marker:
                 self.held[marker, index] = self.held.get((marker, index), 0) + mib
 
 
 class Measuring:
-    """A measurement under way, used like driver.Question.
+    """A running measurement, used like driver.Question.
 
-    It asks for the processes first. What grows between the two questions then counts as use by others, so nothing is
-    leased twice.
+    It asks for the processes first. Memory that grows between the two questions then counts as use by others, so
+    nothing is leased twice.
     """
 
     def __init__(self, number: int, lock: str, *, gpus: bool, memory: bool) -> None:
@@ -108,18 +108,18 @@ class LeaseBook:
         self.ledger = Ledger(self.capacity)
         self.leases = Leases(run_id)
         self.made: dict[str, Lease] = {}
-        """those of this run"""
+        """leases of this run"""
         self.memory_asked = False
-        """some request is for main memory"""
+        """whether a request asks for main memory"""
         self._measured = Measured()
         self._measuring: Measuring | None = None
         self._asked_at, self._ask_at = -math.inf, math.inf
         self._back: list[tuple[int, int, int]] = []
-        """GPU, MiB that were given back, and the number of the measurement that will show it"""
+        """GPU, MiB given back, and the number of the measurement that will show them"""
         self._base: dict[int, int] = {}
-        """GPU -> what others used of it, when that was last known for certain"""
+        """GPU -> MiB that others used when that was last certain"""
         self._stale = False
-        """the lease file says something else than is so"""
+        """whether the lease file is out of date"""
         self._leases_at = -_LEASES_S
         self._cores: list[int] = []
         self._inner = machine.inner_pids()
@@ -134,7 +134,7 @@ class LeaseBook:
         self._measured_capacity()
 
     def open(self, requests: Iterable[Request]) -> None:
-        """Prepare for these requests: no others will come."""
+        """Prepare for these requests. There will be no others."""
         requests = list(requests)
         self.capacity.has_driver = shutil.which("nvidia-smi") is not None
         self.memory_asked = any(request.memory for request in requests)
@@ -150,7 +150,7 @@ class LeaseBook:
         return self._measuring.due() if self._measuring else self._ask_at
 
     def serve(self) -> bool:
-        """Go on measuring. True if a measurement has come."""
+        """Continue measuring. True if a measurement is complete."""
         now = time.monotonic()
         if not self._measuring and now >= self._ask_at:
             self._ask_at, self._asked_at = math.inf, now
@@ -164,12 +164,12 @@ class LeaseBook:
         return True
 
     def want(self, after: float = 0.0) -> None:
-        """Measure, unless that was done less than `after` seconds ago: then as soon as that is over."""
+        """Measure, unless the last measurement is younger than `after` seconds: then as soon as it is that old."""
         if not self._measuring:
             self._ask_at = min(self._ask_at, max(self._asked_at + after, time.monotonic()))
 
     def want_for(self, blocker: Blocker, request: Request) -> None:
-        """Resources may become free without an end of our sessions."""
+        """Measure for a blocked request: resources may become free without an end of our sessions."""
         pause = setting("COMBORUN_MEMORY_ASK_MS", 5000) / 1000
         if blocker.urgent:
             self.want(0.0 if self._measured.memory or not request.memory else pause)
@@ -179,7 +179,7 @@ class LeaseBook:
             self.want(pause)
 
     def look_fresh(self) -> None:
-        """Find out whether the last measurement still counts."""
+        """Check whether the last measurement is recent enough."""
         self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
     def take_in(self, measured: Measured) -> None:
@@ -194,14 +194,14 @@ class LeaseBook:
         self._measured_capacity()
 
     def _charge(self, key: str, gpus: Iterable[int]) -> None:
-        """What it holds counts; where the driver names no processes, what it was last seen to hold."""
+        """Charge a lease with its measured use, or with its last known use if the driver names no processes."""
         marker, before = self._marker(key), self.ledger.shares[key].mib
         held = {gpu: self._measured.held.get((marker, gpu), 0) for gpu in gpus}
         held = {gpu: mib if gpu in self._measured.listed else max(mib, before[gpu]) for gpu, mib in held.items()}
         self.ledger.charge(key, held, self._measured.resident.get(marker, 0) if self.memory_asked else 0)
 
     def _measured_capacity(self) -> None:
-        """What the last measurement leaves for this user's runs."""
+        """Compute what the last measurement leaves for this user's runs."""
         measured, capacity = self._measured, self.capacity
         capacity.gpu_memory, capacity.memory = {}, None
         for card in measured.cards.values():
@@ -213,7 +213,7 @@ class LeaseBook:
             capacity.measure_memory(total, max(0, total - available - held))
 
     def _others(self, gpu: int, used: int) -> int:
-        """MiB of that GPU that others than this user's runs use."""
+        """MiB of a GPU that are used by others than this user's runs."""
         there = [key for key, share in self.ledger.shares.items() if gpu in share.gpus]
         held = sum(self._measured.held.get((self._marker(key), gpu), 0) for key in there)
         listed = gpu in self._measured.listed and not (self._inner and not held)
@@ -224,13 +224,13 @@ class LeaseBook:
         return others_use(used, held, asked, self._base.get(gpu, 0))
 
     def _marker(self, key: str) -> str:
-        """What the processes of a share carry; the key of another run's is that."""
+        """The marker of a share's processes; for another run it is the key."""
         return self.made[key].marker if key in self.made else key
 
     # Other runs
 
     def look_at_others(self) -> None:
-        """Measure now and then while a session waits; without the lock, since nothing is decided."""
+        """Read other runs' leases now and then while a session waits; without the lock, since nothing is decided."""
         now = time.monotonic()
         if now - self._leases_at >= _LEASES_S:
             self._leases_at = now
@@ -238,7 +238,7 @@ class LeaseBook:
             self._take_foreign()
 
     def _take_foreign(self) -> None:
-        """Their leases into the ledger; what they gave back counts until a measurement has shown it."""
+        """Put their leases into the ledger. Memory that they gave back counts until a measurement shows it."""
         before = {key for key, share in self.ledger.shares.items() if not share.ours}
         now = {lease.marker: lease for lease in self.leases.others}
         for key in before - set(now):
@@ -252,7 +252,7 @@ class LeaseBook:
     # Ours
 
     def make(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Blocker:
-        """Promise it what it chooses, for all runs of this user; or why it can't have that now."""
+        """Lease to a session what `choose` returns, under the lock of all runs of this user; or say why not."""
         if why := self.leases.enter():
             return Blocker("lease", why)
         self._take_foreign()
@@ -268,7 +268,7 @@ class LeaseBook:
     def take(
         self, name: str, request: Request, gpus: Sequence[int], at: str, cores: tuple[int, ...] | None = None
     ) -> None:
-        """It has that: it was just chosen, or a former dispatcher has leased these cores to it."""
+        """Note a lease that was just made, or that a former dispatcher made."""
         share = self.ledger.take(name, request, gpus)
         if cores is None:
             taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
@@ -284,7 +284,7 @@ class LeaseBook:
             del self.made[name]
 
     def _give_back(self, key: str) -> None:
-        """A driver takes its time, and a process may linger: a measurement that begins later tells."""
+        """End a lease. Its memory counts until a later measurement: a driver may be slow, or a process linger."""
         share = self.ledger.give_back(key)
         later = self._measured.number + (2 if self._measuring else 1)
         self._back += [(gpu, mib, later) for gpu, mib in share.mib.items() if mib] if share else []
@@ -300,13 +300,13 @@ class LeaseBook:
         return not self._stale
 
     def flush(self) -> None:
-        """Tell the other runs what has ended since; now and then, and before the dispatcher leaves."""
+        """Publish ended leases for other runs; now and then, and before the dispatcher leaves."""
         if self._stale and not self.leases.enter():
-            self._write()  # what is ours can be told, whatever others have left
+            self._write()  # our part is certain, even if a file of another run is broken
             self.leases.leave()
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
-        """Fields of its grant; where a GPU's UUID is not known the index has to do."""
+        """Fields of a grant. A GPU without a known UUID is given by its index."""
         lease, known = self.made.get(name), self._measured.cards
         fields: dict[str, object] = {"cores": ",".join(map(str, lease.cores))} if lease and lease.cores else {}
         if gpus and all(gpu in known for gpu in gpus):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 _LOCK_S, _LOCKED_PAUSE_S = 0.5, 1.0
 _START_S = 60
-"""in which a session begins, or its lease is over where its dispatcher is dead"""
+"""seconds in which a session must begin, else its lease ends if its dispatcher is dead"""
 _SWEEP_S = 5.0
-"""for so long it counts whether anything of a session that seems gone was seen"""
+"""seconds for which the result of a search for a vanished session's processes is kept"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Lease:
 
     @property
     def marker(self) -> str:
-        """What its processes carry."""
+        """The marker of its processes."""
         return f"{self.run}/{self.who}/{self.at.rpartition('-')[2] or 0}"
 
     @classmethod
@@ -59,7 +59,7 @@ class Leases:
         self.run_id = run_id
         self.folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108
         self.others: list[Lease] = []
-        """leases of other runs, as far as they still hold"""
+        """valid leases of other runs"""
         self._pid, self._start, self._boot = process.identity()
         self._fd = -1
         self._locked_at = -_LOCKED_PAUSE_S
@@ -67,12 +67,12 @@ class Leases:
         self._opened = False
 
     def enter(self) -> str:
-        """Take the lock and read, to decide alone; why that can't be, empty when it can."""
+        """Take the lock and read all leases. Returns why that fails, or an empty text."""
         if trouble := self._open():
             return trouble
         busy = f"another run holds {self.folder}/lock"
         if time.monotonic() - self._locked_at <= _LOCKED_PAUSE_S:
-            return busy  # a stopped process keeps it: those that need no lease go on
+            return busy  # a stopped process may hold it; sessions without a lease go on
         before = os.umask(0o022)
         try:
             self._fd = files.lock(f"{self.folder}/lock", _LOCK_S)
@@ -84,7 +84,7 @@ class Leases:
         if self._fd < 0:
             self._locked_at = time.monotonic()
             return busy
-        if not _same(self._fd, f"{self.folder}/lock"):  # somebody has tidied up, and others lock another file
+        if not _same(self._fd, f"{self.folder}/lock"):  # the file was replaced, and others lock the new one
             self.leave()
             return busy
         self.read()
@@ -96,7 +96,7 @@ class Leases:
         self._fd = -1
 
     def _open(self) -> str:
-        """Why the folder is not there, or not ours alone to write; empty: it is."""
+        """Open the folder. Returns why it is missing, or writable by others; empty if it is fine."""
         trouble = "" if self._opened else files.own_folder(self.folder)
         self._opened = not trouble
         return trouble
@@ -109,7 +109,7 @@ class Leases:
                     self._read(f"{self.folder}/{name}", name[: -len(".lease")])
 
     def _read(self, path: str, run: str) -> None:
-        """A file of another run; what is none of this user and of this boot is passed over."""
+        """Read the file of another run. A file of another user or boot is skipped."""
         try:
             found = os.lstat(path)
             document = json.loads(files.read_text(path))
@@ -140,7 +140,7 @@ class Leases:
         return lives
 
     def write(self, leases: Iterable[Lease]) -> bool:
-        """Our own file, while we hold the lock: complete, or what it was before."""
+        """Write our own file, under the lock; it is new and complete, or unchanged."""
         path, rows = f"{self.folder}/{self.run_id}.lease", [asdict(lease) for lease in leases]
         if not rows:
             files.remove(path)
@@ -153,7 +153,7 @@ class Leases:
 
 
 def lapsed(at: str) -> bool:
-    """Whether an attempt has not begun for so long that another run may have what was leased to it."""
+    """Whether an attempt was so slow to begin that another run may have its lease."""
     try:
         return not os.path.exists(f"{at}/claim") and time.time() - os.stat(f"{at}/grant").st_mtime >= _START_S
     except OSError:
@@ -161,7 +161,7 @@ def lapsed(at: str) -> bool:
 
 
 def _life(at: str) -> str:
-    """Where an attempt of whichever run is in its life, by its folder."""
+    """The life of an attempt of any run, by its folder."""
     from comborun.host.attempts import QUEUED, RunDirectory
 
     try:

@@ -54,11 +54,11 @@ class Lifecycle(Overseer):
         self.gpus_allowed: tuple[int, ...] = ()
         self.admission = Admission(attempts.path, attempts.id, self.journal, self.notices.tell)
         self.children: list[Child] = []
-        """what was forked and is not known to have ended"""
+        """forked processes that are not known to have ended"""
         self.waiting_changed = False
-        """dispatch/waiting is to be written before the next sweep"""
+        """whether dispatch/waiting must be written before the next sweep"""
 
-    # Taken up: at the start, and when the grid was amended or a person let the run go on
+    # Adoption: at the start, after an amendment, and after a resume
 
     def adopt(self) -> None:
         """Take over every session in the state that its files show."""
@@ -79,19 +79,19 @@ class Lifecycle(Overseer):
             elif session.life == NEW or (session.life == DROPPED and session.flag != DROPPED):
                 self.adopt_one(session, vanished)
             elif session.life in (QUEUED, ENDED):
-                session.end = self.attempts.end(session.name, session.attempt)  # its files may be read otherwise now
+                session.end = self.attempts.end(session.name, session.attempt)  # its files may be read by new rules
                 self.on_retry(session)
         self._judge_all(vanished)
 
     def _judge_all(self, vanished: list[str]) -> None:
         why = self.too_many_failed(self.queue)
-        if why and self.queue.left and not self.look_at_hold().kind:  # who lifts a hold forgives failures
+        if why and self.queue.left and not self.look_at_hold().kind:  # lifting a hold forgives failures
             self.halt(why)
         self._report_vanished(vanished)
         self.judge_smoke(self.queue)
 
     def adopt_one(self, session: Session, vanished: list[str], again: bool = False) -> None:
-        """`again` makes a new attempt of one that has ended, whatever its outcome."""
+        """`again` gives an ended session a new attempt, whatever its outcome."""
         name = session.name
         session.attempt = number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life if number else QUEUED
@@ -107,7 +107,7 @@ class Lifecycle(Overseer):
         else:
             self._take_slot(session, life)
             self.journal(f"adopted {name} {number} {life}")
-            if life == LOST:  # a person has started this dispatcher, and so asks for another attempt
+            if life == LOST:  # a user has started this dispatcher, which asks for another attempt
                 vanished.append(name)
                 session.loss_counted = True
                 self.attempts.ask(name, number)
@@ -139,7 +139,7 @@ class Lifecycle(Overseer):
     def ended(self, session: Session) -> None:
         """Handle an end that is on disk."""
         if session.life == ENDED or session.retry_why:
-            return  # it has been told already
+            return  # it was handled before
         name, number = session.name, session.attempt
         end = self.attempts.end(name, number)
         if not end:
@@ -153,7 +153,7 @@ class Lifecycle(Overseer):
             self._ended_for_good(session)
 
     def _update_breaker(self, session: Session) -> None:
-        """Learn from its end about the machine, if it was started at all."""
+        """Count its end for the breaker, if it was started at all."""
         end, gpus = session.end, session.granted_gpus
         if gpus is None:
             return
@@ -184,7 +184,9 @@ class Lifecycle(Overseer):
             self.judge_smoke(self.queue)
 
     def next_end_decides(self) -> bool:
-        """Whether the next end decides if anything starts at all: then a slot is free when the end is on record."""
+        """Whether the next end decides if anything starts at all. If so, a slot is free only after the end is on
+        record.
+        """
         policy = self.policy
         limited = self.failed and (policy("fail_fast") or policy("fail_fast_percent"))
         return bool(self.breaker.counts or limited)
@@ -219,7 +221,7 @@ class Lifecycle(Overseer):
         """Follow a retry that a user may have asked for."""
         if self.attempts.retried_after(session.name) < session.attempt:
             return
-        if session.life == QUEUED:  # without any more waiting
+        if session.life == QUEUED:  # without more waiting
             session.retry_at, session.retry_until = None, ""
             self.admission.forget(session.name)
         elif session.life == ENDED:
@@ -245,10 +247,10 @@ class Lifecycle(Overseer):
             session.gpus = ()
         self.queue.set_life(session, life)
 
-    # Those of which no message came
+    # Sessions without a message
 
     def look_at_sessions(self) -> None:
-        """Look at all that are neither queued nor ended."""
+        """Look at all sessions that are neither queued nor ended."""
         vanished: list[str] = []
         for session in list(self.queue.sessions.values()):
             if session.life in BUSY:
@@ -265,7 +267,7 @@ class Lifecycle(Overseer):
         seen = process.look(session.supervisor[0]) if session.supervisor else None
         if not session.supervisor or not seen or not seen.lives or seen.start != session.supervisor[1]:
             return False
-        if seen.state in "Tt":  # somebody has stopped it, and so it can't see that its command has ended
+        if seen.state in "Tt":  # a stopped supervisor can't see that its command has ended
             begin = files.read(self.attempts.at(session.name, session.attempt).begin)
             command = begin.get("pid", ""), begin.get("pid_start", ""), begin.get("boot", "")
             if command[0] and not process.alive(*command):
@@ -288,13 +290,13 @@ class Lifecycle(Overseer):
             self.queue.set_life(session, life)
             if life != ORPHANED:
                 session.supervisor = (record.get("supervisor", ""), record.get("supervisor_start", ""))
-            elif not session.watcher or session.watcher.poll() is not None:  # nobody else sees to it that it ends
+            elif not session.watcher or session.watcher.poll() is not None:  # no other process watches it
                 session.watcher = self.watch(session.name, session.attempt)
 
     def _finalize(self, session: Session) -> None:
-        """In the background, since what is left of it gets a moment to end."""
+        """Write its end in the background, since its processes get some time to end."""
         name, number = session.name, session.attempt
-        if session.life != CLOSING:  # a closing one has given back its slot already
+        if session.life != CLOSING:  # a closing session has freed its slot already
             self.queue.set_life(session, LOST)
         session.supervisor = None
         self.journal(f"lost {name} {number}")

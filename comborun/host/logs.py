@@ -41,7 +41,7 @@ def newest(folder: str, file: str) -> int:
 
 
 def latest(run: str, *names: str) -> dict[str, Any]:
-    """The newest attempts of sessions and model servers: number (0: none has begun), family and begin record."""
+    """The newest attempts of sessions and model servers: number (0: none has begun), family, begin record."""
     found = {}
     for name in names:
         family = "servers" if os.path.isdir(f"{run}/servers/{name}") else "sessions"
@@ -53,7 +53,7 @@ def latest(run: str, *names: str) -> dict[str, Any]:
 
 
 def rank(folder: str, number: str, stream: str) -> dict[str, Any]:
-    """The log of one rank that a launcher started, the newest after a restart of them; and which ranks there are."""
+    """The log of one rank, of the launcher's newest start, and the list of ranks."""
     logs = glob.glob(f"{glob.escape(folder)}/*/attempt_*/*/{stream}.log")
     of = [(log, os.path.basename(os.path.dirname(log))) for log in logs]
     mine = sorted((log for log, name in of if name == number), key=os.path.getmtime)
@@ -61,7 +61,7 @@ def rank(folder: str, number: str, stream: str) -> dict[str, Any]:
 
 
 def start(log: str, lines: str) -> int:
-    """Where the last lines of a log begin."""
+    """The offset of the last lines of a log."""
     with open(log, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         first = file.seek(max(0, size - _TAIL))
@@ -75,7 +75,7 @@ def start(log: str, lines: str) -> int:
 
 
 def left(attempt: str, lines: str) -> dict[str, Any]:
-    """What an attempt has left: the end of its log, its files with their bytes, and how its rows call the seed."""
+    """The end of an attempt's log, its files with their sizes, and the name of the seed in its rows."""
     log, output = f"{attempt}/log", f"{attempt}/out"
     with open(log, "rb") as file:
         file.seek(max(start(log, lines), os.path.getsize(log) - _BLOCK))
@@ -100,7 +100,7 @@ def _read(words: list[str]) -> int:
         if not number:
             head.append([name, 0, offset, 0, False])
             continue
-        ended = os.path.exists(f"{folder}/attempt-{number}/end")  # before the bytes: what it wrote last is among them
+        ended = os.path.exists(f"{folder}/attempt-{number}/end")  # checked first: the last output is read then, too
         path = log or f"{folder}/attempt-{number}/log"
         at = 0 if attempt not in (0, number) else start(path, lines) if offset < 0 else offset
         with open(path, "rb") as file:

@@ -19,7 +19,7 @@ def memory_kib() -> tuple[int | None, int | None]:
 
 
 def disk_kib(path: str) -> tuple[int | None, int | None]:
-    """The file system of `path`: its size, and what this user may still write."""
+    """The file system of `path`: its size, and the room for this user."""
     try:
         found = os.statvfs(path)
     except OSError:
@@ -58,9 +58,9 @@ def allocate_cores(cores: Sequence[int], taken: Collection[int], wanted: int) ->
 
 
 def inner_pids() -> bool:
-    """Whether we are in a container with pids of its own, so that those of the driver mean nothing here."""
+    """Whether this is a container with its own pids, where the driver's pids mean nothing."""
     try:
-        return os.readlink("/proc/self/ns/pid") != "pid:[4026531836]"  # of the first namespace of any Linux
+        return os.readlink("/proc/self/ns/pid") != "pid:[4026531836]"  # the first namespace of every Linux
     except OSError:
         return True
 
@@ -72,14 +72,14 @@ class Use:
 
     def __init__(self) -> None:
         self.kib = 0
-        """of main memory for themselves; what files and others share is not in it"""
+        """KiB of main memory, without shared pages"""
         self.ticks = 0
-        """of CPU time so far"""
+        """clock ticks of CPU time so far"""
         self.pids: list[int] = []
 
 
 def uses() -> dict[str, Use]:
-    """By marker, what each attempt of this user's runs holds."""
+    """Marker -> use, of each attempt of this user's runs."""
     found: dict[str, Use] = {}
     for pid in process.pids():
         marker, seen = process.marker_of(pid), process.look(pid)
@@ -101,7 +101,7 @@ def kills() -> str:
 
 
 def kills_since(before: str) -> tuple[int, str]:
-    """How many were killed since these counts, and where: the own group before the whole machine."""
+    """The number of processes killed since these counts, and where; our control group comes before the machine."""
     group, _, host = before.partition(",")
     group_now, _, host_now = kills().partition(",")
     for first, last, where in ((group, group_now, "in its control group"), (host, host_now, "on this machine")):
@@ -111,7 +111,7 @@ def kills_since(before: str) -> tuple[int, str]:
 
 
 def _events(groups: str) -> str:
-    """The file in which the kernel counts for our control group, of whichever version there is."""
+    """The file of the kernel's counts for our control group, of either version."""
     unified = ""
     for entry in groups.splitlines():
         _, controllers, path = [*entry.split(":", 2), "", ""][:3]

@@ -48,7 +48,7 @@ class Fifo:
             return False
 
     def listen(self) -> None:
-        """Make it where it is missing, and open it. Raises OSError."""
+        """Make it if it is missing, and open it. Raises OSError."""
         try:
             fifo = stat.S_ISFIFO(os.lstat(self.path).st_mode)
         except OSError:
@@ -63,7 +63,7 @@ class Fifo:
         self.fd = fd
 
     def read(self) -> list[Message]:
-        """What has been said by now."""
+        """The messages so far."""
         with contextlib.suppress(OSError):
             while data := os.read(self.fd, 65536):
                 self._text += data

@@ -35,7 +35,7 @@ class Notices:
         self.children: list[Child] = []
 
     def open(self) -> None:
-        """As the policy and dispatch/notified tell."""
+        """Read the policy and dispatch/notified."""
         policy = self._attempts.policy
         self._kinds = policy.get("notify_kinds", "").split(",")
         every = int(policy["notify_every_ms"]) / 1000
@@ -52,13 +52,13 @@ class Notices:
             self._send(kind, who, note)
 
     def flush(self) -> None:
-        """What was held back, when its time has come."""
+        """Send notices that were held back, when they are due."""
         for kind in self._throttle.due(time.time()):
             latest = self._throttle.held[kind][-1]
             self._send(kind, "" if latest == "-" else latest, "held back before")
 
     def _send(self, kind: str, who: str, note: str) -> None:
-        """In a process of its own; it has gone out when it has been written down."""
+        """Send a notice in its own process; it counts as sent when that is on record."""
         held = self._throttle.send(kind, time.time())
         self._write()
         self.children = [child for child in self.children if child.poll() is None]
@@ -76,12 +76,12 @@ class Notices:
 
 
 def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str] = ()) -> int:
-    """Run the command with a notice on its standard input; its code. The end of what it prints is shown."""
+    """Run the command with a notice on its standard input; returns its exit code. The end of its output is printed."""
     notice = _build(attempts, kind, who, note, held)
     longest = setting("COMBORUN_NOTIFY_S", 60.0)
     words, text = ("bash", attempts.layout.notify), (json.dumps(notice) + "\n").encode()
     code, printed = commands.run(longest, *words, errors=True, stdin=text)
-    with contextlib.suppress(OSError):  # who asked for a test may be gone
+    with contextlib.suppress(OSError):  # the reader of a test notice may be gone
         sys.stdout.write(f"{printed}\n" if printed else "")
         sys.stdout.flush()
     failed = f"{attempts.layout.dispatch}/notify.failed"
@@ -89,7 +89,7 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
     if not code:
         files.remove(failed)
         return code
-    files.write(failed, [("code", code), ("at", round(time.time(), 6))])  # until one is taken
+    files.write(failed, [("code", code), ("at", round(time.time(), 6))])  # kept until a notice succeeds
     said = f"was ended: it took longer than {longest:g} s" if code == commands.NO_ANSWER else f"ended with code {code}"
     sys.stderr.write(f"notify: the command {said}\n")
     sys.stderr.flush()
@@ -115,7 +115,7 @@ def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequenc
 
 
 def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
-    """How it ended, and the last lines of its log."""
+    """How a session ended, and the last lines of its log."""
     number = attempts.latest(name) if name else 0
     end = attempts.end(name, number) if number else {}
     log = attempts.at(name, number).log if name else ""
@@ -131,7 +131,7 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
 
 
 def _totals(attempts: RunDirectory) -> dict[str, object]:
-    """How many sessions are where in their life, and how far the whole run has come."""
+    """The number of sessions in each state, and the sums of the run."""
     from comborun.host.queue import DROPPED, SMOKE, rows
 
     tally: dict[str, int] = dict.fromkeys(notices.COUNTED, 0)
@@ -150,7 +150,7 @@ def _totals(attempts: RunDirectory) -> dict[str, object]:
 
 
 def _life(attempts: RunDirectory, name: str, number: int) -> str:
-    """Its outcome once it has ended for good."""
+    """Its outcome if it has ended for good, else its state."""
     life = attempts.glance(name, number).life
     if life != "ended":
         return "queued" if life == "queued" else "running"
@@ -158,7 +158,7 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
 
 
 def _planned(path: str) -> tuple[int, int]:
-    """The first episode of a session and how many it is for."""
+    """The first episode of a session, and the number of its episodes."""
     try:
         data: dict[str, Any] = json.loads(files.read_text(path))
         return int(data.get("first", 0)), int(data.get("count", 0))

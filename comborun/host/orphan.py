@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     begin = files.read(attempt.at.begin)
     attempt.gpus, attempt.port = begin.get("gpus", ""), begin.get("port", "")
     attempt.pid = _command(attempt, begin)
-    if not attempt.pid:  # what it has left behind holds the session's lock
+    if not attempt.pid:  # a remaining process holds the session's lock
         reap.sweep(attempt.marker, setting("COMBORUN_GRACE_S", 5.0))
         return 0
     look = process.look(attempt.pid)
@@ -39,10 +39,10 @@ def main(arguments: list[str]) -> int:
 
 
 def _command(attempt: Attempt, begin: dict[str, str]) -> int:
-    """The pid of its command while that lives; 0 when it does not."""
+    """The pid of its command; 0 if it has ended."""
     if begin.get("pid"):
         return int(begin["pid"]) if process.named(begin, "pid") else 0
-    for pid in process.marked(attempt.marker):  # nobody wrote down that it began: it leads its process session
+    for pid in process.marked(attempt.marker):  # without a begin record: the leader of its process session
         look = process.look(pid)
         if look and look.session == pid:
             return pid
@@ -50,7 +50,7 @@ def _command(attempt: Attempt, begin: dict[str, str]) -> int:
 
 
 def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
-    """For as long as both live."""
+    """Watch as long as both live."""
     watch, ladder = watch_over(attempt), StopSequence(attempt.pid)
     events = Events(term=False)
     ends = [process_end(attempt.pid), process_end(int(keeper.get("pid") or 0))]

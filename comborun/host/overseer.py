@@ -51,12 +51,12 @@ class Overseer:
         self.notices = Notices(attempts, self.journal)
         self.breaker = Breaker(0)
         self.failed: set[str] = set()
-        """sessions that ended for good without success, and were not forgiven; as last looked at"""
+        """sessions that ended for good without success and were not forgiven, at the last look"""
         self.smoke_waits = False
-        """some session that tries a combo first has left no record yet"""
+        """whether a session of the smoke test has left no record yet"""
         self._stalls: set[tuple[str, int]] = set()
         self.halted_why = ""
-        """why the run is halted, while that could not be written"""
+        """why the run is halted, if that could not be written yet"""
         self._journal = os.open(self.layout.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def read(self) -> None:
@@ -72,7 +72,7 @@ class Overseer:
         return records.integer(self.attempts.policy, key) or 0
 
     def journal(self, words: str) -> None:
-        with contextlib.suppress(OSError):  # on a full disk; nothing is decided by the journal
+        with contextlib.suppress(OSError):  # a full disk; no decision depends on the journal
             os.write(self._journal, f"{time.time():.6f} {words}\n".encode("utf-8", "surrogateescape"))
 
     # Holds
@@ -90,7 +90,7 @@ class Overseer:
         return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
 
     def halt(self, why: str) -> None:
-        """Start nothing new until a person resumes the run. The first reason is kept, and so is a hold by a person."""
+        """Start nothing new until a user resumes the run. The first reason is kept, and so is a user's hold."""
         if self.halted_why or self.holds.look().kind:
             return
         if not self.holds.order(HALTED, why):
@@ -102,9 +102,8 @@ class Overseer:
     # One end
 
     def follows(self, session: Known, person: bool = False) -> Due | None:
-        """The attempt that follows its latest one; None: that was the last.
-
-        `person`: somebody has just started the run, and so asks for what was cancelled or lost.
+        """The attempt that follows its latest one; None: that was the last. `person`: a user has just started the run,
+        which asks again for cancelled and lost sessions.
         """
         name, number = session.name, session.attempt
         if person and word_of(session.end) in ("cancelled", "lost") and self.attempts.retried_after(name) < number:
@@ -112,9 +111,9 @@ class Overseer:
         return self.attempts.follows(name, number)
 
     def report_new_ends(self, sessions: Collection[Known]) -> None:
-        """Report the ends that came while nobody watched the run, in their order.
+        """Report, in order, the ends that came while no process watched the run.
 
-        Forgiven ones don't count, and what is lost is an event of the machine, which is handled where it is found.
+        Forgiven ends don't count. A loss is an event of the machine and is handled where it is found.
         """
         known = re.findall(r"^\S+ ended (\S+ [0-9]+) ", files.read_text(self.layout.journal, TABLE_MOST), re.MULTILINE)
         for session, number, end in sorted(self._ends(sessions, set(known)), key=lambda one: one[2].get("ended", "")):
@@ -133,7 +132,7 @@ class Overseer:
                     yield session, number, end
 
     def report_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
-        """Write an end into the journal and send the notices that it calls for; once for each attempt."""
+        """Write an end into the journal and send its notices; once for each attempt."""
         entry = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
         self.journal(" ".join(map(str, ("ended", *entry))))
         if end.get("cause") == "stalled":
@@ -142,7 +141,7 @@ class Overseer:
             self.notices.tell("host", name, "its disk is full")
 
     def report_stall(self, name: str, number: int, why: str) -> None:
-        """Once for each attempt, whether it is seen to stall or has ended for that."""
+        """Report a stall once for each attempt: when it is seen, or when it has ended the session."""
         if (name, number) not in self._stalls:
             self._stalls.add((name, number))
             self.notices.tell("stalled", name, f"{name} makes no progress: {why}")
@@ -179,20 +178,20 @@ class Overseer:
     def _write_breaker(self) -> None:
         files.write_text(f"{self.layout.dispatch}/breaker", self.breaker.rows())
 
-    # All of them
+    # All sessions
 
     def too_many_failed(self, sessions: Iterable[Known]) -> str:
-        """Why the run is to be halted, by fail-fast; empty: no reason."""
+        """Why fail-fast halts the run; empty if it does not."""
         kept = [one for one in sessions if one.flag != DROPPED and one.name != AFTER]
         self.failed = {one.name for one in kept if one.over and word_of(one.end) in FAILED and not self._forgiven(one)}
         return too_many(len(self.failed), len(kept), self.policy("fail_fast"), self.policy("fail_fast_percent"))
 
     def _forgiven(self, session: Known) -> bool:
-        """Whether it had ended when a person last said that the run may go on."""
+        """Whether it had ended before a user last resumed the run."""
         return self.holds.forgiven(session.end.get("ended", ""))
 
     def judge_smoke(self, sessions: Iterable[Known]) -> None:
-        """Find out whether all sessions of the smoke test have left a record. Halt the run if one never will."""
+        """Check whether all sessions of the smoke test have left a record. Halt the run if one never will."""
         smokes = [session for session in sessions if session.flag == SMOKE]
         self.smoke_waits = not all(session.over for session in smokes)
         if self.smoke_waits:
@@ -210,7 +209,7 @@ class Overseer:
         return self._forgiven(session) or any(map(proven, ends))
 
     def _with_why(self, session: Known) -> str:
-        """Its name, and why the rows that it wrote don't count."""
+        """Its name, and why its rows don't count."""
         why = session.end.get("why", "")
         return f"{session.name} ({why})" if why else session.name
 
@@ -221,7 +220,7 @@ class Overseer:
         chain.link(self.attempts, [session.name for session in sessions if session.flag != DROPPED])
 
     def wants_after(self, sessions: Iterable[Known]) -> bool:
-        """Whether `after` is to run: once; again when it was lost or cancelled, or when sessions have ended since."""
+        """Whether `after` must run: once; again if it was lost or cancelled, or if sessions have ended since."""
         if not os.path.exists(self.layout.script(AFTER)):
             return False
         number = self.attempts.latest(AFTER)
@@ -234,7 +233,7 @@ class Overseer:
         )
 
     def record_done(self, sessions: Iterable[Known]) -> bool:
-        """Write that the run is done; False where that can't be written."""
+        """Record that the run is done; False if that can't be written."""
         planned = [session for session in sessions if session.flag != DROPPED]
         outcomes = [word_of(session.end) for session in planned if session.flag != SMOKE]
         smoke = [word_of(session.end) for session in planned if session.flag == SMOKE]

@@ -26,38 +26,40 @@ _CONDA = ("~/miniconda3", "~/anaconda3", "~/miniforge3", "~/mambaforge", "~/micr
 _HARMLESS = re.compile(
     r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
 )
-"""lines of setup of which it is known what they do to PATH"""
+"""lines of setup with a known effect on PATH"""
 _SOURCES = re.compile(r"(?:source|\.)[ \t]+([\w./~+@%=-]+)(?!.*\|\|)")
 _LEAST_KIB = 1 << 10
-"""for a few logs and records; with less nothing can be started"""
+"""KiB for a few logs and records; with less nothing can start"""
 _ROOM = "`combo clean` removes old runs, `root:` names another disk"
 _COUNT_S = 1.0
 """for the files of one earlier run"""
 _FOLDERS_MOST = 4
 _END = 1 << 20
-"""bytes of a checkpoint's beginning and end that are read"""
+"""bytes at the beginning and at the end of a checkpoint that are read"""
 
 
 def lacks(wanted: dict[str, Any]) -> list[str]:
-    """A line for each thing that is not there, each once."""
+    """A line for each missing thing, each once."""
     found = dict.fromkeys(line for combo in wanted["combos"] for line in _combo(combo, wanted["windows"]))
     return [*_relative(wanted), *found, *_disk(home(wanted["root"]), wanted)]
 
 
 def folders(wanted: dict[str, Any]) -> list[str]:
-    """Where the commands run, each once, the first few."""
+    """The first few folders in which commands run, each once."""
     return list(filter(os.path.isdir, workdirs(wanted)))[:_FOLDERS_MOST]
 
 
 def workdirs(wanted: dict[str, Any]) -> list[str]:
-    """Where the commands should run, as far as that is known, each once."""
+    """The folders in which commands run, as far as known, each once."""
     found = dict.fromkeys(home(combo["folder"]) for combo in wanted.get("combos", ()))
     return list(filter(None, found))
 
 
 def checkpoints(wanted: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """By policy what its file is, where it is there. Only its ends are read: they tell one checkpoint from another, and
-    no launch waits for a digest of many gigabytes."""
+    """Policy -> facts of its checkpoint, if it exists.
+
+    Only both ends are read: they distinguish checkpoints, and no launch waits for a digest of many gigabytes.
+    """
     found = ((policy, _file(path)) for policy, path in wanted.get("checkpoints", {}).items())
     return {policy: file for policy, file in found if file}
 
@@ -70,7 +72,7 @@ def _file(path: str) -> dict[str, Any]:
             ends = stream.read(_END)
             stream.seek(max(len(ends), about.st_size - _END))
             ends += stream.read(_END)
-    except OSError:  # a folder, too
+    except OSError:  # also for a folder
         return {}
     changed = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(about.st_mtime))
     return {
@@ -142,7 +144,7 @@ def _close(path: str) -> str:
 
 
 def _conda_environments(setup: str) -> Iterator[str]:
-    """The folders of all that can be found."""
+    """The folders of all environments that can be found."""
     sourced = re.findall(r"(\S+)/etc/profile\.d/(?:conda|mamba)\.sh", setup)
     for root in dict.fromkeys(map(home, (*sourced, *_CONDA, os.environ.get("MAMBA_ROOT_PREFIX", "")))):
         if root and os.path.isdir(f"{root}/envs"):

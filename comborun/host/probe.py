@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 VERSION = "2"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
-"""bytes of all logs in one answer, of those that run and of those that have ended; and of one log, however many"""
+"""bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
 _SERVER = re.compile("[a-z0-9-]+")
 _GPUS = re.compile("[0-9]+(,[0-9]+)*")
 _PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
@@ -66,16 +66,16 @@ class Probe:
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in names(self.layout) if after or name != AFTER]
         self.gpus: list[int] = []
-        """those that the run may use"""
+        """GPUs that the run may use"""
         self.documents: list[Document] = []
         self.logs: list[tuple[Document, str]] = []
-        """the log of each attempt that has one: the document of the attempt, and the path"""
+        """for each attempt with a log: its document, and the log's path"""
 
     def look(self, known: list[int]) -> tuple[Document, list[bytes]]:
         """The document, and the ends of logs in the order of its attempts."""
         gpus = self.attempts.policy["gpus"]
         self.gpus = list(map(int, gpus.split(","))) if _GPUS.fullmatch(gpus) else []
-        # Asked while other things are looked at.
+        # The answer comes while other things are read.
         question = driver.Question(driver.CARDS, self.layout.policy) if self.gpus else None
         for place, name in enumerate(self.names):
             self._find(name, known[place] if place < len(known) else 0)
@@ -85,7 +85,7 @@ class Probe:
     # Attempts
 
     def _find(self, name: str, known: int) -> None:
-        """Every attempt that is newer than the one whose end is known."""
+        """Add every attempt that is newer than the one whose end is known."""
         number = known + 1
         at = self.layout.attempt(name, number)
         while any(map(os.path.exists, (at.claim, at.grant, at.end))):
@@ -97,7 +97,7 @@ class Probe:
         seen = self.attempts.look(name, number)
         document: Document = {"session": name, "attempt": number, "life": seen.life}
         ended = seen.life == attempts.ENDED
-        if seen.life != attempts.STARTING:  # a begin that was written after the look belongs to the next one
+        if seen.life != attempts.STARTING:  # a begin that was written after this look belongs to the next look
             document["begin"] = _filled(files.read(at.begin))
         if ended:
             document["end"] = _filled(seen.record)
@@ -122,7 +122,9 @@ class Probe:
             document["counts"] = {key: str(value) for key, value in counts.pairs()}
 
     def _tails(self) -> list[bytes]:
-        """The ends of the logs; each kind has a share of the answer, and each log an equal part of that."""
+        """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
+        of it.
+        """
         ended = sum("end" in document for document, _ in self.logs)
         shares = {True: _share(ENDED_SHARE, ended), False: _share(RUNNING_SHARE, len(self.logs) - ended)}
         tails = []
@@ -159,7 +161,7 @@ class Probe:
         return document
 
     def _dispatcher(self) -> int | None:
-        """The pid of the one that lives; 0 while Slurm has something that goes on with the run."""
+        """The pid of the live dispatcher; 0 while Slurm goes on with the run."""
         if self.cluster:
             return 0 if self.cluster.busy else None
         record = files.read(self.layout.dispatcher)
@@ -170,7 +172,7 @@ class Probe:
         return max((int(match[1]) for match in found), default=None)
 
     def _notice(self) -> Document | None:
-        """How the grid's command for notices ended, if it did not take the latest one."""
+        """The failure of the grid's notify command, if its last run failed."""
         failed = f"{self.layout.dispatch}/notify.failed"
         try:
             if os.stat(failed).st_mtime_ns <= os.stat(self.layout.notify).st_mtime_ns:
@@ -189,7 +191,7 @@ class Probe:
         ]
 
     def _waiting(self) -> list[Document]:
-        """What the dispatcher says of sessions that wait for more than their turn."""
+        """What sessions wait for, apart from their turn, by the dispatcher's word."""
         return [
             {"session": name, "for": what, "until": records.seconds({"until": until}, "until"), "detail": detail}
             for name, what, until, detail in _rows(self.layout.waiting, 4)
@@ -239,7 +241,7 @@ class Probe:
         }
 
     def _gpus(self, question: driver.Question) -> list[Document]:
-        """A GPU that fell off the bus is in no row: it is listed as unknown."""
+        """The GPUs. One that fell off the bus has no row and is listed as unknown."""
         cards = driver.cards(driver.hear(question), self.gpus)
         keys = ("index", "used_mib", "total_mib", "utilization")
         return [dict(zip(keys, (card.index, card.used, card.total, card.utilization))) for card in cards]
@@ -251,7 +253,7 @@ def _hold(hold: Hold) -> Document | None:
 
 
 def _filled(record: dict[str, str]) -> dict[str, str]:
-    """Without the fields that are empty."""
+    """The record without its empty fields."""
     return {key: value for key, value in record.items() if value}
 
 

@@ -18,7 +18,7 @@ from comborun.rules import records
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
 NAME = "comborun"
-"""what our processes are called in the process table, so that a `pkill python` does not end them"""
+"""the name of our processes in the process table: `pkill python` does not end them"""
 
 
 def setting(name: str, default: float) -> float:
@@ -38,10 +38,10 @@ class Look:
         self.group = int(fields[2])
         self.session = int(fields[3])
         self.cpu = sum(map(int, fields[11:15]))
-        """clock ticks of CPU time, with those of children that it has waited for"""
+        """clock ticks of CPU time, including children that it has waited for"""
         self.start = fields[19]
         self.pages = int(fields[21])
-        """of resident memory"""
+        """pages of resident memory"""
 
     @property
     def lives(self) -> bool:
@@ -54,18 +54,18 @@ def look(pid: object) -> Look | None:
     if not (text.isascii() and text.isdecimal()):
         return None
     line = read(f"{text}/stat").decode("utf-8", "replace")
-    fields = line.rpartition(") ")[2].split()  # the program's name before them may hold anything, a `)` too
+    fields = line.rpartition(") ")[2].split()  # the program's name before them may hold any character
     return Look(fields) if len(fields) > 21 else None
 
 
 def own_kib(pid: int) -> int:
-    """Main memory that a process has for itself; what files and others share is not in it."""
+    """KiB of main memory of a process, without shared pages."""
     pages = read(f"{pid}/statm").split()
     return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE") // 1024 if len(pages) > 2 else 0
 
 
 def read(path: str) -> bytes:
-    """A file below /proc; empty if it is gone or not ours to read."""
+    """A file below /proc; empty if it is gone or unreadable."""
     return files.read_bytes(f"/proc/{path}", files.TABLE_MOST)
 
 
@@ -76,7 +76,7 @@ def pids() -> Iterator[int]:
 
 
 def table() -> dict[int, Look]:
-    """All that live."""
+    """All live processes."""
     looks = {pid: look(pid) for pid in (*pids(), os.getpid())}
     return {pid: seen for pid, seen in looks.items() if seen and seen.lives}
 
@@ -96,7 +96,7 @@ def descendants(roots: Iterable[int], seen: Mapping[int, Look]) -> set[int]:
 
 
 def boot_id() -> str:
-    """This boot's id; `unknown` where the kernel does not say."""
+    """The id of this boot, or `unknown`."""
     return read("sys/kernel/random/boot_id").decode().strip() or "unknown"
 
 
@@ -109,7 +109,7 @@ def alive(pid: str, start: str, boot: str) -> bool:
 
 
 def named(record: Mapping[str, str], of: str = "") -> bool:
-    """Whether the process lives that a record names: in `pid` and `start`, or in `OF` and `OF_start`."""
+    """Whether the process that a record names lives: `pid` and `start`, or `OF` and `OF_start`."""
     pid, start = (of, f"{of}_start") if of else ("pid", "start")
     return alive(record.get(pid, ""), record.get(start, ""), record.get("boot", ""))
 
@@ -138,12 +138,12 @@ def owner(path: str) -> str:
 
 
 def marker_of(pid: int) -> str | None:
-    """`run/session/attempt` of a process; empty where it has none, or is another user's; None: it is not there."""
+    """`run/session/attempt` of a process; empty if it has none or is another user's, None if it is gone."""
     return variable(pid, "COMBORUN_SESSION")
 
 
 def variable(pid: object, name: str) -> str | None:
-    """What a process was started with as the value of a variable; see `marker_of`."""
+    """The value of a variable with which a process was started; see `marker_of`."""
     environment = read(f"{pid}/environ")
     if not environment and not os.path.exists(f"/proc/{pid}"):
         return None
@@ -152,15 +152,16 @@ def variable(pid: object, name: str) -> str | None:
 
 
 def carries(pid: int, marker: str) -> bool:
-    """Whether a process carries a marker now; one that ends in `/` stands for all that begin so."""
+    """Whether a process has a marker now. A marker that ends in `/` matches all that begin with it."""
     own = marker_of(pid) or ""
     return own.startswith(marker) if marker.endswith("/") else own == marker
 
 
 def marked(marker: str) -> list[int]:
-    """The processes of an attempt (`run/session/attempt`), or of all whose marker begins so (`run/`), without ours.
+    """The processes with a marker: of an attempt (`run/session/attempt`), or of all that begin with it (`run/`); never
+    this one.
 
-    The newest are asked first: of a chain of forks, each process is gone after a few milliseconds.
+    The newest are checked first: in a chain of forks, each process lives only for milliseconds.
     """
     return [pid for pid in reversed([*pids()]) if carries(pid, marker)]
 
@@ -168,7 +169,7 @@ def marked(marker: str) -> list[int]:
 # Signals
 
 STOP_STEPS = ((signal.SIGINT, "INT", 15.0), (signal.SIGTERM, "TERM", 10.0), (signal.SIGKILL, "KILL", 20.0))
-"""signals that end a command, and the seconds that it has after each"""
+"""signals that end a command, and the seconds after each"""
 
 
 def stop_s(word: str, seconds: float) -> float:
@@ -177,7 +178,7 @@ def stop_s(word: str, seconds: float) -> float:
 
 
 def send(pid: int, number: int) -> bool:
-    """Send a signal; False when there is no such process or it is another's."""
+    """Send a signal; False if the process is gone or another user's."""
     try:
         os.kill(pid, number)
     except (OSError, OverflowError):
@@ -195,13 +196,13 @@ def send_group(group: int, number: int) -> bool:
 
 
 def send_all(pid: int, number: int) -> None:
-    """Send a signal to a command's group, or to the command itself while it leads none."""
+    """Send a signal to a command's group, or to the command if it leads no group."""
     if not send_group(pid, number):
         send(pid, number)
 
 
 def wait(seconds: float, over: Callable[[], bool]) -> bool:
-    """Poll until `over()` is true; whether that happened in time."""
+    """Poll until `over()` is true; False after `seconds`."""
     deadline = time.monotonic() + seconds
     while not over():
         if time.monotonic() >= deadline:
@@ -218,7 +219,7 @@ def set_name(name: str = NAME) -> None:
 
 
 def set_words(words: Iterable[str]) -> None:
-    """Show other words as the command line of this process, cut to the room that its own ones take."""
+    """Show other words as the command line of this process, cut to the length of its own."""
     fields = read("self/stat").rpartition(b") ")[2].split()
     try:
         start, end = int(fields[45]), int(fields[46])
@@ -226,7 +227,7 @@ def set_words(words: Iterable[str]) -> None:
         memory = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
         os.pwrite(memory, text.ljust(end - start, b"\0"), start)
         os.close(memory)
-    except (OSError, ValueError, IndexError):  # best effort, too
+    except (OSError, ValueError, IndexError):  # best effort
         return
 
 
@@ -236,7 +237,7 @@ def become_subreaper() -> None:
 
 
 def end_with_parent() -> None:
-    """Between fork and exec of a child: it is killed when its parent ends, however that ends."""
+    """Called between fork and exec: the child is killed when its parent ends in any way."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -245,7 +246,7 @@ def _prctl(option: int, value: bytes | int) -> None:
     try:
         import ctypes
 
-        library = ctypes.pythonapi  # it is loaded already, and so is all of libc
+        library = ctypes.pythonapi  # already loaded, with all of libc
         argument = ctypes.c_char_p(value) if isinstance(value, bytes) else ctypes.c_ulong(value)
         library.prctl(option, argument, 0, 0, 0)
     except (ImportError, OSError, AttributeError):

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
 
 def publish(order: dict[str, Any]) -> dict[str, Any]:
-    """Under the root's lock: tell of the grid's run, or rename the new one into place."""
+    """Under the root's lock: describe the grid's run, or rename the new one into place."""
     with Staging(order["root"]) as staging:
         staging.lock()
         newest = newest_run(staging.root, order["grid"])
@@ -45,7 +45,7 @@ def publish(order: dict[str, Any]) -> dict[str, Any]:
 
 
 def runs_below(root: str, grid: str = "") -> list[str]:
-    """The run directories below a root, oldest first: as they were made, whatever the clock said."""
+    """The run directories below a root, oldest first, by their order and not by the clock."""
     try:
         names = os.listdir(root)
     except OSError:
@@ -61,18 +61,18 @@ def runs_below(root: str, grid: str = "") -> list[str]:
 
 
 def sequence(directory: str) -> int:
-    """The number of a run among those of its root, from 1; 0 where it has none."""
+    """The number of a run in its root, from 1; 0 without one."""
     text = files.read_text(f"{directory}/sequence", 64).strip()
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
 
 
 def newest_run(root: str, grid: str) -> str:
-    """The run of a grid that was made last; empty where there is none."""
+    """The newest run of a grid, or empty."""
     return "".join(runs_below(root, grid)[-1:])
 
 
 def unreadable(directory: str) -> str:
-    """What a run lacks that it needs to continue; empty if it is complete."""
+    """What a run lacks to continue; empty if it is complete."""
     wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
     for path in wanted:
         try:
@@ -119,13 +119,13 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
 
 
 def _started(sessions: str) -> list[str]:
-    """Those that run or may run, and those that have left something: records, or any file."""
+    """Sessions that run or may run, and sessions that have left records or files."""
     attempts = {name: glob.glob(f"{glob.escape(sessions)}/{name}/attempt-*") for name in sorted(os.listdir(sessions))}
     return [name for name, folders in attempts.items() if any(map(_has_left, folders))]
 
 
 def _has_left(attempt: str) -> bool:
-    """Whether an attempt may have something to lose; a bare folder belongs to a window that waits for its slot."""
+    """Whether an attempt may have left anything. A bare folder belongs to a window that waits for its slot."""
     if not os.path.exists(f"{attempt}/end"):
         return os.path.exists(f"{attempt}/grant") or os.path.exists(f"{attempt}/claim")
     recorded = files.read(f"{attempt}/end").get("records") != "0"
@@ -133,7 +133,7 @@ def _has_left(attempt: str) -> bool:
 
 
 def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
-    """Rename what was staged, when all of it is on the disk."""
+    """Rename the staged folder when all of it is on the disk."""
     number = 1 + max(map(sequence, runs_below(staging.root)), default=0)
     run = _name(staging.root, order["grid"])
     directory = f"{staging.root}/{run}"
@@ -150,7 +150,7 @@ def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name(root: str, grid: str) -> str:
-    """One that is free."""
+    """A free name for a run."""
     while True:
         run = f"{grid}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{random.randrange(65536):04x}"
         if not os.path.exists(f"{root}/{run}"):

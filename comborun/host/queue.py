@@ -24,7 +24,7 @@ NEW, QUEUED, STARTING, RUNNING = "new", "queued", "starting", "running"
 ORPHANED, CLOSING, LOST, ENDED, DROPPED = "orphaned", "closing", "lost", "ended", "dropped"
 TAKES_SLOT = frozenset((STARTING, RUNNING, ORPHANED, LOST))
 BUSY = TAKES_SLOT | {CLOSING}
-"""not ended, and more than queued"""
+"""states between queued and ended"""
 LEFT = BUSY | {QUEUED}
 
 SMOKE = "smoke"
@@ -40,13 +40,13 @@ class Row:
     """nothing, `smoke`, or `dropped`: amended away, so it never starts again"""
     request: Request
     servers: tuple[str, ...]
-    """the model servers that it asks"""
+    """the model servers that it uses"""
     program: str
-    """those of one program warm up together"""
+    """sessions of one program warm up together"""
 
 
 def rows(path: str) -> Iterator[Row]:
-    """The rows of queue.jsonl; what is no row is passed over."""
+    """The rows of queue.jsonl; other lines are skipped."""
     for fields in files.read_rows(path):
         name, flag, program = (text(fields, key) for key in ("name", "flag", "kind"))
         if _NAME.fullmatch(name):
@@ -61,13 +61,13 @@ def names(run: RunLayout) -> list[str]:
 
 
 def text(fields: Mapping[str, Any], key: str) -> str:
-    """A field of a row that is a text; nothing where it is none."""
+    """A text field of a row; empty if it is not a text."""
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
 def request(fields: Mapping[str, Any]) -> Request:
-    """What a row of queue.jsonl or servers.jsonl asks for; what is no value is not said."""
+    """The request in a row of queue.jsonl or servers.jsonl; malformed values are left out."""
     gpus, memory, cpus, host_memory, per_gpu, per_host = (
         max(0, records.integer(fields, key) or 0)
         for key in ("gpus", "gpu_memory", "cpus", "memory", "per_gpu", "per_host")
@@ -95,7 +95,7 @@ class Known:
     """the latest; 0 before there is one"""
     life: str = NEW
     end: dict[str, Any] = field(default_factory=dict)
-    """of its latest attempt, once that has ended"""
+    """the end record of its latest attempt, or empty"""
 
     @property
     def over(self) -> bool:
@@ -108,9 +108,9 @@ class Session(Known):
     """A session of a dispatcher. Times are seconds of the monotonic clock, unless a field says time of day."""
 
     place: int = 0
-    """in the order of the plan"""
+    """its number in the plan's order"""
     served: bool = False
-    """it asks a model server"""
+    """whether it uses a model server"""
     gpus: Gpus = ()
     granted_gpus: Gpus | None = None
     """the GPUs of its latest attempt; None: this dispatcher knows of no start"""
@@ -122,9 +122,9 @@ class Session(Known):
     budget: int = 0
     retry_at: float | None = None
     retry_until: str = ""
-    """a time of day"""
+    """until when it waits for a retry, as a time of day"""
     retry_why: str = ""
-    """it has ended, and waits to start again for this reason"""
+    """why it waits for a retry"""
     supervisor: tuple[str, str] | None = None
     """pid and start"""
     finalizer: Opening | None = None
@@ -132,7 +132,7 @@ class Session(Known):
     watcher: Opening | None = None
     """the child that watches an orphan"""
     loss_counted: bool = False
-    """its loss is part of an event that has been counted"""
+    """whether its loss is part of an event that was counted"""
 
 
 class Queue:
@@ -159,7 +159,7 @@ class Queue:
         return session
 
     def only(self, name: str) -> Session:
-        """From now on this one alone is started; `names` of before are to be put back by who asks for it."""
+        """Start only this session from now on. The caller restores the former `names` later."""
         self.names = []
         self.sessions.pop(name, None)
         self._start = 0
@@ -176,7 +176,7 @@ class Queue:
             self._start = min(self._start, session.place)
 
     def waiting(self) -> Iterator[Session]:
-        """Those that are queued, in order."""
+        """The queued sessions, in order."""
         names = self.names
         while self._start < len(names) and self.sessions[names[self._start]].life != QUEUED:
             self._start += 1

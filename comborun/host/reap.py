@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     """waits some seconds for a condition, and returns whether it came true"""
 
 _LOOKS = 3
-"""in a row that find nothing: one can miss a process that forks, or becomes another program, just then"""
+"""searches in a row that must find nothing: one can miss a process that is just forking or starting another program"""
 _PASSES = 1000
 _KILLED_S = 5.0
 _OUR_QUESTIONS = ("nvidia-smi",)
-"""children of ours; one that hangs in the driver can't be ended"""
+"""our own children; one may hang in the driver and can't be ended"""
 
 
 def sweep(marker: str, grace_s: float, term_s: float = 5.0) -> list[int]:
-    """End everything that carries a marker; the pids that survive."""
+    """End all processes with a marker; returns the pids that survive."""
     return end(lambda: process.marked(marker), process.wait, grace_s, term_s)[1]
 
 
@@ -48,7 +48,7 @@ def end(
     left = list(find())
     for pid in left:
         process.send(pid, signal.SIGTERM)
-        process.send(pid, signal.SIGCONT)  # what was stopped hears nothing else
+        process.send(pid, signal.SIGCONT)  # a stopped process reacts to no other signal
     if not wait(term_s, gone):
         _kill(find, quick)
     return len(left), [] if wait(_KILLED_S, gone) else list(find())
@@ -90,19 +90,21 @@ class Leftovers:
 
     @staticmethod
     def of_group(group: int) -> int:
-        """How many of a process group live."""
+        """The number of live processes in a group."""
         return sum(one.group == group for one in process.table().values()) if process.send_group(group, 0) else 0
 
     def find(self) -> list[int]:
         return [] if self.alone() else sorted({*process.marked(self._marker), *_ours()})
 
     def end(self, grace_s: float, term_s: float) -> tuple[int, list[int]]:
-        """How many did not end by themselves within their grace, and those that survived even KILL."""
+        """The number of processes that did not end by themselves in their grace period, and the pids that survived
+        KILL.
+        """
         return end(self.find, self._wait, grace_s, term_s, _ours)
 
 
 def _ours() -> set[int]:
-    """The descendants of this process that live, without its own questions to the driver."""
+    """The live descendants of this process, without its own calls of the driver."""
     found, queue = set(), [pid for pid in _children(os.getpid()) if not _question(pid)]
     while queue:
         pid = queue.pop()

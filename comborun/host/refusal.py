@@ -19,14 +19,14 @@ class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
 
 
 def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) -> int:
-    """Run a verb; its exit code. A lack of processes, memory or room becomes one sentence on standard error."""
+    """Run a verb; returns its exit code. A lack of processes, memory or room becomes one sentence on standard error."""
     try:
         code = work(arguments)
         sys.stdout.flush()
     except Refusal as refusal:
         complain(f"{verb}: {refusal}")
         return refusal.code
-    except BrokenPipeError:  # who asked is gone
+    except BrokenPipeError:  # the reader is gone
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - or its closing at the end fails again
         return FAULT
     except MemoryError:
@@ -48,7 +48,7 @@ def complain(line: str) -> None:
 
 
 def run_directory(arguments: list[str]) -> str:
-    """The run that the first argument names. Raises Refusal where it is none."""
+    """The run directory in the first argument. Raises Refusal if it is none."""
     path = arguments[0] if arguments else ""
     run = os.path.realpath(path) if path else ""
     if not run or not os.path.isfile(f"{run}/id"):

@@ -37,7 +37,7 @@ class UserSession:
         self.known: dict[int, str] = {}
         """all processes seen in it so far: a child whose parent ends still belongs to it"""
         self.ended = ""
-        """by which signal"""
+        """the signal that ended it"""
 
     def members(self, table: Table) -> list[int]:
         sessions = {pid for pid, start in self.roots.items() if pid not in table or table[pid].start == start}
@@ -72,14 +72,14 @@ class Replacing:
             self.say(name, "there is no session of that name")
 
     def _tmux(self, name: str) -> Iterator[UserSession]:
-        """On the user's own server; an id names a session exactly, whatever is in its name."""
+        """Sessions on the user's own server. The id names a session exactly, whatever characters its name has."""
         for line in _answer("tmux", "list-sessions", "-F", "#{session_id} #{session_name}"):
             address, _, called = line.partition(" ")
             if called == name:
                 yield self._windows(name, address)
 
     def _windows(self, name: str, address: str) -> UserSession:
-        """Taken from the list of all panes, because tmux 3.8 counts the sessions of one group as one."""
+        """The windows of a session, from the list of all panes: tmux 3.8 counts the sessions of one group as one."""
         listed = _answer("tmux", "list-panes", "-a", "-F", "#{session_id} #{window_id} #{pane_pid}")
         panes = [words for words in map(str.split, listed) if len(words) == 3]
         mine = {window for session, window, _ in panes if session == address}
@@ -89,7 +89,7 @@ class Replacing:
         return UserSession("tmux", name, address, [int(pid) for session, _, pid in panes if session == address])
 
     def _screen(self, name: str) -> Iterator[UserSession]:
-        """PID.NAME names one exactly."""
+        """Sessions of screen. PID.NAME names one exactly."""
         for line in _answer("screen", "-ls"):
             address = line.lstrip("\t").partition("\t")[0]
             pid, _, called = address.partition(".")
@@ -125,14 +125,14 @@ class Replacing:
             if number == signal.SIGINT:  # to whole groups, as a terminal does
                 for group in {table[pid].group for pid in pids}:
                     process.send_group(group, number)
-            else:  # parents first, or a loop goes on with its next program before its own turn comes
+            else:  # parents first, or a loop would start its next program
                 for pid in sorted(pids, key=lambda pid: (int(table[pid].start), pid)):
                     process.send(pid, number)
         if busy:
             process.wait(seconds, lambda: not any(one.busy(now) for now in [process.table()] for one in self.found))
 
     def close(self, one: UserSession) -> None:
-        """Close its window, where that is still there."""
+        """Close its window, if it still exists."""
         what = f" after {one.ended}" if one.ended else ""
         if one.busy(process.table()):
             what = " when its window was closed"
@@ -169,7 +169,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _answer(program: str, *words: str) -> list[str]:
-    """What tmux (the user's own server) or screen says; nothing where it is not there or does not answer."""
+    """The output of tmux (the user's own server) or screen; empty without an answer."""
     server = ("-L", "default") if program == "tmux" else ()
     return commands.run(5.0, program, *server, *words, most=1 << 22)[1].split("\n")
 
@@ -183,7 +183,7 @@ def _idle(pid: int) -> bool:
 
 
 def _ours(pid: int) -> bool:
-    """Whether it is, or is of, a session that a dispatcher started."""
+    """Whether a process belongs to a session that a dispatcher started."""
     return bool(process.marker_of(pid)) or any(map(_SCRIPT.fullmatch, _words(pid)))
 
 

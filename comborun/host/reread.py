@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The attempts that would end otherwise, with both ends."""
+    """The attempts whose end would change, with both ends."""
     changes = []
     for name, number, one in _attempts(run, rules):
         if one.end and one.differs:
@@ -41,7 +41,7 @@ def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def apply(run: str, rules: Mapping[str, Any]) -> None:
-    """Judge each attempt by these rules from now on, those that have ended at once. Raises OSError."""
+    """Judge each attempt by these rules from now on, and ended ones at once. Raises OSError."""
     done, left = files.read(f"{run}/dispatch/done"), {}
     for name, _, one in _attempts(run, rules):
         before = word_of(one.end) if one.end else ""
@@ -56,7 +56,7 @@ def apply(run: str, rules: Mapping[str, Any]) -> None:
 
 
 def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, Reread]]:
-    """Those that were claimed, of the sessions that `rules` are of."""
+    """The claimed attempts of the sessions in `rules`."""
     directory = RunDirectory(run)
     for name, judged_by in rules.items():
         for number in directory.numbers(name):
@@ -67,7 +67,7 @@ def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, Re
 
 
 def _replace(path: str, record: Mapping[str, Any]) -> None:
-    """By one that is on the disk whole. Raises OSError."""
+    """Replace a record by one that is synced to the disk. Raises OSError."""
     draft = files.draft(path)
     if not files.write(draft, record.items()):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
@@ -83,7 +83,7 @@ class Reread:
         self, at: AttemptLayout, claim: Mapping[str, str], end: Mapping[str, str], judged_by: Mapping[str, Any]
     ) -> None:
         self.end = end
-        """as it is; empty while it runs"""
+        """the present end; empty while it runs"""
         self._at = at
         first, count = records.integer(claim, "first") or 0, records.integer(claim, "count") or 0
         self._rules = judging.Rules(judged_by, first, count)
@@ -106,7 +106,7 @@ class Reread:
         return any(self.end.get(key, "") != self.fields.get(key, "") for key in _SHOWN)
 
     def write(self) -> None:
-        """The end first: an attempt whose claim has the new rules has been read by them."""
+        """Write the end before the claim: an attempt whose claim has the new rules is done."""
         if self._same:
             return
         if self.end:
@@ -127,5 +127,5 @@ class Reread:
         completeness, cause = Completeness(end.get("completeness", "none")), Cause(end.get("cause", "unknown"))
         derived = failure_of(completeness, cause, code, signal)
         if end.get("class") and (not derived or end["class"] != derived.value):
-            ending.signature = end["class"]  # its log told it
+            ending.signature = end["class"]  # from its log
         return ending

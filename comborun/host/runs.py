@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterator
 
 MOST = 2001
-"""policies: one more than a grid may have, so that too many can be told"""
+"""most policies: one more than a grid may have, so that too many are noticed"""
 _WAIT_S = 10.0
 _MARK = ".abandoned-"
 _PROVENANCE = 4096
@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
 
 
 def describe(directory: str) -> dict[str, Any]:
-    """How a run has ended, what keeps it from going on, and whether it is a canary of another run."""
+    """How a run has ended, why it can't continue, and whether it is a canary of another run."""
     held = files.read(f"{directory}/dispatch/hold")
     if os.path.exists(f"{directory}/dispatch/stopped"):
         held = {"kind": "stopped", "why": ""}
@@ -74,9 +74,9 @@ def policies() -> list[tuple[str, str, bool]]:
 
 
 def _matching(pattern: str) -> Iterator[str]:
-    """Sorted; as the user wrote the home. Links that lead nowhere are left out."""
+    """The matching paths, sorted, with the home as the user wrote it. Links that lead nowhere are left out."""
     place = home(pattern)
-    if place != pattern:  # the home itself may have brackets in its name
+    if place != pattern:  # the path of the home may contain brackets
         place = glob.escape(home("~")) + pattern[1:]
     for path in sorted(glob.glob(place, recursive=True)):
         if os.path.exists(path):
@@ -101,13 +101,13 @@ def size(directory: str, within_s: float = math.inf) -> int:
 
 
 def remove(directory: str) -> bool:
-    """Remove a run that has finished; False where it has not, or where something still works in it."""
+    """Remove a finished run; False if it has not finished, or something still works in it."""
     root, run = os.path.split(directory)
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(f"{directory}/run.json"):
         raise Refusal(USAGE, f"{directory} is no run directory")
     if not os.path.exists(f"{directory}/dispatch/done") or files.lock(f"{directory}/dispatch/lock") < 0:
         return False
-    aside = f"{root}/.incoming/removed-{run}"  # what is killed here is cleaned up by the next launch
+    aside = f"{root}/.incoming/removed-{run}"  # after a kill here, the next launch cleans up
     os.makedirs(f"{root}/.incoming", exist_ok=True)
     os.rename(directory, aside)
     shutil.rmtree(aside, ignore_errors=True)
@@ -116,7 +116,7 @@ def remove(directory: str) -> bool:
 
 
 def discard(directory: str) -> None:
-    """Remove a run of a calibration or a try and what it has promised, and only that, when its dispatcher has left."""
+    """Remove a run of a calibration or a try, with its leases, when its dispatcher has left."""
     root, run = os.path.split(directory)
     if os.path.basename(root) not in (".calibrate", ".try") or not re.search(f"{STAMP.pattern}$", run):
         raise Refusal(USAGE, f"{directory} is no run of a calibration or a try")
@@ -146,7 +146,7 @@ def abandon(directory: str) -> None:
 
 
 def abandoned(root: str) -> list[str]:
-    """Those that have to be ended first; what has ended is removed."""
+    """Marked runs that must be ended first; ended ones are removed."""
     marks = glob.glob(f"{glob.escape(home(root))}/{_MARK}*")
     left = [f"{home(root)}/{os.path.basename(mark)[len(_MARK) :]}" for mark in sorted(marks)]
     for directory in left:

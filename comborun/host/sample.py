@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
 
 
 def uses(run_id: str) -> dict[str, Any]:
-    """By `name/attempt`, what each of a run's attempts holds."""
+    """`name/attempt` -> the use of each attempt of a run."""
     found = {marker: use for marker, use in machine.uses().items() if marker.startswith(f"{run_id}/")}
     on_gpus = driver.holders() if found else []
     answer = {}

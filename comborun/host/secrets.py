@@ -26,8 +26,8 @@ def wanted(run: RunLayout) -> dict[str, str]:
 def gather(run: RunLayout, given: bytes | None) -> None:
     """Put the values of all secrets into dispatch/secrets.
 
-    `given` is NAME=VALUE and a NUL for each that the laptop gives; None: this environment has to do.
-    Raises LookupError where one is missing or can't be written.
+    `given` is NAME=VALUE and a NUL for each value from the laptop; None: the values of this environment must do. Raises
+    LookupError if one is missing or can't be written.
     """
     names = wanted(run)
     if not names:
@@ -46,13 +46,12 @@ def gather(run: RunLayout, given: bytes | None) -> None:
     if not files.write_text(run.secrets, text, mode=0o600):
         raise LookupError(f"can't write {run.secrets}")
     for name in names:
-        os.environ.pop(name, None)  # what is started now has them from the file
+        os.environ.pop(name, None)  # children read them from the file
 
 
 def values(run: RunLayout) -> dict[str, str]:
-    """What a command's environment gets. Raises LookupError where one is missing.
-
-    By hand a variable that is set already will do.
+    """The secrets for a command's environment. Raises LookupError if one is missing. By hand, a variable that is set
+    already will do.
     """
     names = wanted(run)
     found = _kept(run, names)
@@ -120,7 +119,7 @@ def _kept(run: RunLayout, names: Iterable[str]) -> dict[str, str]:
 
 
 def _entries(entries: Iterable[bytes], names: Iterable[str]) -> dict[str, str]:
-    """NAME=VALUE of these names, unless the value is empty."""
+    """The values of these names, except empty ones."""
     pairs = [os.fsdecode(entry).partition("=") for entry in entries]
     names = set(names)
     return {name: value for name, _, value in pairs if name in names and value}

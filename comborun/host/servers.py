@@ -50,25 +50,25 @@ class Server:
     name: str
     kind: str
     gpu: int | None
-    """whose sessions it serves; None: it is the only one of its kind"""
+    """the GPU whose sessions it serves; None: it is the only one of its kind"""
     restarts: int
-    """how often in a row it is started again"""
+    """most restarts in a row"""
     life: str = IDLE
     attempt: int = 0
     complained: int = 0
-    """the attempt whose trouble has been reported"""
+    """the attempt whose failure was reported"""
     refused: Blocker | None = None
-    """what it waits for, before it can start"""
+    """what it waits for before it can start"""
     due: float = 0.0
     """when its begin is overdue"""
     opening: Opening | None = None
     watcher: Opening | None = None
     ender: Opening | None = None
-    """what ends it, or finalizes it"""
+    """the child that ends or finalizes it"""
 
     @property
     def path(self) -> str:
-        """Its name where that of a session may stand."""
+        """Its name in places where a session's name may also stand."""
         return SERVERS + self.name
 
     @property
@@ -86,9 +86,9 @@ class Servers:
         self._admission.barred = self._barred
         self._servers: dict[str, Server] = {}
         self.kinds_of: dict[str, tuple[str, ...]] = {}
-        """session -> the kinds that it asks"""
+        """session -> the kinds of servers that it uses"""
         self._given: dict[str, list[tuple[str, int]]] = {}
-        """session -> name and attempt of those that its attempt was given"""
+        """session -> name and attempt of the servers that its attempt got"""
         self._stuck = ""
         """why no more sessions of a kind can start"""
         self._due = math.inf
@@ -125,12 +125,12 @@ class Servers:
         grant = files.read(at.grant)
         self._admission.adopt(server.name, gpus_of(grant), at.directory, grant)
         if life == STARTING and not os.path.exists(at.claim):
-            self._open(server)  # if another one is on its way, one of them finds the claim
+            self._open(server)  # if another one is starting, one of them finds the claim
         else:
             server.due = time.monotonic() + launch_s()
 
     def _at(self, server: Server, number: int = 0) -> AttemptLayout:
-        """The files of an attempt, of its latest one unless another is named."""
+        """The files of an attempt; by default of the latest one."""
         return self._attempts.at(server.path, number or server.attempt)
 
     # The loop
@@ -139,7 +139,7 @@ class Servers:
         return []
 
     def due(self) -> float:
-        """When one that failed may start again."""
+        """The time when a failed server may start again."""
         return self._due
 
     def serve(self) -> None:
@@ -154,7 +154,7 @@ class Servers:
         return server is not None
 
     def sweep(self) -> None:
-        """Look at all of them, and do what is due; reads nothing but files."""
+        """Look at all servers and do what is due. Reads only files."""
         left = {name for name, session in self._run.queue.sessions.items() if session.life in queue.LEFT}
         wanted = {kind for name, kinds in self.kinds_of.items() if name in left for kind in kinds}
         self._stuck, self._due = "", math.inf
@@ -165,20 +165,20 @@ class Servers:
             self._halt()
 
     def _halt(self) -> None:
-        """Nothing runs: does all that waits ask a server that can't be had?"""
+        """Halt if nothing runs and all that wait need a server that can't be had."""
         there = {server.kind for server in self._servers.values() if server.life != IDLE}
         waiting = [session.name for session in self._run.queue.sessions.values() if session.life == QUEUED]
         if all(set(self.kinds_of.get(name, ())) - there for name in waiting):
             self._run.halt(self._stuck)
 
     def again(self) -> None:
-        """Try to start those that wait for room, before any session takes it."""
+        """Try to start servers that wait for room, before any session takes it."""
         for server in [server for server in self._servers.values() if server.refused]:
             server.refused = None
             self._tend(server, wanted=True)
 
     def keep(self) -> None:
-        """Keep what they wait for: no session takes it in this round."""
+        """Reserve what servers wait for, so that no session takes it in this round."""
         others = [server.name for server in self._servers.values() if server.life != IDLE]
         for server in self._servers.values():
             if server.refused:
@@ -192,7 +192,7 @@ class Servers:
             self._end(server, "nobody is left who asks it")
 
     def _look(self, server: Server) -> None:
-        """Follow its state as its files show it."""
+        """Update its state from its files."""
         if server.life == IDLE:
             return
         seen = self._attempts.look(server.path, server.attempt)
@@ -223,7 +223,7 @@ class Servers:
     # The start
 
     def _start(self, server: Server) -> None:
-        """When it may, and there is room for it: the grant first, then the journal, then the window."""
+        """Start it if it may start and there is room: first the grant, then the journal, then the window."""
         if self._run.hold.kind or self._too_often(server):
             return
         number = server.attempt + 1
@@ -232,7 +232,7 @@ class Servers:
         if isinstance(gpus, Blocker):
             server.refused = gpus
             return
-        with contextlib.suppress(OSError):  # then the grant can't be written either
+        with contextlib.suppress(OSError):  # in that case the grant fails too
             os.makedirs(at.output, exist_ok=True)
         grant = {**self._admission.grant(server.name, gpus), "server": server.name}
         if not files.write(at.grant, grant.items()):
@@ -250,13 +250,13 @@ class Servers:
             self._stuck += f"; its log is servers/{server.name}/attempt-{server.attempt}/log"
             return True
         wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
-        left = min(max(0.0, last + wait - time.time()), wait)  # however the clock was set
+        left = min(max(0.0, last + wait - time.time()), wait)  # even if the clock was changed
         if left:
             self._due = min(self._due, time.monotonic() + left)
         return left > 0
 
     def _past(self, server: Server) -> Iterator[tuple[float | None, float | None]]:
-        """When each attempt failed and was ready, the newest first: from files alone, like retries."""
+        """When each attempt failed and became ready, newest first; from files alone, as retries are."""
         for number in range(server.attempt, 0, -1):
             end = files.read(self._at(server, number).end)
             by_hand = end.get("cause") in ("stopped", "not_needed") or self._run.holds.forgiven(end.get("ended", ""))
@@ -276,7 +276,7 @@ class Servers:
         server.due = time.monotonic() + launch_s()
 
     def _overdue(self, server: Server) -> None:
-        """It has not begun; if it comes late after all, it finds the claim and leaves."""
+        """Handle a server that did not begin in time. If it begins later, it finds the claim and leaves."""
         code = server.opening.poll() if server.opening else None
         if code is not None:
             server.opening = None
@@ -301,7 +301,7 @@ class Servers:
             self._complain(server, f"the server {server.name} ended ({how})" + (f": {note}" if note else ""))
 
     def _complain(self, server: Server, what: str) -> None:
-        """Send a notice, once for each attempt."""
+        """Send a notice about its failure, once for each attempt."""
         if server.complained != server.attempt:
             server.complained = server.attempt
             self._run.notices.tell("host", "", what)
@@ -313,7 +313,7 @@ class Servers:
         self._run.journal(f"server-lost {server.name} {server.attempt}")
         server.ender = self._run.finalize_lost(server.path, server.attempt)
         if server.life != ENDING:
-            server.life = LOADING  # not ready, whatever its files have said
+            server.life = LOADING  # not ready, even if its files say so
 
     def _end(self, server: Server, why: str) -> None:
         """Send INT, TERM and KILL in the background."""
@@ -323,7 +323,7 @@ class Servers:
             server.ender = self._run.run_program("stop", "--server", server.name)
 
     def finish(self) -> None:
-        """End all that live, and wait for it: the run is over, or nothing of it runs."""
+        """End all live servers and wait for that: the run is over, or none of its sessions runs."""
         for server in self._servers.values():
             self._look(server)
             if server.life not in (IDLE, ENDING):
@@ -340,7 +340,7 @@ class Servers:
     # Their clients
 
     def grant(self, session: str, gpus: Sequence[int]) -> dict[str, object]:
-        """Fields of its grant: the places of its servers. Raises LookupError if one is gone."""
+        """Fields of a session's grant: the addresses of its servers. Raises LookupError if one is gone."""
         kinds = self.kinds_of.get(session, ())
         if not kinds:
             return {}
@@ -350,7 +350,7 @@ class Servers:
         return {**urls, "served_by": " ".join(f"{name}/{number}" for name, number in self._given[session])}
 
     def _of(self, kind: str, gpu: int | None) -> Server:
-        """One that is ready: that of its GPU, else the one that serves the fewest. Raises LookupError."""
+        """A ready server: the one of its GPU, else the one that serves the fewest. Raises LookupError."""
         ready = [one for one in self._servers.values() if one.kind == kind and one.life == READY]
         ready = [one for one in ready if one.gpu is None or gpu is None or one.gpu == gpu]
         if not ready:
@@ -364,12 +364,12 @@ class Servers:
         return {server.kind for server in self._servers.values() if server.life == READY}
 
     def holds_back(self, session: str) -> bool:
-        """Whether not all that it asks are ready somewhere."""
+        """Whether one of its servers is ready nowhere."""
         kinds = self.kinds_of.get(session, ())
         return bool(kinds) and bool(set(kinds) - self._ready())
 
     def _barred(self, session: str) -> set[int]:
-        """GPUs on which a server that it asks is not ready."""
+        """GPUs on which one of its servers is not ready."""
         kinds = self.kinds_of.get(session, ())
         mine = [server for server in self._servers.values() if server.kind in kinds and server.life != READY]
         return {server.gpu for server in mine if server.gpu is not None}

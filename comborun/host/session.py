@@ -44,12 +44,12 @@ MADE = 76
 _REFUSED = 78
 """exit code of a command that was not started"""
 _WINDOW_S = 2.0
-"""for the last lines to reach a window that takes them slowly"""
+"""seconds for the last lines to reach a slow window"""
 _TRIES = 60
 _LATER = (errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ENOSPC)
-"""what keeps a command from starting now: it may start later"""
+"""errors with which a command can't start now, but may start later"""
 _OOM_SCORE, _FIRST_TO_GO = "/proc/self/oom_score_adj", "500"
-"""of a command: a kernel that runs out of memory ends it before its supervisor"""
+"""the command's score: when memory runs out, the kernel ends it before its supervisor"""
 
 
 def main(arguments: list[str]) -> int:
@@ -58,7 +58,9 @@ def main(arguments: list[str]) -> int:
 
 
 def supervise(arguments: list[str], grant: int = -1) -> int:
-    """The same in a process that has its name: one that the dispatcher forked (host/windows.py) waits for its grant."""
+    """Supervise in a process that has its name already. One that the dispatcher forked (host/windows.py) waits for its
+    grant.
+    """
     return answer("session", lambda words: _supervise(words, grant), arguments)
 
 
@@ -85,7 +87,7 @@ def _supervise(arguments: list[str], grant: int) -> int:
 
 
 def graphics(indexes: str, nvidia: str = "/proc/driver/nvidia") -> dict[str, str]:
-    """The driver of these GPUs (`0,1`, in the order of the PCI bus), and their models; nothing where there are none."""
+    """The driver and the models of these GPUs (`0,1`, in the order of the PCI bus); empty without any."""
     granted = [int(one) for one in indexes.split(",") if one.strip().isdigit()]
     if not granted:
         return {}
@@ -128,7 +130,7 @@ class Supervisor(Attempt):
         self.interrupted = ""
         self.identity = process.identity()
         self._own_turn = files.read_line(_OOM_SCORE)
-        files.append(_OOM_SCORE, _FIRST_TO_GO)  # until the command has taken it over
+        files.append(_OOM_SCORE, _FIRST_TO_GO)  # until the command has inherited it
         process.become_subreaper()
 
     def _place(self) -> Place:
@@ -154,7 +156,7 @@ class Supervisor(Attempt):
     # Before there is a command
 
     def rehearse(self) -> None:
-        """Do once, without effect, what the start does: the code and the memory that it needs are at hand then."""
+        """Run the steps of a start once without effect, so that code and memory are at hand later."""
         with contextlib.suppress(Refusal):
             self.prepare()
             records.render(self._claim())
@@ -192,7 +194,7 @@ class Supervisor(Attempt):
         return [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
 
     def withdraw(self) -> None:
-        """Give the attempt back after a lack of processes, memory or room: it may be made later."""
+        """Give the attempt back after a lack of processes, memory or room; it may be made later."""
         if self.pid:
             return
         if self.display:
@@ -204,7 +206,7 @@ class Supervisor(Attempt):
     # Its command
 
     def prepare_and_start(self) -> None:
-        """Provide what the command asks for and start it. If something is missing, the launch has failed."""
+        """Provide what the command needs and start it. If something is missing, the launch has failed."""
         refusal = ""
         given = self.given
         try:
@@ -251,9 +253,11 @@ class Supervisor(Attempt):
         return {**self.given.environment, **{f"COMBORUN_{key}": value for key, value in own.items()}}
 
     def _start(self, environment: Mapping[str, str], refusal: str) -> int:
-        """The pid of its script, whose output goes straight to the log file. Raises OSError if it may start later."""
+        """Start the script, with its output going straight to the log; returns the pid. Raises OSError if it may start
+        later.
+        """
         for fd in (*self.place.held, *self.given.held, *(self.display.held if self.display else ())):
-            os.set_inheritable(fd, True)  # they live as long as the command does: its lock, its port, its display
+            os.set_inheritable(fd, True)  # the command keeps them open: its lock, port and display
         actions: list[Action] = [
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, self.at.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666),
@@ -286,9 +290,9 @@ class Supervisor(Attempt):
         self.begun = files.write(self.at.begin, fields)
 
     def supervise_until_exit(self) -> int:
-        """Show the log, watch the command and forward signals until it ends; its exit code."""
+        """Show the log, watch the command and forward signals until it ends; returns its exit code."""
         every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
-        look_again = time.monotonic() + min(every, 1.0)  # what is done in a second needs no watch
+        look_again = time.monotonic() + min(every, 1.0)  # a command of one second needs no watch
         ladder = self.ladder = StopSequence(self.pid)
         while self.pid not in self.events.status:
             watch = self.watch
@@ -318,7 +322,7 @@ class Supervisor(Attempt):
             self.interrupted = "interrupted in its window" if by_hand else "its supervisor was told to end"
             process.send_all(self.pid, number)
             if number == signal.SIGTERM and self.engine == "slurm":
-                self.ladder.skip_to_kill()  # it is killed in a moment, and the evidence takes time, too
+                self.ladder.skip_to_kill()  # Slurm kills it soon, and judging takes time too
         self.events.received.clear()
 
     def _warned(self) -> None:
@@ -331,7 +335,7 @@ class Supervisor(Attempt):
     def _once_in_a_while(self) -> None:
         said = self.place.heartbeat()
         if said == "closed":
-            process.send_all(self.pid, signal.SIGKILL)  # what it still writes counts for nothing
+            process.send_all(self.pid, signal.SIGKILL)  # its output no longer counts
         elif said == "stop" and not (self.interrupted or self.ladder.begun):
             self.ladder.begin()
         if not self.begun:

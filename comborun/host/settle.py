@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _AGAIN_S = 300
-"""after so long another settle job looks after what lives though Slurm has forgotten it"""
+"""seconds after which another settle job looks at sessions that run though Slurm has forgotten them"""
 
 
 @dataclass
@@ -45,9 +45,9 @@ class Session(Known):
     """A session of a run on Slurm; `life` is a word of rules/slurm.py."""
 
     task: str = ""
-    """of its next attempt, where one was ever submitted; of its latest one where that is lost"""
+    """the task of its next attempt, if one was submitted; of its latest one if that is lost"""
     due: bool = False
-    """it is to be submitted"""
+    """whether it must be submitted"""
     wait_s: int = 0
 
     @property
@@ -78,7 +78,7 @@ class Settling(Overseer):
             return
         if self.person:
             self._release()
-        if not in_array():  # a task would hold its GPUs meanwhile
+        if not in_array():  # a task would hold its GPUs during that time
             self._finalize_missing()
         self._tell()
         self._decide()
@@ -87,12 +87,12 @@ class Settling(Overseer):
             self._end()
         strays = any(session.life == STRAY for session in self.sessions.values())
         if strays and len(self.cluster.settlers) <= in_settle_job():
-            self.arrays.settle(f"--begin=now+{_AGAIN_S}")  # nobody else would look after them
+            self.arrays.settle(f"--begin=now+{_AGAIN_S}")  # no other process looks after them
 
     # Looking
 
     def look(self) -> bool:
-        """Where all sessions are now; False when Slurm does not say what it has."""
+        """Find the state of all sessions; False if Slurm does not answer."""
         answered = self.cluster.ask()
         self.sessions = {row.name: Session(row.name, row.flag) for row in rows(self.layout.queue)}
         sent: dict[str, int] = {}
@@ -122,7 +122,7 @@ class Settling(Overseer):
         }
         session.life = slurm.life(life, session.end.get("cause", ""), {fact for fact, so in facts.items() if so})
         if session.life == GONE and session.flag == DROPPED:
-            session.life = ENDED if session.end else QUEUED  # it leaves, for it is no part of the run any more
+            session.life = ENDED if session.end else QUEUED  # it will leave, since it no longer belongs to the run
         session.task = made_by if session.life == LOST else next_task
 
     def _submitted(self) -> dict[tuple[str, int], str]:
@@ -136,23 +136,23 @@ class Settling(Overseer):
 
     @property
     def left(self) -> int:
-        """How many have not ended for good."""
+        """The number of sessions that have not ended for good."""
         return sum(not session.over for session in self.sessions.values() if session.flag != DROPPED)
 
-    # What nobody else does
+    # Repairs
 
     def _cancel_spent(self) -> None:
-        """Take back tasks that wait though their attempt has ended for good.
+        """Cancel tasks that wait although their attempt has ended for good.
 
-        A controller that was killed puts them back into the queue, held even, and a settle job that waits for them
-        waits for ever.
+        A controller that was killed may requeue and hold them, and a settle job that waits for them would wait for
+        ever.
         """
         waiting = [(task, self.sessions.get(task.session)) for task in self.cluster.waiting()]
         spent = [task.id for task, one in waiting if one and one.life == ENDED and task.attempt <= one.attempt]
-        self.cluster.cancel(spent, f"--state={PENDING}")  # not one that starts just now
+        self.cluster.cancel(spent, f"--state={PENDING}")  # only tasks that still wait
 
     def _release(self) -> None:
-        """Release what Slurm holds, since a person wants the run to go on."""
+        """Release tasks that Slurm holds, since a user wants the run to go on."""
         if not any(task.held for task in [*self.cluster.tasks.values(), *self.cluster.settlers]):
             return
         if refusal := self.cluster.release():
@@ -160,8 +160,10 @@ class Settling(Overseer):
         print("Slurm holds no task any more")
 
     def _finalize_missing(self) -> None:
-        """Give an end to what has no task and no end, when every node has forgotten what it remembered of the files."""
-        lives = (LOST,) if self.person else (LOST, STRAY, GONE)  # what is gone is due when a person asks
+        """Write the end of attempts without a task and without an end, when no node's cache can hide their files any
+        more.
+        """
+        lives = (LOST,) if self.person else (LOST, STRAY, GONE)  # GONE ones are submitted when a user asks
         missing = [session.name for session in self.sessions.values() if session.life in lives]
         if not missing:
             return
@@ -187,7 +189,7 @@ class Settling(Overseer):
         if not os.path.exists(output):
             cause, note = "stopped", "its task was cancelled in Slurm before it began"
         elif any(line.startswith("task: ") and HELD in line for line in said):
-            session.life = QUEUED  # it left since the run was held, which is over
+            session.life = QUEUED  # it left because of a hold that is over
             return
         else:
             cause, note = "launch_failed", ": ".join(filter(None, ["its task ended before it began", said[-1]]))
@@ -202,7 +204,7 @@ class Settling(Overseer):
     # Deciding
 
     def _decide(self) -> None:
-        """Which sessions are due."""
+        """Decide which sessions are due."""
         for session in self.sessions.values():
             due = session.life == QUEUED or (session.life == GONE and self.person)
             follows = self.follows(session, self.person) if session.life == ENDED else None
@@ -243,7 +245,7 @@ class Settling(Overseer):
         sessions = self.sessions.values()
         self.link_results(sessions)
         if self.wants_after(sessions):
-            files.remove(self.layout.done)  # it is written anew, with what comes of another `after`
+            files.remove(self.layout.done)  # it is written again after another `after`
             if not self._after():
                 return
         secrets.forget(self.layout)
@@ -256,11 +258,11 @@ class Settling(Overseer):
         self.report_done(sessions)
 
     def _after(self) -> bool:
-        """Run it, in a job of its own; False when it is not over yet."""
+        """Run `after` in its own job; False if it is not over yet."""
         number = self.attempts.latest(AFTER)
         life = self.attempts.look(AFTER, number).life if number else QUEUED
         if life not in (QUEUED, ENDED, LOST):
-            return False  # another settle job is at it
+            return False  # another settle job does it
         if life == LOST:
             self.attempts.finalize_lost(AFTER, number)
         if not in_settle_job():
@@ -280,7 +282,7 @@ class Settling(Overseer):
 
 
 def in_array() -> bool:
-    """Whether this runs in a task of an array, which holds what its session asked for."""
+    """Whether this runs in a task of an array, which holds its session's resources."""
     return "SLURM_ARRAY_JOB_ID" in os.environ
 
 
@@ -289,7 +291,7 @@ def in_settle_job() -> bool:
 
 
 def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
-    """What a launch or a resume brings. Raises Refusal."""
+    """Apply the options and secrets of a launch or a resume. Raises Refusal."""
     layout = settling.layout
     if not shutil.which("sbatch"):
         raise Refusal(LACKING, "there is no sbatch on this machine")
@@ -303,7 +305,7 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
 
 
 def settle(run: str, given: Mapping[str, str] | None = None) -> int:
-    """One pass; `given`: the options of a person's launch or resume. Raises Refusal."""
+    """Run one pass; `given`: the options of a user's launch or resume. Raises Refusal."""
     os.environ.pop("COMBORUN_SESSION", None)
     os.chdir(run)
     settling = Settling(run, person=given is not None)
@@ -319,7 +321,7 @@ def settle(run: str, given: Mapping[str, str] | None = None) -> int:
         settling.work()
     finally:
         settling.lock.give()
-        for child in settling.notices.children:  # it would end with this job
+        for child in settling.notices.children:  # they would end with this job
             while child.poll() is None:
                 time.sleep(0.1)
     return 0

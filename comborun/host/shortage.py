@@ -30,25 +30,26 @@ class Shortages:
         self._file = f"{layout.dispatch}/fewer"
         self._journal, self._tell = journal, tell
         self._most: dict[int, int] = {}
-        """GPU -> how many run there at once"""
+        """GPU -> most sessions that run there at once"""
         self._requests: dict[str, Request] = {}
-        """session -> what it requests now"""
+        """session -> its request now"""
         self._tried: set[str] = set()
-        """those that have started again after they had run out"""
+        """sessions that have started again after running out of memory"""
         self._left: dict[str, tuple[int, dict[int, int]]] = {}
-        """session -> the MiB that it held on one GPU at most when it left, and how many were on each of its GPUs"""
+        """session -> the most MiB that it held on one GPU when it left, and the number of sessions on each of its GPUs
+        """
         self._reduced: dict[int, float] = {}
-        """GPU -> when fewer ran there for the last time, by the monotonic clock"""
+        """GPU -> when its limit was last reduced, by the monotonic clock"""
 
     def open(self) -> None:
-        """Read the file; what is not in it has been lifted."""
+        """Read the file; a GPU that is not in it has no limit."""
         rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", files.read_text(self._file), re.MULTILINE)
         self._ledger.capacity.most = self._most = {int(gpu): int(number) for gpu, number in rows}
 
     def again(self, name: str, at: str, failure: str, said: Request) -> None:
-        """It will be started again, after the attempt in that folder; `said`: what the grid asks for it.
+        """Choose the request for the attempt after the one in that folder; `said`: the grid's request.
 
-        Without a record, as after a dispatcher that was killed just then, it starts alone.
+        Without a record, as after a dispatcher that was killed at that moment, it starts alone.
         """
         self._requests.pop(name, None)
         if failure == GPU_MEMORY and said.gpus:
@@ -58,7 +59,7 @@ class Shortages:
             self._requests[name] = said.but(mib, alone=asked is None or "alone" in record)
 
     def forget(self, name: str) -> None:
-        """Its shortage is over, or a user asked for another attempt."""
+        """Forget a shortage: it is over, or a user asked for another attempt."""
         self._requests.pop(name, None)
         self._tried.discard(name)
 
@@ -70,18 +71,18 @@ class Shortages:
             self._tried.add(name)
 
     def left(self, name: str) -> None:
-        """Note what it held, before its place is free."""
+        """Note how much memory it held, before its slot is free."""
         if share := self._ledger.shares.get(name):
             there = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
             self._left[name] = max(share.mib.values(), default=0), there
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, said: Request) -> bool:
-        """Whether it ran out of a GPU's memory beside others of this run."""
+        """Handle an end. Returns whether it ran out of a GPU's memory beside others of this run."""
         left = self._left.pop(name, None)
         if failure != GPU_MEMORY or not gpus or not left:
             return False
         held, there = left
-        # Next it asks for what it held, then for a GPU of its own (benchmarks/admission.py).
+        # Its next request is what it held, then a whole GPU (benchmarks/admission.py).
         alone = name in self._tried or not said.gpu_memory
         request = self._requests[name] = said.but(max(said.gpu_memory, held), alone=alone)
         record = [("gpu_memory", request.gpu_memory), *[("alone", 1)] * request.alone]
@@ -90,9 +91,9 @@ class Shortages:
         return any(crowded)
 
     def _reduce(self, gpu: int, there: int, name: str) -> bool:
-        """One of so many ran out: at most one fewer run there from now on. Whether it was not alone there.
+        """Let one session fewer run on this GPU, of the number `there`. Returns whether it was not alone.
 
-        Those that run out together are one event.
+        Sessions that run out together count as one event.
         """
         now = time.monotonic()
         if now - self._reduced.get(gpu, -_TOGETHER_S) < _TOGETHER_S:

@@ -28,10 +28,10 @@ from comborun.rules.names import RunLayout
 _KINDS = ("tmux", "screen")
 _OPTIONS = ("--parallel", "--multiplexer", "--secrets")
 _OTHERS_S = 120.0
-"""another start of the run may have sessions of the user's own to end"""
+"""seconds to wait for another start, which may have to end the user's old sessions"""
 _STEERED = frozenset(("pause", "drain", "slots", "retry", "notify", "resume"))
 _LEAVING_S = 15.0
-"""a dispatcher that is just leaving holds the lock for as long, at most"""
+"""seconds for which a leaving dispatcher may hold the lock"""
 
 
 def main(arguments: list[str]) -> int:
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         code = control.main([*run, verb, *words])
         if code or verb != "resume":
             return code
-        arguments = [*run, *words]  # what was held goes on
+        arguments = [*run, *words]  # lift the hold
     return answer("start", _start, arguments)
 
 
@@ -56,7 +56,7 @@ def _start(arguments: list[str]) -> int:
     if os.path.exists(RunLayout(run).engine):
         from comborun.host import settle
 
-        return settle.settle(run, given)  # a multiplexer has no meaning there
+        return settle.settle(run, given)  # Slurm uses no multiplexer
     os.environ.pop("COMBORUN_SESSION", None)
     Start(run).start(given)
     return 0
@@ -104,7 +104,7 @@ class Start:
             self._leave()
 
     def _choose(self, wanted: str) -> None:
-        """tmux or screen: the wanted one, else what this run used before, else tmux, else screen."""
+        """Choose tmux or screen: the wanted one, else the run's former one, else tmux, else screen."""
         before = files.read_line(self.layout.multiplexer)
         for kind in [wanted] if wanted else [before, *_KINDS]:
             if kind in _KINDS and shutil.which(kind):
@@ -119,7 +119,7 @@ class Start:
             raise Refusal(CANT_WRITE, f"can't write in {self.layout.dispatch}")
 
     def _alone(self) -> None:
-        """Take the lock that lets one start work at a time; it is held until this process ends."""
+        """Take the lock of starts; it is held until this process ends."""
         path = f"{self.layout.dispatch}/.start"
         try:
             held = files.lock(path, _OTHERS_S)
@@ -129,7 +129,7 @@ class Start:
             raise Refusal(BUSY, f"another start holds {path}")
 
     def _dispatcher(self) -> str:
-        """Start dispatchers until one lives; what to print about it."""
+        """Start dispatchers until one lives; returns the line to print."""
         deadline = time.monotonic() + _LEAVING_S
         while True:
             child = self._detached()
@@ -166,13 +166,13 @@ class Start:
             os.close(held)
 
     def _signed(self) -> str:
-        """The pid of a dispatcher that lives, has taken over and is not about to leave; else nothing."""
+        """The pid of a dispatcher that lives, has taken over and is not about to leave; empty without one."""
         record = files.read(self.layout.dispatcher)
         leaves = os.path.exists(f"{self.layout.dispatch}/leaving")
         return record["pid"] if process.named(record) and not leaves else ""
 
     def _nothing(self) -> str:
-        """The dispatcher found nothing that it may start."""
+        """The line to print if the dispatcher found nothing to start."""
         now = Holds(self.layout).look()
         if not now.kind:
             return "nothing is left to do"
@@ -180,7 +180,7 @@ class Start:
         return f"the run is {now.kind} ({now.why}). To resume: {again}"
 
     def _leave(self) -> None:
-        """Remove the secrets, unless a dispatcher lives that is not done: it removes them at its end."""
+        """Remove the secrets, unless a live dispatcher still needs them: it removes them at its end."""
         if not os.path.exists(self.layout.secrets) or (self._signed() and not os.path.exists(self.layout.done)):
             return
         if files.lock(self.layout.lock, 5) >= 0:

@@ -26,7 +26,7 @@ from comborun.rules.names import SERVERS, AttemptLayout, bare
 from comborun.rules.words import several
 
 _LOOK_S = 0.25
-"""between two looks at what nobody supervises: its end is no change of a file"""
+"""seconds between two looks at unsupervised processes: their end changes no file"""
 _BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
 _STATES = {
     "D": " (waits for a device or a disk in the kernel: no signal reaches it until that answers)",
@@ -46,9 +46,9 @@ def _stop(arguments: list[str]) -> int:
 
 
 def _in_background(work: Callable[[], int]) -> int:
-    """The exit code of `work`, which a process of its own does: it goes on when this one is ended.
+    """Do `work` in another process, which goes on if this one is ended; returns its exit code.
 
-    What it prints comes through pipes, so that nobody waits for it who waits for the end of ours.
+    Its output comes through pipes, so that a caller who waits for our output to close need not wait for it.
     """
     pipes = [os.pipe(), os.pipe()]
     child = os.fork()
@@ -74,7 +74,7 @@ def _detached(pipes: list[tuple[int, int]], work: Callable[[], int]) -> int:
 
 
 def _copy_output(streams: dict[int, int]) -> None:
-    """Copy what comes from each descriptor to another, until all have ended."""
+    """Copy from each descriptor to another, until all have ended."""
     while streams:
         for reading in select.select(list(streams), [], [])[0]:
             data = os.read(reading, 65536)
@@ -92,9 +92,9 @@ class Stopping:
         self.layout = self.attempts.layout
         self.cluster = slurm_of(self.attempts)
         self.active: dict[str, int] = {}
-        """name -> the attempt that is still to end"""
+        """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}
-        """all that were marked as being stopped"""
+        """name -> attempt, of all that were marked as being stopped"""
         self.freed = MemoryRelease(self.layout.policy)
 
     def stop(self, names: list[str]) -> int:
@@ -107,7 +107,7 @@ class Stopping:
             names = files.entries(self.layout.sessions)
         if self.cluster and self.cluster.silence:
             complain("stop: Slurm does not answer")
-        elif self.cluster:  # what waits in its queue goes first
+        elif self.cluster:  # tasks that wait are cancelled first
             self.cluster.cancel_waiting(None if everything else names)
         clean = self._round(names, named=not everything)
         if everything:
@@ -119,13 +119,13 @@ class Stopping:
         return 0 if self.freed.check(_say) and clean else 1
 
     def _round(self, names: list[str], *, named: bool) -> bool:
-        """Stop these sessions or servers; whether all have ended."""
+        """Stop these sessions or servers. Returns whether all have ended."""
         try:
             for name in names:
                 self._mark(name, named=named)
             self._ladder()
         finally:
-            for name, number in self.active.items():  # it may end by itself later, and that is not our doing
+            for name, number in self.active.items():  # it may end by itself later, which is not this stop
                 files.remove(self._at(name, number).stop)
         for name, number in self.active.items():
             _say(f"{bare(name)}: has not ended")
@@ -140,10 +140,10 @@ class Stopping:
     def _at(self, name: str, number: int) -> AttemptLayout:
         return self.attempts.at(name, number)
 
-    # What is to end
+    # Before the signals
 
     def _end_dispatcher(self) -> None:
-        """First, so that nothing new starts."""
+        """End the dispatcher first, so that nothing new starts."""
         record = files.read(self.layout.dispatcher)
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if not process.named(record):
@@ -154,7 +154,7 @@ class Stopping:
                 _until(_DISPATCHER_S, changes, lambda: not process.named(record))
 
     def _mark(self, name: str, *, named: bool) -> None:
-        """What has not begun is cancelled; what has is marked as being stopped."""
+        """Cancel a session that has not begun; mark one that has as being stopped."""
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         note = "before it began"
@@ -175,13 +175,13 @@ class Stopping:
         self._mark_begun(name, number)
 
     def _mark_begun(self, name: str, number: int) -> None:
-        """The mark names the stopping process; it is ignored once that process is gone."""
+        """Mark a session. The mark names the stopping process and is ignored once that is gone."""
         at = self._at(name, number)
         with Changes(at.directory) as changes:
             _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != attempts.STARTING)
         pid, start, boot = process.identity()
         if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
-            files.append(at.stop)  # on a full disk it names nobody
+            files.append(at.stop)  # on a full disk it is empty
         if files.read(at.grant).get("gpus"):
             self.freed.remember(self.attempts.marker(name, number))
         self.active[name] = self.marked[name] = number
@@ -192,10 +192,12 @@ class Stopping:
     # INT, TERM, KILL
 
     def _ladder(self) -> None:
-        """To all at once. Supervisors that do not come back even after KILL are stopped or stuck, and killed."""
+        """Send the signals to all at once. Supervisors that do not react even after KILL are stopped or stuck; they are
+        killed.
+        """
         kind = "server" if any(name.startswith(SERVERS) for name in self.active) else "session"
         with Changes(*(self._at(name, number).directory for name, number in self.active.items())) as changes:
-            for number, word, default in process.STOP_STEPS:  # after KILL, its supervisor sweeps and judges
+            for number, word, default in process.STOP_STEPS:  # the last wait is for supervisors, which sweep and judge
                 if not self.active:
                     return
                 seconds = process.stop_s(word, default)
@@ -209,7 +211,9 @@ class Stopping:
             _until(_BURIED_S, changes, self._all_ended)
 
     def _signal(self, number: int, word: str) -> None:
-        """To the command's group, if it still is that command; to a supervisor on another node through Slurm."""
+        """Send a signal to the command's group, if it is still that command; on another node to its supervisor, through
+        Slurm.
+        """
         if self.cluster:
             flaw = self.cluster.signal(word, self.active.items())
             if flaw:
@@ -221,7 +225,7 @@ class Stopping:
                 process.send_all(int(begin["pid"]), number)
 
     def _all_ended(self) -> bool:
-        """Look at each session that must still end, and finalize those without a supervisor."""
+        """Look at each session that must still end, and finalize those without a supervisor. True if none is left."""
         if self.cluster:
             self.cluster.refresh()
         for name, number in list(self.active.items()):
@@ -238,7 +242,7 @@ class Stopping:
         return not self.active
 
     def _say_ended(self, name: str, end: dict[str, str]) -> None:
-        """A server has no records, and its outcome does not matter when it was stopped."""
+        """Print how it ended. A stopped server has no records, and its outcome does not matter."""
         if name.startswith(SERVERS):
             _say(f"the server {bare(name)}: stopped")
             return
@@ -246,7 +250,7 @@ class Stopping:
         _say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}")
 
     def _sweep(self, everything: bool) -> bool:
-        """End what carries a marker even now; whether nothing does any more."""
+        """End all processes that still have a marker. Returns whether none is left."""
         run = self.attempts.id
         markers = [f"{run}/"] if everything else [self.attempts.marker(*one) for one in self.marked.items()]
         left = [pid for marker in markers for pid in reap.sweep(marker, 0.0)]
@@ -262,7 +266,7 @@ def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
 
 
 def _name(pid: int) -> None:
-    """Say of a process that it survives."""
+    """Print a process that survives."""
     seen = process.look(pid)
     comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
     _say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")

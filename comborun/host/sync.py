@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _look() -> list[str]:
-    """In the order of the paths. `-` nothing, `f MODE SHA256` a file, `l TARGET` a link, `x WHY` what is in the way."""
+    """A line for each path, in order: `-` nothing, `f MODE SHA256` a file, `l TARGET` a link, `x WHY` an obstacle."""
     folders = [(_folder(folder), paths) for folder, paths in json.load(sys.stdin)]
     ways: dict[str, str] = {}
     return [_state(folder, path, ways) for folder, paths in folders for path in paths]
@@ -60,7 +60,7 @@ def _state(folder: str, path: str, ways: dict[str, str]) -> str:
 
 
 def in_the_way(folder: str, path: str, ways: dict[str, str]) -> str:
-    """Why no file can be put at a path; empty when one can. `ways` keeps what is known of folders."""
+    """Why no file can be put at a path; empty if one can. `ways` caches the results for folders."""
     if not path or path.startswith("/") or ".." in path.split("/"):
         raise Refusal(65, f"the path {path} leads elsewhere")
     if os.path.lexists(folder) and not os.path.isdir(folder):
@@ -104,7 +104,7 @@ class _Receiving:
         self._ways: dict[str, str] = {}
 
     def place(self) -> dict[str, int]:
-        """Rename all files into place, when every byte has arrived and is right."""
+        """Rename all files into place, after every byte has arrived and was checked."""
         try:
             for item in self._listed():
                 self._take(item)
@@ -141,7 +141,7 @@ class _Receiving:
             self._write(draft, item)
 
     def _clean(self, folder: str) -> str:
-        """The folder, made where it is lacking; under the lock, what an interrupted launch left there goes."""
+        """Make the folder if it is missing; under the lock, remove the remains of an interrupted launch there."""
         if folder not in self._folders:
             self._folders[folder] = folder
             try:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, Sequence
 
 HELD = "the run is held"
-"""the note of a task that leaves for that reason: settle submits its session again"""
+"""the note of a task that leaves because of a hold; settle submits its session again"""
 _OVER = ("succeeded", "cancelled", "not needed")
 
 
@@ -46,7 +46,7 @@ class SlurmPlace(Place):
         self.job = task_here()
         self.nonce = os.urandom(16).hex()
         self.output = f"{self.at.directory}/out-{self.nonce}"
-        """of this start alone; `out` leads to it"""
+        """the folder of this start; `out` leads to it"""
         self.shown = os.devnull
         self._cluster = Slurm(self.attempts.layout)
         self._said = files.size(self._cluster.output(self.job))
@@ -56,18 +56,18 @@ class SlurmPlace(Place):
         os.makedirs(self.at.directory, exist_ok=True)
 
     def grant(self) -> dict[str, str]:
-        """The GPUs of the allocation, and the tail that earlier attempts have left to do."""
+        """The GPUs of the allocation, and the tail of episodes that earlier attempts have left."""
         given = os.environ.get("SLURM_JOB_GPUS", "")
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if given else ""
-        gpus = visible if re.fullmatch("[0-9]+(,[0-9]+)*", visible) else ""  # by name they stay as Slurm put them there
+        gpus = visible if re.fullmatch("[0-9]+(,[0-9]+)*", visible) else ""  # names stay as Slurm has set them
         grant = {"gpus": gpus, "slurm_gpus": given, "node": self.node}
         tail = chain.tail(self.attempts, self.name)
         return {**grant, "first": str(tail[0]), "count": str(tail[1])} if tail else grant
 
     def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
-        """By a link, whole at once, on whichever node. Where there is no room then, it has ended."""
+        """Claim by a hard link: complete at once, on any node. If there is no room, the attempt has ended."""
         facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
-        facts.append(("said", self._said))  # bytes that Slurm said of earlier starts are no word about this one
+        facts.append(("said", self._said))  # bytes of Slurm's output about earlier starts
         if not hard_links.publish(self.at.claim, records.render([*fields, *facts])):
             return False
         if self._make_room():
@@ -88,7 +88,7 @@ class SlurmPlace(Place):
         self._close("launch_failed", "no process could be started")
 
     def _close(self, cause: str, note: str) -> None:
-        """End what has been claimed and can't begin."""
+        """End a claimed attempt that can't begin."""
         judged = judging.judge(self.at, None)
         ending = judging.Ending(cause, note)
         judging.write_end(self.at, ending, judged, reserved=False)
@@ -97,42 +97,42 @@ class SlurmPlace(Place):
         return self.job
 
     def heartbeat(self) -> str:
-        """A stop has its signal as a rule, so the mark is heeded from the second look on."""
+        """Write the heartbeat. A stop normally sends a signal, so its mark counts only from the second look on."""
         with contextlib.suppress(OSError), open(f"{self.at.directory}/beat", "w") as file:
             file.write(f"{time.time():.6f}\n")
-        names = files.entries(self.at.directory)  # it is listed, whatever this node remembers of it
+        names = files.entries(self.at.directory)  # listing updates the node's cache
         if "end" in names and files.read(self.at.end).get("nonce") == self.nonce:
             return "closed"
         if "stop" not in names:
             return ""
         mark = files.read(self.at.stop)
-        if "signalled" not in mark:  # its stopper is on another machine: nobody here can tell whether it lives
+        if "signalled" not in mark:  # the stopping process is on another machine and can't be checked here
             files.write(self.at.stop, {**mark, "signalled": "1"}.items())
         before, self._heard = self._heard, True
         return "stop" if before else ""
 
     def why(self) -> tuple[str, str] | None:
-        """Slurm's own words about this start, unless a person stops it."""
+        """Slurm's own message about this start, unless a user stops it."""
         if os.path.exists(self.at.stop):
             return "stopped", ""
         return self._cluster.words({"job": self.job, "said": str(self._said)})
 
     def leave(self) -> None:
-        """Settle at once where its end calls for another attempt, or where it is the last."""
+        """Settle at once if its end calls for another attempt, or if it is the last."""
         end = self.attempts.end(self.name, self.number)
         if end and (outcome_of(end) not in _OVER or self._is_last()):
             program(self.attempts.path, "settle", self.attempts.path)
 
     def _is_last(self) -> bool:
-        """Whether all others have an end: the settle job may wait for a task that never starts again."""
+        """Whether all other sessions have an end: the settle job may wait for a task that never starts again."""
         if "SLURM_ARRAY_JOB_ID" not in os.environ:
             return False
-        names = [row.name for row in rows(self.attempts.layout.queue)]  # those that come last tell soonest
+        names = [row.name for row in rows(self.attempts.layout.queue)]  # the last ones most likely have no end
         return all(self.attempts.end(name, self.attempts.latest(name)) for name in reversed(names))
 
 
 def task_here() -> str:
-    """The task that we are: `12_7`, or the number of a job without an array. Raises LookupError where we are none."""
+    """The id of this task: `12_7`, or the number of a job without an array. Raises LookupError outside a job."""
     array, index = os.environ.get("SLURM_ARRAY_JOB_ID", ""), os.environ.get("SLURM_ARRAY_TASK_ID", "")
     found = f"{array}_{index}" if array else os.environ.get("SLURM_JOB_ID", "")
     if not re.fullmatch("[0-9]+(_[0-9]+)?", found):
@@ -141,7 +141,7 @@ def task_here() -> str:
 
 
 def restarts() -> int:
-    """How often Slurm has started this task before."""
+    """The number of earlier starts of this task."""
     return records.integer({"count": os.environ.get("SLURM_RESTART_COUNT", "")}, "count") or 0
 
 
@@ -181,10 +181,10 @@ def _task(arguments: list[str]) -> int:
 
 
 def _row(cluster: Slurm, number: str, index: str) -> tuple[str, int] | None:
-    """The session and attempt that this task is for: waits for a file that this node may not see yet."""
+    """The session and attempt of this task. Waits for a file that this node may not see yet."""
     deadline = time.monotonic() + settle_s()
     while True:
-        cluster.batches()  # the folder is listed, whatever this node remembers of it
+        cluster.batches()  # listing the folder updates the node's cache
         row = cluster.batch(number).get(index)
         if row and os.path.exists(cluster.layout.session(row[0])):
             return row
@@ -194,12 +194,12 @@ def _row(cluster: Slurm, number: str, index: str) -> tuple[str, int] | None:
 
 
 def settle_s() -> float:
-    """Seconds after which a node has forgotten what it remembered of a shared file system."""
+    """Seconds after which a node's cache of a shared file system is out of date."""
     return setting("COMBORUN_SETTLE_S", 65.0)
 
 
 def _kept_back(attempts: RunDirectory, name: str) -> str:
-    """Why its session is not to run any more, or not now."""
+    """Why its session must not run any more, or not now; empty if it may."""
     if os.path.exists(attempts.layout.stopped):
         return f"{HELD}: stopped"
     held = Holds(attempts.layout).look()
@@ -210,7 +210,7 @@ def _kept_back(attempts: RunDirectory, name: str) -> str:
 
 
 def _attempt(attempts: RunDirectory, name: str, planned: int, task: str) -> tuple[int, str]:
-    """The attempt to make, or why there is none to make; closes that of an earlier start."""
+    """The attempt to make, or why there is none; closes the attempt of an earlier start."""
     latest = attempts.latest(name)
     if latest < planned:
         return planned, ""
@@ -227,7 +227,7 @@ def _attempt(attempts: RunDirectory, name: str, planned: int, task: str) -> tupl
 
 
 def _goes_on(attempts: RunDirectory, name: str, latest: int) -> bool:
-    """Whether a new start of the task is to make another attempt."""
+    """Whether a new start of the task must make another attempt."""
     end = attempts.end(name, latest)
     if not end or os.path.exists(attempts.at(name, latest).stop) or outcome_of(end) in _OVER:
         return False

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from comborun.rules.names import AttemptLayout
 
     Verdict = Tuple[str, str]
-    """cause and note: why a command is ended"""
+    """cause and note, if a command must end"""
 
 _FIND_EVERY = 12
-"""looks"""
+"""looks between two searches for new processes"""
 _SHARE = 1000
-"""a search may take one part in so many of the time"""
+"""a search may take this fraction of the time: 1 / _SHARE"""
 _LONGEST_S = 300.0
 """between two searches, whatever they take"""
 _RARE_S = 60.0
@@ -49,7 +49,7 @@ class Pace:
         return time.monotonic() >= self._next
 
     def took(self, began: float) -> None:
-        """It began at this time.process_time(): on a machine that is busy it waits more than it works."""
+        """Note a search that began at this time.process_time(): on a busy machine it waits more than it works."""
         self.pause = min((time.process_time() - began) * _SHARE, _LONGEST_S)
         self._next = time.monotonic() + self.pause
 
@@ -64,14 +64,14 @@ class Activity:
         self._per_second = os.sysconf("SC_CLK_TCK")
         self._page_kib = os.sysconf("SC_PAGE_SIZE") // 1024
         self._found_at = math.inf
-        """ticks since boot at which they were looked for"""
+        """ticks since boot of the last search"""
         self.pids: list[int] = []
         self.peak_kib = self._resident_kib = 0
         self.stopped = 0
-        """how many are held by a signal"""
+        """number of processes that a signal has stopped"""
 
     def find(self, *, now: bool = False) -> None:
-        """Look for new ones: all of /proc, so not in every look."""
+        """Search /proc for new processes; not in every look."""
         if now or self._pace.due():
             began, ticks = time.process_time(), time.clock_gettime(time.CLOCK_BOOTTIME) * self._per_second
             self.pids = process.marked(self._marker)
@@ -81,13 +81,13 @@ class Activity:
             self._found_at = ticks
 
     def own_mib(self, limit: int) -> int:
-        """What they hold for themselves, without what files and others share; looked at closely near a limit only."""
+        """MiB of main memory without shared pages; measured exactly only near the limit."""
         if self._resident_kib >> 10 <= limit:
             return 0
         return sum(map(process.own_kib, self.pids)) >> 10
 
     def look(self) -> float:
-        """Seconds of CPU time that they and their dead children took, or waited for, since the last look."""
+        """Seconds of CPU time that they and their dead children used, or waited for, since the last look."""
         before, self._ticks = self._ticks, {}
         ticks = resident = self.stopped = 0
         for pid in self.pids:
@@ -103,7 +103,7 @@ class Activity:
 
 
 def _waited(pid: int) -> float:
-    """Seconds that a process waited for a core: on a machine that is busy, to want one is to work."""
+    """Seconds that a process waited for a core. On a busy machine, waiting for a core counts as work."""
     fields = process.read(f"{pid}/schedstat").split()
     return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
 
@@ -125,11 +125,11 @@ class PollingWatch:
         return self.activity.peak_kib
 
     def due(self) -> float:
-        """When to look again, in time.monotonic()."""
+        """The time of the next look, in time.monotonic()."""
         return math.inf if self.over else self.next
 
     def descriptors(self) -> list[int]:
-        """Those that are worth an earlier look when they are readable."""
+        """Descriptors that call for an earlier look when they are readable."""
         return []
 
     def elapse(self) -> float:
@@ -146,14 +146,14 @@ class PollingWatch:
             self.activity.find()
 
     def see(self) -> float:
-        """CPU time of its processes since the last look; their memory is kept for whoever may have to finalize it."""
+        """CPU time of its processes since the last look. Their memory is kept for a later finalizer."""
         cpu = self.activity.look()
         if self.peak_kib != self._peak and files.write_text(self.of.at.watch, f"{self.peak_kib}\n"):
             self._peak = self.peak_kib
         return cpu
 
     def end(self, reached: Verdict | None) -> Verdict | None:
-        """The verdict, written down first so that nothing ends unexplained; None while somebody stops it already."""
+        """Record the verdict and return it: nothing ends without a reason. None while a stop ends it already."""
         if reached is None or stopping(self.of.at):
             return None
         files.write(self.of.at.verdict, [("cause", reached[0]), ("note", reached[1])])
@@ -161,7 +161,7 @@ class PollingWatch:
         return reached
 
     def close(self) -> None:
-        """The command has ended, or will: nothing is asked any more."""
+        """Stop watching: the command has ended, or will."""
         self.over = True
 
 
@@ -178,15 +178,15 @@ class Watch(PollingWatch):
         self._memory_check = GpuMemoryCheck(of)
         self._changes = _Changes(of.at, self._judging)
         self._memory_mib = data.get("memory_mib", 0)
-        """of main memory that it may hold; 0: no limit"""
+        """MiB of main memory that it may hold; 0: no limit"""
         self._awaited = bool(of.grant.get("await")) and not os.path.exists(of.at.progressed)
         self._served_by = of.grant.get("served_by", "")
         self._lost_for = 0.0
         self._told = ""
-        """why it looks stalled, as on record"""
+        """the recorded reason why it looks stalled"""
 
     def look(self) -> Verdict | None:
-        """Why the command is to be ended; None while it goes on."""
+        """Why the command must end; None while it goes on."""
         if self.over or time.monotonic() < self.next or not self.of.lives:
             return None
         self._look()
@@ -213,7 +213,7 @@ class Watch(PollingWatch):
         self._lost_for = self._lost_for + elapsed if self._unserved() else 0.0
 
     def _first_sign(self) -> None:
-        """That the program is past its start: a result, or a line of its log that tells progress."""
+        """Report that the program has started well: a result, or a line of its log that shows progress."""
         if not self._changes.results:
             counted = counting.Counted(self.of.data.get("progress", ""), self.of.count)
             if not any(map(counted.counts, log_lines(self.of.at))):
@@ -233,7 +233,7 @@ class Watch(PollingWatch):
             return "timed_out", f"it ran longer than {limits.most:g} s"
         if self._memory_mib and (held := self.activity.own_mib(self._memory_mib)) > self._memory_mib:
             return "host_memory", f"its processes held {held} MiB of main memory, and its limit is {self._memory_mib}"
-        late = self._lost_for >= setting("COMBORUN_SERVER_GRACE_S", 10.0)  # a program that notices it says more
+        late = self._lost_for >= setting("COMBORUN_SERVER_GRACE_S", 10.0)  # a program that notices it can say more
         if late and (why := self._unserved()):
             return "server_lost", why
         if course.asks_evidence:
@@ -244,7 +244,7 @@ class Watch(PollingWatch):
         return self._stalled()
 
     def _unserved(self) -> str:
-        """Why its work is lost: a model server that it started with is gone."""
+        """Says which of its model servers is gone; empty if none is."""
         return clients.lost(self.of.run_layout.directory, self._served_by) if self._served_by else ""
 
     def _stalled(self) -> Verdict | None:
@@ -260,7 +260,7 @@ class Watch(PollingWatch):
 
 
 class _Changes:
-    """Data that was written since the last look."""
+    """Finds data that was written since the last look."""
 
     def __init__(self, at: AttemptLayout, judging: judging.Watched | None) -> None:
         self._at = at
@@ -271,13 +271,13 @@ class _Changes:
 
     @property
     def results(self) -> int:
-        """Files of results and other evidence."""
+        """The number of result files and other evidence."""
         return self._results[0]
 
     def of_results(self, *, now: bool) -> bool:
-        """Whether there are other results, or other evidence; many files are looked at less often, unless `now`.
+        """Whether results or other evidence have changed. Many files are checked less often, unless `now`.
 
-        Without results, files that the grid does not read are looked for.
+        Without results, it looks for files that the grid does not read.
         """
         if self._judging is None or not (now or self._pace.due()):
             return False
@@ -299,7 +299,7 @@ class _Changes:
         return before != self._output
 
     def of_log(self, known: progress.Repetition) -> bool | None:
-        """Whether its log says something new; None where it has not changed."""
+        """Whether its log says something new; None if it has not changed."""
         try:
             status = os.stat(self._at.log)
         except OSError:
@@ -312,7 +312,7 @@ class _Changes:
 
 
 def _fingerprint(paths: Iterable[str]) -> tuple[int, int, int]:
-    """How many files there are, the newest change, and their size: changes when any of them does."""
+    """The number of files, their newest change, and their size: a change of any file changes it."""
     count = newest = size = 0
     for path in paths:
         try:
@@ -324,7 +324,7 @@ def _fingerprint(paths: Iterable[str]) -> tuple[int, int, int]:
 
 
 def _below(folder: str) -> Iterator[str]:
-    """Everything in a folder, hidden files and folders too."""
+    """All paths below a folder, including hidden ones."""
     return (f"{at}/{name}" for at, folders, names in os.walk(folder) for name in (*folders, *names))
 
 
@@ -336,9 +336,9 @@ def log_lines(at: AttemptLayout, longest: int = counting.LONGEST_LINE) -> list[s
 
 _FIRST_S = 60.0
 _PAUSES = (1, 1, 2, 4, 8, 16)
-"""times the first one"""
+"""waits between the checks, in units of the first one"""
 _MOST_MIB = 512.0
-"""on a GPU that is not its own; Isaac Sim leaves some 200 there"""
+"""allowed on a GPU that it was not granted; Isaac Sim leaves some 200 there"""
 
 
 class GpuMemoryCheck:
@@ -386,7 +386,7 @@ class GpuMemoryCheck:
         return found
 
     def _report(self, found: dict[str, int]) -> bool:
-        """Whether it uses a wrong GPU; then that is written."""
+        """Whether it uses a wrong GPU. If so, that is recorded."""
         own, most = self._of.gpus.split(","), setting("COMBORUN_FOREIGN_MIB", _MOST_MIB)
         wrong = [f"{mib} MiB on GPU {gpu}" for gpu, mib in found.items() if gpu not in own and mib > most]
         if not wrong:

@@ -14,7 +14,7 @@ from comborun.host.changes import notified
 
 _CHUNK = 65536
 _BEHIND = 1 << 20
-"""bytes: a window that is further behind goes on near the end"""
+"""bytes; a window that is further behind skips to near the end"""
 _LOOK_S = 0.5
 _REST_S = 0.1
 """between two looks at a log that grows fast"""
@@ -25,7 +25,7 @@ class Window:
 
     def __init__(self, log: str, skips: bool) -> None:
         self._skips = skips
-        """skip most of a large backlog, since no one reads a megabyte in a window"""
+        """whether to skip most of a large backlog, since no one reads a megabyte in a window"""
         self._at = 0
         self._left = b""
         self._notify = self._log = self._out = -1
@@ -40,7 +40,7 @@ class Window:
             return
 
     def descriptors(self) -> list[int]:
-        """Readable when the log has grown; none for a moment while it grows fast."""
+        """Descriptors that are readable when the log has grown; none for a moment after a large output."""
         return [self._notify] if self._notify >= 0 and self._out >= 0 and not self._rests else []
 
     @property
@@ -48,7 +48,7 @@ class Window:
         return bool(self._left)
 
     def show(self) -> None:
-        """Write what the log has gained."""
+        """Write the new part of the log."""
         if self._out < 0 or self._log < 0:
             self.deadline = float("inf")
             return
@@ -62,7 +62,7 @@ class Window:
                 shown += len(data)
                 if not data:
                     break
-        except OSError:  # the window has gone
+        except OSError:  # the window is gone
             self._out = -1
         now = time.monotonic()
         self._rests = self.blocked or (shown > 0 and now < self._shown_at + _REST_S)
@@ -83,7 +83,7 @@ class Window:
         return self._at
 
     def _write(self) -> bool:
-        """Write what was read; whether all of it could be written."""
+        """Write the text that was read. Returns whether all of it could be written."""
         while self._left:
             try:
                 self._left = self._left[os.write(self._out, self._left) :]

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 MOST = 4
 _PAUSE_S = 1.0
-"""before the next window is opened ahead, when one was given up"""
+"""seconds before another window is opened ahead, after one was given up"""
 _AFTER_GO_S = 0.02
-"""the session that was just started has the processors for itself"""
+"""seconds in which a session that just started has the processors for itself"""
 _OF_WINDOW = ("TERM", "STY")
 """variables that the window's multiplexer sets and the supervisor takes over"""
 
@@ -52,18 +52,18 @@ class Window:
         self.session, self.attempt = session, attempt
         self.fd = os.open(fifo, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         self.pid = ""
-        """of what waits there, once it has said so"""
+        """the pid of the process that waits there, once it has reported"""
         self.supervisor: Child | None = None
         self.grant = -1
-        """the pipe in which its supervisor waits for a word"""
+        """the pipe on which its supervisor waits for a word"""
 
     @property
     def left(self) -> bool:
-        """Its supervisor has ended."""
+        """Whether its supervisor has ended."""
         return self.supervisor is not None and self.supervisor.code is not None
 
     def close(self) -> None:
-        """Both end, unless the supervisor has its word; a window that is still on its way finds no FIFO."""
+        """End both, unless the supervisor has its word. A window that is still opening finds no FIFO."""
         files.remove(self.fifo)
         for fd in filter(lambda fd: fd >= 0, (self.fd, self.grant)):
             os.close(fd)
@@ -76,11 +76,11 @@ class Windows:
         self._dispatcher = dispatcher
         self._open: dict[str, Window] = {}
         self._begun: dict[str, Window] = {}
-        """of the latest attempt of each session: its supervisor has its word"""
+        """session -> window of its latest attempt, whose supervisor has its word"""
         self._made = 0
         self._not_before = 0.0
         self.due = math.inf
-        """when there is something to fill"""
+        """the time when there is something to fill"""
 
     def fill(self) -> None:
         """Fork one supervisor, or open windows for the first sessions of the queue, as many as there are slots."""
@@ -90,7 +90,7 @@ class Windows:
         granted = [one for one in come if one.session.life == STARTING]
         if granted or (come and now >= self._not_before):
             self._fork((granted or come)[0])
-            self.due = 0.0  # the next one when no slot has become free meanwhile
+            self.due = 0.0  # the next one follows if no slot has become free meanwhile
         elif now < self._not_before:
             self.due = self._not_before
         else:
@@ -106,7 +106,7 @@ class Windows:
                 return
 
     def open(self, session: Session, attempt: int) -> bool:
-        """Open a window for an attempt; False when there can be none now."""
+        """Open a window for an attempt; False if none can be opened now."""
         self.forget(session.name)
         self._begun.pop(session.name, None)
         try:
@@ -122,7 +122,7 @@ class Windows:
         return True
 
     def here(self, name: str, attempt: int, pid: str) -> None:
-        """A window has come, and waits for its supervisor."""
+        """Note that a window is open and waits for its supervisor."""
         window = self._open.get(name)
         if window and window.attempt == attempt:
             window.pid = pid
@@ -140,7 +140,7 @@ class Windows:
             window.supervisor = child
             self._dispatcher.children.append(child)
             os.write(window.fd, f"{child.pid}\n".encode())
-        except OSError:  # no process is to be had
+        except OSError:  # no process can be started
             self.forget(session.name)
             if session.life == STARTING:
                 self._dispatcher.launcher.refused(session, "its supervisor could not be started")
@@ -158,7 +158,7 @@ class Windows:
         seen = process.look(window.pid)
         try:
             granted = seen is not None and seen.lives and os.write(window.grant, b"\n") > 0
-        except OSError:  # the supervisor has gone
+        except OSError:  # the supervisor is gone
             granted = False
         if not granted:
             self.forget(session.name)
@@ -177,7 +177,7 @@ class Windows:
             self._not_before = time.monotonic() + _PAUSE_S
 
     def reaped(self) -> None:
-        """Children have ended: a supervisor that was killed before its claim has a successor at once."""
+        """Handle ended children: a supervisor that was killed before its claim is replaced at once."""
         for window in [one for one in self._open.values() if one.left]:
             self.forget(window.session.name)
         for session in [one.session for one in self._begun.values() if one.left]:
@@ -199,7 +199,7 @@ def _supervise(words: list[str], window: str, grant: int) -> None:
     gc.freeze()
     os.setsid()
     run, *of_session, _ = words
-    process.set_words((sys.executable, RunLayout(run).program, "session", *of_session))  # `ps` shows whose it is
+    process.set_words((sys.executable, RunLayout(run).program, "session", *of_session))  # `ps` shows the session
     os.dup2(0, 1)  # that is /dev/null
     with contextlib.suppress(OSError):
         fd = os.open(f"/proc/{window}/fd/2", os.O_WRONLY | os.O_NOCTTY)  # its fd 1 may still lead to our FIFO

@@ -38,16 +38,16 @@ CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (sessions.leases, None),
     (sessions.files_named, error("grid", "the files that the grid names could not all be looked at", _SLOW_DISK)),
 )
-"""each with what is found where it has not come to its end in time"""
+"""each check, with the finding if it does not end in time"""
 
 
 def main(arguments: list[str]) -> int:
-    """The program's verb. It leaves without waiting for checks that hang."""
+    """Run the verb. It leaves without waiting for checks that hang."""
     begin = time.time()
     root, programs, *named = arguments
     box = Box(root, named, programs.split(",") if programs else (), sys.stdin.read())
     findings = [*machine.bash(box)]
-    if all(finding.level is Level.OK for finding in findings):  # else an old bash is the only finding
+    if all(finding.level is Level.OK for finding in findings):  # otherwise an old bash would be the only finding
         findings += examine(box)
     document = {"findings": [list(map(_shown, one)) for one in findings], "about": box.about()}
     sys.stdout.buffer.write(json.dumps({**document, "clock": [begin, time.time()]}).encode())
@@ -69,7 +69,7 @@ def examine(box: Box) -> list[Finding]:
     for thread in threads:
         try:
             thread.start()
-        except RuntimeError:  # no more threads: `ulimit -u`, which a check names
+        except RuntimeError:  # no more threads (`ulimit -u`); another check reports that
             thread.run()
     deadline = time.monotonic() + box.slow_s + 3
     for thread in filter(threading.Thread.is_alive, threads):
@@ -79,5 +79,5 @@ def examine(box: Box) -> list[Finding]:
 
 
 def _shown(text: str) -> str:
-    """Without control characters: people will see it."""
+    """The text without control characters."""
     return "".join(char if char.isprintable() else " " for char in text).encode("utf-8", "replace").decode()

@@ -19,18 +19,18 @@ class Box:
     def __init__(self, root: str, named: Sequence[str] = (), programs: Sequence[str] = (), grid: str = "") -> None:
         self.root = home(root)
         self.named, self.programs = named, programs
-        """files and programs that a grid needs"""
+        """files and programs that the grid needs"""
         self.grid = grid
-        """what a grid names, for preflight.py; empty: no grid is asked about"""
+        """the grid's needs for preflight.py; empty without a grid"""
         self.temporary = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - what is to be examined
         self.slow_s = float(os.environ.get("COMBORUN_DOCTOR_S") or 9)
-        """what the driver may take, which wakes up slowly"""
+        """seconds for the driver, which wakes up slowly"""
         self.uid = os.getuid()
         self.user = os.environ.get("USER") or str(self.uid)
         self._system = os.environ.get("COMBORUN_SYSTEM_ROOT", "")
 
     def ask(self, *command: str, slow: bool = False) -> tuple[int, str]:
-        """As commands.run, of a program that should answer at once, unless it is `slow`."""
+        """Run a program that should answer at once, unless it is `slow`; see commands.run."""
         return commands.run(self.slow_s if slow else min(self.slow_s, 5.0), *command, errors=True)
 
     def has(self, program: str) -> bool:
@@ -65,7 +65,7 @@ def integer(text: str) -> int | None:
 
 
 def size(kib: float) -> str:
-    """KiB as people read it."""
+    """KiB in a readable unit."""
     for unit in ("KiB", "MiB", "GiB"):
         if kib < 1024 - 0.5:
             return f"{kib:.0f} {unit}" if kib >= 10 or unit == "KiB" else f"{kib:.1f} {unit}"

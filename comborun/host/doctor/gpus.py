@@ -35,7 +35,7 @@ _FAULTS = {
     "unable to determine the device handle": _GONE,
     "no devices were found": ("the driver sees no GPU", "nothing can use a GPU", "lspci | grep -i nvidia"),
 }
-"""what nvidia-smi says, in lower case -> what is so, what it costs, the fix"""
+"""text of nvidia-smi in lower case -> finding, cost, fix"""
 HANGS = error(
     "driver",
     "nvidia-smi hangs",
@@ -43,11 +43,11 @@ HANGS = error(
     "sudo dmesg | grep -i xid; sudo reboot",
 )
 _BUSY_MIB = 600
-"""memory that a desktop may hold"""
+"""MiB that a desktop may hold"""
 
 
 class Gpu:
-    """A row of nvidia-smi. Memory is in MiB; `used` is None when the driver does not tell. Raises ValueError."""
+    """A row of nvidia-smi. Memory is in MiB; `used` is None if the driver does not report it. Raises ValueError."""
 
     def __init__(self, row: str) -> None:
         index, self.uuid, total, used, self.driver, self.name = (field.strip() for field in row.split(",", 5))
@@ -56,7 +56,7 @@ class Gpu:
 
 
 def gpus_of(rows: str) -> list[Gpu]:
-    """Those of its rows that can be read."""
+    """The GPUs in the readable rows."""
     found = []
     for row in rows.splitlines():
         try:
@@ -97,7 +97,7 @@ def _fault(said: str, code: int) -> Finding:
 
 
 def _users(box: Box) -> dict[str, list[str]]:
-    """GPU -> `owner: program (pid, memory)`, for each process that the driver names; graphics are not among them."""
+    """GPU -> `owner: program (pid, memory)` for each process that the driver names, without graphics."""
     code, said = box.ask(*GPU_TABLE, f"--query-compute-apps={_APP_COLUMNS}", slow=True)
     found: dict[str, list[str]] = {}
     for line in said.splitlines() if code == 0 else ():
@@ -112,7 +112,7 @@ def _users(box: Box) -> dict[str, list[str]]:
 
 
 def usage(gpu: Gpu, users: Sequence[str]) -> Iterator[Finding]:
-    """How full a GPU is, and by whom."""
+    """The use of a GPU, and its users."""
     check = f"GPU {gpu.index}"
     if gpu.used is None or not gpu.total:
         yield warning(check, f"{gpu.name} does not tell how full it is", "it can't be shared safely", "nvidia-smi")
@@ -130,7 +130,7 @@ def usage(gpu: Gpu, users: Sequence[str]) -> Iterator[Finding]:
 
 
 def egl(box: Box) -> Iterator[Finding]:
-    """Whether EGL numbers the GPUs as nvidia-smi does; only looked at where there are GPUs."""
+    """Whether EGL numbers the GPUs as nvidia-smi does; checked only if there are GPUs."""
     if not box.has("nvidia-smi"):
         return
     code, rows = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
@@ -141,7 +141,7 @@ def egl(box: Box) -> Iterator[Finding]:
 
 
 def vulkan(box: Box) -> Finding:
-    """Whether the driver's entry for the Vulkan loader is there. Which GPU a program draws on shows its memory."""
+    """Whether the driver's entry for the Vulkan loader exists. The GPU on which a program draws shows in its memory."""
     named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES") or ""
     places = named.split(":") if named else [f"{folder}/vulkan/icd.d/nvidia*" for folder in ("/etc", "/usr/share")]
     there = [path for place in places for path in box.find(place)]
@@ -153,7 +153,7 @@ def vulkan(box: Box) -> Finding:
 
 
 def numbers(gpus: Sequence[Gpu], said: str) -> Finding:
-    """`said`: what EGL_COMMAND prints."""
+    """Compares the numbers. `said`: the output of EGL_COMMAND."""
     found = {gpu.index: integer(egl_number(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
     other = [f"GPU {gpu} is EGL device {device}" for gpu, device in found.items() if device not in (None, gpu)]
     if all(device is None for device in found.values()):

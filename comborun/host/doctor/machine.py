@@ -27,12 +27,12 @@ PROGRAMS = (
     *facts.NEEDED,
     *("cat", "chmod", "dd", "df", "head", "ln", "mkdir", "nproc", "realpath", "rm", "sort", "tr", "wc"),
 )
-"""what scripts on a host call, without which something of them fails"""
+"""programs that scripts on a host need"""
 _XVFB = "Xvfb"
 _GIB = 1 << 20
 """KiB, as the kernel and df count"""
 _REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "9p")
-"""file systems whose other users see a change late, or whose locks depend on a server"""
+"""file systems where others see changes late, or where locks depend on a server"""
 _ELSEWHERE = "root: DIR in the grid, with a folder on a local disk"
 DISK_HANGS = ("a file system does not answer: the root's or that of TMPDIR", "what touches it hangs with it", "df -h")
 
@@ -66,7 +66,7 @@ def programs(box: Box) -> Iterator[Finding]:
 
 
 def folders(box: Box) -> Iterator[Finding]:
-    """Room on the disks, and whether runs can live on the root's file system."""
+    """Room on the disks, and whether the root's file system can hold runs."""
     at = box.root
     while at and not os.path.isdir(at):
         at = os.path.dirname(at.rstrip("/")) if at != "/" else ""
@@ -84,7 +84,7 @@ def folders(box: Box) -> Iterator[Finding]:
 
 
 def _disk(box: Box, folder: str) -> Sequence[str]:
-    """Size, free, inodes, free inodes, type, mount point of its file system; in KiB."""
+    """Size, free, inodes, free inodes, type and mount point of a folder's file system, in KiB."""
     code, said = box.ask("df", "-k", "--output=size,avail,itotal,iavail,fstype,target", "--", folder)
     fields = said.splitlines()[-1].split(maxsplit=5) if code == 0 else []
     return fields if len(fields) == 6 else ("", "", "", "", "unknown", "")
@@ -107,7 +107,7 @@ def room(folder: str, disk: Sequence[str]) -> Iterator[Finding]:
 
 
 def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
-    """What it does with real files, in a folder that is removed; `at`: what there is of the root."""
+    """Tests the root with real files in a temporary folder. `at`: the existing part of the root's path."""
     try:
         folder = tempfile.mkdtemp(prefix=".comborun-doctor-", dir=at)
     except OSError:
@@ -124,7 +124,7 @@ def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
 
 
 def _locking(root: str, path: str) -> Finding:
-    """Two openings of one file exclude each other, as two processes do."""
+    """Whether a lock works: opening a file twice is like two processes."""
     state = "ignored"
     with open(path, "w") as one, open(path, "w") as other:
         try:
@@ -208,7 +208,7 @@ def load(box: Box) -> Iterator[Finding]:
 
 
 def limits(box: Box) -> Iterator[Finding]:
-    """Of this process, and of the control groups around it."""
+    """The limits of this process, and of the control groups around it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     yield open_files(soft, hard)
     most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
@@ -243,7 +243,7 @@ def _threads(folder: str) -> int:
 
 
 def proc(_: Box) -> Iterator[Finding]:
-    """Can what runs be found again? The sweep needs the environment of our own processes."""
+    """Whether running processes can be found again: the sweep reads the environment of our own processes."""
     marker = f"comborun-doctor/{os.getpid()}"
     child = subprocess.Popen(["sleep", "5"], env={**os.environ, "COMBORUN_SESSION": marker}, stdin=subprocess.DEVNULL)
     readable = process.wait(0.3, lambda: process.carries(child.pid, marker))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_RUNS, _MOST_SCRIPTS = 500, 4000
 _LONGEST_SOCKET = 107
-"""bytes of a Unix socket's path"""
+"""most bytes of a Unix socket's path"""
 NO_VIEW = "no session can be opened or looked at"
 SYSTEMD_HANGS = "systemd does not answer", "it is not known whether logging out ends sessions", "loginctl list-sessions"
 
@@ -29,7 +29,7 @@ SYSTEMD_HANGS = "systemd does not answer", "it is not known whether logging out 
 
 
 def multiplexers(box: Box) -> Iterator[Finding]:
-    """One of tmux and screen has to be there."""
+    """Checks tmux and screen; one of them is needed."""
     tmux, screen = box.has("tmux"), box.has("screen")
     if tmux:
         yield from _tmux(box)
@@ -41,7 +41,7 @@ def multiplexers(box: Box) -> Iterator[Finding]:
 
 
 def _tmux(box: Box) -> Iterator[Finding]:
-    """Our own server: does it answer, and if not, why?"""
+    """Whether our own server answers, and if not, why."""
     text = box.ask("tmux", "-V")[1]
     name = os.environ.get("COMBORUN_TMUX_SOCKET") or "comborun"
     folder = f"{os.environ.get('TMUX_TMPDIR') or '/tmp'}/tmux-{box.uid}"  # noqa: S108 - as tmux has it
@@ -66,7 +66,7 @@ def _servers() -> Iterator[tuple[int, list[str]]]:
 
 
 def _server_of(name: str) -> int:
-    """The pid of the server with that socket; 0 where there is none."""
+    """The pid of the server with that socket, or 0."""
     found = (pid for pid, words in _servers() if ("-L", name) in zip(words, words[1:]))
     return next((pid for pid in found if process.look(pid)), 0)
 
@@ -87,7 +87,7 @@ def socket_folder(folder: str, uid: int, mode: int) -> Iterator[Finding]:
 
 
 def server(code: int, socket: str, pid: int) -> Iterator[Finding]:
-    """`code`: of tmux list-sessions; `pid`: of the process that serves the socket."""
+    """The state of a server. `code`: exit code of tmux list-sessions; `pid`: of the process that serves the socket."""
     if hangs(code):
         seen = process.look(pid)
         if seen and seen.state in "Tt":
@@ -107,7 +107,7 @@ def server(code: int, socket: str, pid: int) -> Iterator[Finding]:
 
 
 def logout(box: Box) -> Iterator[Finding]:
-    """Would logging out end sessions? The running logind's word, and the files that it read."""
+    """Whether logging out would end sessions, by the running logind and its files."""
     if not box.find("/run/systemd/system"):
         first = box.read("/proc/1/comm").strip() or "?"
         yield fine("logout", f"no systemd here (process 1 is {first}): it ends nothing")
@@ -123,7 +123,7 @@ def logout(box: Box) -> Iterator[Finding]:
 
 
 def _loginctl(box: Box, *command: str) -> dict[str, str]:
-    """The properties that it shows."""
+    """The properties that loginctl shows."""
     return dict(re.findall(r"(?m)^(\w+)=(.*)$", box.ask("loginctl", *command)[1]))
 
 
@@ -142,7 +142,7 @@ def _kill_user_processes(box: Box) -> Iterator[Finding]:
 
 
 def _user_manager(box: Box) -> Iterator[Finding]:
-    """What runs below user@UID.service ends with it: on the last log-out, unless the user lingers."""
+    """Whether sessions run below user@UID.service: they end with it on the last log-out, unless the user lingers."""
     processes = ("self", *(str(pid) for pid, _ in _servers()))
     groups = [line for pid in processes for line in box.read(f"/proc/{pid}/cgroup").splitlines()]
     below = [group for group in groups if group.startswith("0::") and "/user@" in group]
@@ -173,7 +173,7 @@ def lease_folder(folder: str, uid: int, mode: int) -> Iterator[Finding]:
 
 
 def files_named(box: Box) -> Iterator[Finding]:
-    """Files that a grid names: those that have Windows line ends, and what is not there."""
+    """Files that a grid names: those with Windows line ends, and missing ones."""
     named = [os.path.expanduser(name) for name in box.named]
     for path in filter(_has_windows_ends, named):
         cost = "bash reads the carriage return as part of the last word: options are not known, files not found"

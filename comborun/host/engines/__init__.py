@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         """A window that is being opened, or a process that runs."""
 
         def poll(self) -> int | None:
-            """None while it is under way, then its code: 0 when it came to be."""
+            """None while it is starting, then its exit code: 0 if it succeeded."""
 
         def kill(self) -> None:
-            """Nobody waits for it any more."""
+            """Give it up."""
 
     class Engine(Protocol):
         """tmux or screen."""
@@ -32,33 +32,33 @@ if TYPE_CHECKING:
         kind: str
 
         def prepare(self) -> None:
-            """Once, before the first start; starts nothing."""
+            """Called once before the first start; starts nothing."""
 
         def start(self, window: str, words: Sequence[str]) -> Opening:
             """Open a window that runs a command."""
             ...
 
         def descriptors(self) -> list[int]:
-            """What to wait for; `serve` is to be called when one is readable, or a child has ended."""
+            """Descriptors to wait for. Call `serve` when one is readable, or a child has ended."""
             ...
 
         def due(self) -> float:
-            """When to call `serve` in any case, by the monotonic clock."""
+            """The time when `serve` must be called in any case, by the monotonic clock."""
             ...
 
         def serve(self) -> None: ...
 
         def finish(self) -> None:
-            """Nothing of this run will be started any more."""
+            """Called when this run starts nothing more."""
 
 
 def launch_s() -> float:
-    """Seconds in which a window begins."""
+    """Seconds in which a window must begin."""
     return float(os.environ.get("COMBORUN_LAUNCH_S") or 20)
 
 
 def slurm_of(attempts: RunDirectory) -> Slurm | None:
-    """What Slurm has of a run now, or had a moment ago; None where a dispatcher starts the sessions."""
+    """Slurm's view of a run, now or a moment ago; None if a dispatcher starts the sessions."""
     if not os.path.exists(attempts.layout.engine):
         return None
     from comborun.host.engines.slurm import Slurm

@@ -48,11 +48,11 @@ class Arrays:
 
     @property
     def places(self) -> int:
-        """Tasks that may run at once; 0: as many as Slurm starts."""
+        """Tasks that may run at once; 0: no limit of ours."""
         return _number(files.read_line(self.layout.slots)) or _number(self._policy.get("slurm_parallel", ""))
 
     def submit(self, starts: Iterable[Due]) -> None:
-        """One array for those that ask for the same and may start at the same time."""
+        """Submit one array for all sessions with the same request and the same earliest start."""
         kinds = files.read(self.layout.slurm_sessions)
         groups: dict[tuple[str, int], list[Due]] = {}
         for due in starts:
@@ -61,11 +61,13 @@ class Arrays:
         for (kind, wait_s), group in groups.items():
             for first in range(0, len(group), most):
                 self._array(kind, wait_s, group[first : first + most])
-        for job in self.jobs:  # each leaves room for others, which settling hands on
+        for job in self.jobs:  # each leaves room for others when it ends; settling shares it
             self.settle(f"--dependency=afterany:{job}")
 
     def settle(self, *options: str) -> str:
-        """Submit a settle job, at once unless the options say otherwise; its number, empty where Slurm refuses."""
+        """Submit a settle job, to start at once unless the options say otherwise. Returns its number; empty if Slurm
+        refuses.
+        """
         named = f"--job-name={self.cluster.run_id}.{SETTLE}"
         job = self._sbatch(*options, named, f"--output={self.cluster.output('%j')}", self.layout.settle, self._run)
         if job:
@@ -73,14 +75,14 @@ class Arrays:
         return job
 
     def share(self) -> str:
-        """Share the places out again: what has ended leaves room. Empty, or why Slurm did not do it."""
+        """Share the places out again, since ended tasks leave room. Returns why Slurm did not do it, or empty."""
         if not self.places:
             return ""
         arrays = self._live()
         return self._tell(dict(zip(arrays, slurm.shares(self.places, list(arrays.values())))))
 
     def _array(self, kind: str, wait_s: int, group: Sequence[Due]) -> None:
-        number = 1 + max(map(int, self.cluster.batches()), default=0)  # one that was begun is not used again
+        number = 1 + max(map(int, self.cluster.batches()), default=0)  # never a number of an interrupted submission
         rows = {str(index): (due.name, due.attempt) for index, due in enumerate(group)}
         text = "".join(f"{index}\t{name}\t{attempt}\n" for index, (name, attempt) in rows.items())
         if not files.write_text(self.layout.batch(number), text):
@@ -108,7 +110,7 @@ class Arrays:
             self.cluster.tasks[task.id] = task
 
     def _room(self, tasks: int) -> tuple[str, list[str]]:
-        """The throttle of a new array, and what it waits for, where places are limited; the others give way."""
+        """The throttle of a new array and its dependency, if places are limited; other arrays get smaller shares."""
         if not self.places:
             return "", []
         arrays = self._live()
@@ -118,7 +120,7 @@ class Arrays:
         return f"%{share}", [f"--dependency={turn}"] if turn else []
 
     def _live(self) -> dict[str, int]:
-        """The arrays that Slurm has, oldest first, and how many tasks each has left."""
+        """The arrays in Slurm, oldest first, with the number of tasks that each has left."""
         arrays = [task.array for task in self.cluster.tasks.values()]
         return {array: arrays.count(array) for array in sorted(set(arrays), key=int)}
 
@@ -126,7 +128,7 @@ class Arrays:
         return [task.id for task in self.cluster.tasks.values() if task.state not in (PENDING, "COMPLETING")]
 
     def _tell(self, shares: dict[str, int]) -> str:
-        """Tell Slurm what is new of the shares."""
+        """Send changed shares to Slurm. Returns why it failed, or empty."""
         pairs = _pairs(self._shares)
         refusals = []
         for array, share in shares.items():
@@ -139,7 +141,7 @@ class Arrays:
         return refusals[0] if refusals else ""
 
     def _sbatch(self, *words: str) -> str:
-        """The number of the job; empty where Slurm refuses, and then `complaint` says why."""
+        """Submit; returns the number of the job. Empty if Slurm refuses: then `complaint` says why."""
         if self._lock:
             self._lock.renew()
         common = ("--parsable", f"--chdir={self._run}", "--open-mode=append", "--requeue")
@@ -160,7 +162,7 @@ class Arrays:
         return self.layout.directory
 
     def _array_size(self) -> int:
-        """Tasks of one array at most, as the cluster has it."""
+        """The cluster's limit of tasks in one array."""
         _, config, _ = self.cluster.command("scontrol", "show", "config")
         found = re.search(r"^MaxArraySize\s*=\s*([0-9]{1,9})", config, re.MULTILINE)
         size = int(found.group(1)) - 1 if found else 0
@@ -172,9 +174,9 @@ class Arrays:
 
 
 def follow_command(cluster: Slurm, verb: str, names: Iterable[str]) -> str:
-    """Tell Slurm what a command of a person means for tasks that wait; a sentence where Slurm does not do it.
+    """Apply a user's command to tasks that wait in Slurm. Returns a sentence if Slurm does not do it.
 
-    The command is on record already, and a task that comes to its turn reads that.
+    The command is on record already, and a task that starts reads it.
     """
     refusal = ""
     if verb in ("pause", "drain"):
@@ -191,7 +193,7 @@ def follow_command(cluster: Slurm, verb: str, names: Iterable[str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Without what the job that we are in was given: it must not look as if it were the new one's."""
+    """The environment without the variables of the present job, which would mislead the new one."""
     inside = "SLURM_JOB_ID" in os.environ
     keep = ("SLURM_CONF", "SLURM_CLUSTERS")
     return {

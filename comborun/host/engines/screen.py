@@ -45,14 +45,14 @@ class Screen:
         return math.inf
 
     def serve(self) -> None:
-        """Its processes are children; who started a window polls it."""
+        """Nothing to do: whoever started a window polls its process."""
 
     def finish(self) -> None:
-        """A screen ends with its program."""
+        """Nothing to do: a screen ends with its program."""
 
 
 def _usable() -> bool:
-    """Whether it has a folder for its sockets: `screen -ls` says 0 or 1 for "some" or "none", else it complains."""
+    """Whether it has a folder for its sockets. `screen -ls` exits with 0 or 1 for "some" or "none"."""
     try:
         listed = subprocess.run(
             ["screen", "-ls"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=False

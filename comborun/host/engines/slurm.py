@@ -29,7 +29,7 @@ _FROZEN = "out-closed"
 
 
 class Slurm:
-    """What is known of a run's tasks; `tasks` is as the last answer has it, without settle jobs."""
+    """The tasks of a run, as far as known; `tasks` is from the last answer, without settle jobs."""
 
     def __init__(self, layout: RunLayout) -> None:
         self.layout = layout
@@ -39,17 +39,17 @@ class Slurm:
         self.tasks: dict[str, Task] = {}
         self.settlers: list[Task] = []
         self.at: float | None = None
-        """when it last answered"""
+        """the time of the last answer"""
         self.silence = ""
-        """why it does not answer; empty while it does"""
+        """why Slurm does not answer; empty while it does"""
         self.gave_up = ""
-        """what this process heard instead of an answer: each further order would wait for it anew"""
+        """the message that this process got instead of an answer; each further order would wait for one again"""
         self._clock: float | None = None
         self.load()
 
     @property
     def busy(self) -> bool:
-        """Whether Slurm has something that goes on with the run."""
+        """Whether Slurm has a task or job that continues the run."""
         return bool(self.tasks or self.settlers)
 
     def load(self) -> None:
@@ -62,7 +62,7 @@ class Slurm:
         self.silence = files.read(self._silent).get("why", "")
 
     def batches(self) -> list[str]:
-        """The numbers of all that was ever to be submitted, a submission that was killed included."""
+        """The numbers of all batches, including those of submissions that were killed."""
         names = files.entries(self.layout.slurm)
         return [name[6:-4] for name in names if name.startswith("batch-") and name[6:-4].isdigit()]
 
@@ -72,9 +72,9 @@ class Slurm:
     # --- questions
 
     def ask(self) -> bool:
-        """Ask what it has; False when it does not answer, or when the answer can't be written down."""
+        """Ask Slurm for the tasks; False if it does not answer, or if the answer can't be recorded."""
         if not os.path.exists(self.layout.jobs):
-            return True  # it was never handed anything
+            return True  # nothing was ever submitted
         at = time.time()
         names = ",".join(f"{self.run_id}.{batch}" for batch in [SETTLE, *self.batches()])
         code, answer, complaint = self.command("squeue", "-h", "-r", f"--name={names}", "-o", slurm.FORMAT)
@@ -92,9 +92,9 @@ class Slurm:
         return True
 
     def refresh(self) -> bool:
-        """Ask, unless the last answer is young, or it was silent just now, which each question would wait for anew.
+        """Ask, unless the last answer is recent, or Slurm was silent just now (each question would wait again).
 
-        An answer of before the last submission knows nothing of that, and is never young.
+        An answer from before the last submission is never recent.
         """
         now = time.time()
         if (
@@ -112,7 +112,7 @@ class Slurm:
     def command(
         self, *words: str, patience_s: float = 0, environment: Mapping[str, str] | None = None
     ) -> tuple[int, str, str]:
-        """Code, output and complaint of one of Slurm's commands, which may hang for long."""
+        """Exit code, output and error text of a command of Slurm, which may hang for long."""
         try:
             done = subprocess.run(
                 words,
@@ -131,7 +131,7 @@ class Slurm:
     def _complaint(self, code: int, said: str) -> str:
         return f"no answer within {self.patience_s:g} s" if code == _NO_ANSWER else said.strip().partition("\n")[0]
 
-    # --- where an attempt is in its life (host/attempts.py asks)
+    # --- the state of an attempt, for host/attempts.py
 
     def life(self, at: str, record: Mapping[str, str]) -> str:
         """RUNNING or LOST, of an attempt that has a claim and no end."""
@@ -141,7 +141,7 @@ class Slurm:
         """Whether Slurm has no task that runs this attempt: it is gone, or waits to start again."""
         task = self.tasks.get(task_of(record))
         if not task_of(record):
-            return True  # it never belonged to a task
+            return True  # it was made without a task
         if _newer(f"{at}/claim", self.layout.states):
             return False  # the answer is older than its start
         return task.state in WAITING if task else self.at is not None and not self.silence
@@ -151,7 +151,7 @@ class Slurm:
         return self.words(claim) or ("lost", "its task is gone, and its end was not recorded")
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
-        """What Slurm said in the task's own output about how it ended; not what it said of an earlier start."""
+        """Slurm's message about its end in the task's own output; not one about an earlier start."""
         lines = _end_of(self.output(task_of(claim)), records.integer(claim, "said") or 0)
         return slurm.why(lines)
 
@@ -159,16 +159,18 @@ class Slurm:
         return f"{self.layout.slurm}/out/{task}"
 
     def _silent_heart(self, at: str) -> bool:
-        """Whether it has not beaten lately, by the file server's clock. A beat that cannot be read is not missing."""
+        """Whether its heartbeat is old, by the file server's clock. A heartbeat that cannot be read does not count as
+        missing.
+        """
         beat = f"{at}/beat" if os.path.exists(f"{at}/beat") else f"{at}/claim"
-        files.read_line(beat)  # what is opened is asked for again, whatever this node remembers
+        files.read_line(beat)  # opening the file updates the node's cache
         try:
             return time.time() + self._ahead() - os.stat(beat).st_mtime >= setting("COMBORUN_HEART_S", 30)
         except OSError:
             return False
 
     def _ahead(self) -> float:
-        """Seconds by which the file server's clock is ahead of this one's; 0 where no file can be made."""
+        """Seconds by which the file server's clock is ahead of this one; 0 if no file can be made."""
         if self._clock is None:
             clock = files.draft(f"{self.layout.slurm}/clock")
             before = time.time()
@@ -177,18 +179,18 @@ class Slurm:
         return self._clock
 
     def freeze(self, at: str) -> None:
-        """Let readers see what an attempt has made so far, and nothing that its process still writes.
+        """Let readers see an attempt's output so far, and nothing that its process still writes.
 
-        Each start writes into a folder of its own, `out-<nonce>`, to which `out` leads. Large files are linked; those
-        that are written line by line, by which it is judged, are copied, for a link would grow.
+        Each start writes into its own folder, `out-<nonce>`, to which `out` leads. Large files are linked. Files that
+        are written line by line, by which it is judged, are copied, since a linked file would grow.
         """
         if os.path.islink(f"{at}/out") and os.readlink(f"{at}/out") != _FROZEN:
             _freeze(at)
 
-    # --- what people and programs are told
+    # --- for people and programs
 
     def document(self, attempts: RunDirectory) -> dict[str, object]:
-        """For the probe: tasks that have something to do yet, with the attempt that each makes or will make."""
+        """For the probe: tasks that are not done, each with the attempt that it makes or will make."""
         tasks = [
             {
                 "session": task.session,
@@ -207,18 +209,18 @@ class Slurm:
         return {"at": self.at, "answered": not self.gave_up, "why": self.silence, "tasks": tasks}
 
     def _attempt(self, task: Task, latest: int) -> int:
-        """The attempt that a task makes, or will make; 0 when it has nothing to do any more."""
+        """The attempt that a task makes or will make; 0 if it has nothing left to do."""
         if latest < task.attempt:
             return task.attempt
         at = self.layout.attempt(task.session, latest).directory
         if task_of(files.read(f"{at}/claim")) != task.id:
             return 0
         if task.state in WAITING and not _newer(f"{at}/claim", self.layout.states):
-            return latest + 1  # Slurm starts it anew
+            return latest + 1  # Slurm starts it again
         return 0 if os.path.exists(f"{at}/end") else latest
 
     def where(self, name: str, attempt: int) -> str:
-        """What to type where a session survives: `task 12_7 on n1: scancel 12_7`; empty where no task made it."""
+        """The command to end a surviving session: `task 12_7 on n1: scancel 12_7`; empty without a task."""
         claim = files.read(self.layout.attempt(name, attempt).claim)
         task = task_of(claim)
         return f"task {task} on {claim.get('node') or 'a node'}: scancel {task}" if task else ""
@@ -226,7 +228,7 @@ class Slurm:
     # --- orders
 
     def order(self, *words: str) -> str:
-        """Change tasks; return why it failed, else empty. A task that has already ended is no failure."""
+        """Change tasks. Returns why it failed, or empty. A task that has already ended is no failure."""
         if self.gave_up:
             return self.gave_up
         code, _, said = self.command(*words)
@@ -245,17 +247,17 @@ class Slurm:
         return [task for task in self.tasks.values() if task.state == PENDING]
 
     def hold(self) -> str:
-        """Keep Slurm from starting what waits; a task that it starts all the same finds the run held and leaves."""
+        """Hold waiting tasks. A task that Slurm starts nevertheless finds the run held and leaves."""
         arrays = sorted({task.array for task in self.waiting()})
         return self.order("scontrol", "hold", ",".join(arrays)) if arrays else ""
 
     def release(self) -> str:
-        """Let go what is held, settle jobs too: the end of the run may wait for one."""
+        """Release held tasks, and settle jobs too: the end of the run may wait for one."""
         held = sorted(task.id for task in [*self.tasks.values(), *self.settlers] if task.held)
         return self.order("scontrol", "release", ",".join(held)) if held else ""
 
     def cancel_waiting(self, names: Iterable[str] | None) -> str:
-        """Take back what waits of these sessions; of None all that waits, and the settle jobs."""
+        """Cancel waiting tasks of these sessions; with None all waiting tasks and the settle jobs."""
         wanted = None if names is None else set(names)
         found = [task.id for task in self.waiting() if wanted is None or task.session in wanted]
         return self.cancel([*found, *(task.id for task in self.settlers if wanted is None)])
@@ -272,10 +274,10 @@ class Slurm:
 
 
 def _freeze(at: str) -> None:
-    """Point `out` to a folder that nobody writes into; who comes second finds it made. Raises OSError."""
+    """Point `out` to a folder that no process writes into; a second caller finds it made. Raises OSError."""
     out, copy = os.path.realpath(f"{at}/out"), files.draft(f"{at}/{_FROZEN}")
     shutil.rmtree(copy, ignore_errors=True)
-    with contextlib.suppress(shutil.Error):  # of what vanished meanwhile
+    with contextlib.suppress(shutil.Error):  # for files that vanished meanwhile
         shutil.copytree(out, copy, symlinks=True, copy_function=_link)
     claim = files.read(f"{at}/claim")
     for path in globs.found(out, [*records.texts(claim, "files"), *records.texts(claim, "evidence_files")]):
@@ -320,7 +322,7 @@ def _newer(path: str, other: str) -> bool:
 
 
 def _end_of(path: str, start: int) -> list[str]:
-    """The last 50 lines of a file from a byte on."""
+    """The last 50 lines of a file after an offset."""
     try:
         with open(path, "rb") as file:
             file.seek(max(start, os.fstat(file.fileno()).st_size - _OUTPUT))

@@ -24,12 +24,12 @@ _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))
 _TRIES = 4
 _NAME_FREE_S, _NAME_LOOK_S = 2.0, 0.05
-"""for so long a window of the same name may take to close, and between two tries"""
+"""seconds in which a window of the same name may close, and between two tries"""
 _NOT_RUN = 126
-"""the code of a process that could not be started"""
+"""exit code of a process that could not be started"""
 _FINISH_S = 2.0
 _FLAGS = ("-f", "no-output,ignore-size")
-"""for the control client: it shows nothing, and no window takes its size"""
+"""flags of the control client: it shows nothing, and no window takes its size"""
 
 
 class Window:
@@ -67,20 +67,18 @@ class Tmux:
         self._flags: tuple[str, ...] = _FLAGS
         self._client: subprocess.Popen[bytes] | None = None
         self._answer: list[bytes] = []
-        """lines of the answer that is being read"""
+        """the lines of the present answer"""
         self._rest = b""
         self._asked: collections.deque[Window] = collections.deque()
-        """commands that the client was given, oldest first; the first one of a new client was on its command line"""
+        """commands that the client got, oldest first; the first one of a new client is on its command line"""
         self._connecting = False
-        """that first one has no answer yet. tmux may run lines from the input before it, so they wait"""
+        """whether that first command has no answer yet. tmux may run lines from the input before it, so they wait"""
         self._waiting: collections.deque[Window] = collections.deque()
 
     def prepare(self) -> None:
-        """A window gets the environment of its starter, not that of whoever started the server."""
+        """Let a window get the environment of its starter, not of the process that started the server."""
         names = sorted(name for name in os.environ if _VARIABLE.fullmatch(name) and name not in _NOT_HANDED_ON)
-        text = (
-            "set -s exit-empty off\nset -g history-limit 500\n"  # a server that ends between two sessions refuses some
-        )
+        text = "set -s exit-empty off\nset -g history-limit 500\n"  # a server that is just ending refuses windows
         files.write_text(self._file, f'{text}set -ag update-environment " {" ".join(names)}"\n')
 
     def start(self, window: str, words: Sequence[str]) -> Window:
@@ -98,7 +96,7 @@ class Tmux:
         return made
 
     def descriptors(self) -> list[int]:
-        asked = self._client if self._asked else None  # else there is only chatter about sessions
+        asked = self._client if self._asked else None  # otherwise its lines are only events
         return [asked.stdout.fileno()] if asked and asked.stdout else []
 
     def serve(self) -> None:
@@ -120,7 +118,9 @@ class Tmux:
         return min((made.again_at for made in self._waiting), default=math.inf)
 
     def give_up(self, made: Window) -> None:
-        """It takes too long: a server that hangs gets a new client, which may find another server."""
+        """Give up a window that takes too long. If the server hangs, a new client is made, which may find another
+        server.
+        """
         if made in self._waiting:
             self._waiting.remove(made)
         if self._preparing:
@@ -131,7 +131,7 @@ class Tmux:
         made.code = 1
 
     def finish(self) -> None:
-        """The server ends with its last session, unless another run wants it to stay."""
+        """Let the server end with its last session, unless another run needs it."""
         if self._client and self._client.stdin:
             self._client.stdin.close()
         try:
@@ -147,7 +147,7 @@ class Tmux:
         made.tries += 1
         command = ["new-session", *self._flags, "-s", made.name, "--", *made.words]
         line = " ".join(map(quoted, command))
-        if "\n" in line:  # the client takes a command a line
+        if "\n" in line:  # each line is a command
             made.code = _NOT_RUN
         elif self._client:
             self._asked.append(made)
@@ -175,7 +175,7 @@ class Tmux:
         self._answer, self._rest, self._connecting = [], b"", True
 
     def _say(self, line: str) -> None:
-        """A client that does not take a line is ended; what it was asked starts with the next one."""
+        """Send a line. If the client does not take it, the client is ended, and its commands go to the next one."""
         client = self._client
         if client and client.stdin:
             data = (line + "\n").encode("utf-8", "surrogateescape")
@@ -203,7 +203,9 @@ class Tmux:
                 self._heed(line)
 
     def _heed(self, line: bytes) -> None:
-        """`%begin`, lines, `%end` or `%error`: an answer for each command, in order. All else is news of sessions."""
+        """Read a line of the client. `%begin`, lines, then `%end` or `%error` answer one command, in order. Other lines
+        are events.
+        """
         word = line.split(b" ", 1)[0]
         if word == b"%begin":
             self._answer = []
@@ -215,7 +217,9 @@ class Tmux:
             self._answer.append(line)
 
     def _answered(self, made: Window, opened: bool, said: bytes) -> None:
-        """A window of this name may just be closing; or it is this very one, if it was asked for twice."""
+        """Handle an answer. If the name is in use, an older window may be closing, or this one was opened by an earlier
+        request.
+        """
         if not opened and made.tries < _TRIES and self._lacks_flags(said):
             self._waiting.append(made)
         elif opened or (made.tries > 1 and not made.again_at and b"duplicate session" in said):
@@ -227,14 +231,14 @@ class Tmux:
             made.code = 1
 
     def _lacks_flags(self, said: bytes) -> bool:
-        """Whether tmux, older than 3.2, refused our flags just now; from then on it gets none."""
+        """Whether tmux (before 3.2) refused our flags just now; then it gets none from now on."""
         if not (b"unknown flag" in said or b"unknown option" in said or b"usage:" in said):
             return False
         self._flags = ()
         return True
 
     def _lost(self, client: subprocess.Popen[bytes]) -> None:
-        """The client has ended, with its window or with its server; what was not answered is asked once more."""
+        """Handle the client's end, with its window or its server: commands without an answer are sent again."""
         code = self._reap(client)
         self._client, self._connecting = None, False
         said = b"\n".join(self._answer)
