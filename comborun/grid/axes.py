@@ -24,9 +24,9 @@ AXIS_OF = {"policy": "policies", "environment": "environments"}
 AXES = tuple(AXIS_OF.values())
 _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 MOST_COMBOS = 10_000
-"""each is a session, with a directory of its own on the host"""
+"""each is a session with a directory on the host"""
 STAND_IN = "each-file"
-"""the one policy of a grid whose glob has not been looked up on a host"""
+"""stands for the policies of a glob that was not looked up on a host"""
 _GLOB_KEYS = ("glob", "exclude")
 _SHOWN = 4
 
@@ -53,7 +53,7 @@ class Axis(Keys):
 
     name: Name
     attributes: dict[AttributeName, AsWritten] = Field(default={})
-    """as written, without quotes"""
+    """values as written, without quotes"""
 
 
 _AXIS = {
@@ -71,7 +71,7 @@ Names = Annotated[tuple[Name, ...], ONE_OR_MANY]
 
 
 class Match(Keys):
-    """Combos: those of a policy (or several), of an environment (or several), or where both meet."""
+    """Selects combos by policy, by environment, or by both."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -89,7 +89,7 @@ class Combo:
     policy: Axis
     environment: Axis
     settings: SettingKeys
-    """the grid's, with every override that matches on top, in their order"""
+    """the settings of the grid and of every matching override, in order"""
     overrides: tuple[int, ...] = ()
 
     @property
@@ -101,7 +101,7 @@ class Combo:
         return f"{self.policy.name} in {self.environment.name}"
 
     def number(self, count: str | None) -> int:
-        """A count, from the attribute that it names if need be; 0 for none. Raises UserError."""
+        """A count, perhaps from an attribute; 0 without one. Raises UserError."""
         match = OWNED.fullmatch(count or "")
         if match is None:
             return parse_whole(count) if count else 0
@@ -126,7 +126,9 @@ def some(names: Iterable[str]) -> str:
 
 
 def combos_of(file: GridFile) -> tuple[Combo, ...]:
-    """Policies in the outer loop, environments in the inner; without `exclude`, then with `include` at the end."""
+    """All combos: policies in the outer loop, environments in the inner one; without `exclude`, then `include` at the
+    end.
+    """
     if len(file.policies) * len(file.environments) > MOST_COMBOS:
         return ()
     product = [(policy, environment) for policy in file.policies for environment in file.environments]
@@ -150,8 +152,9 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
 
 
 def axis_problems(draft: Draft) -> Iterator[Problem]:
-    """Axes that are missing, empty, too long, or that name something twice; entries that match nothing; sessions that
-    would have one name."""
+    """Axes that are missing, empty or too long, or have a name twice; entries that match nothing; sessions with the
+    same name.
+    """
     for axis in AXES:
         names = [entry.name for entry in getattr(draft.file, axis)]
         if not names and axis not in draft.broken:
@@ -182,7 +185,7 @@ def _match_problems(draft: Draft) -> Iterator[Problem]:
             continue
         strangers = list(_strangers(draft, path, match))
         yield from strangers
-        # entries of include and exclude are matched against the whole product, and always find their names
+        # include and exclude are matched against the whole product, so their names always exist
         lost = path[0] == "overrides" and not any(match.meets(one.policy, one.environment) for one in draft.combos)
         if lost and draft.combos and not strangers and not draft.broken.intersection(AXES):
             message = f"an entry of `{path[0]}` that matches no combo"
@@ -204,7 +207,7 @@ def _strangers(draft: Draft, path: Path, match: Match) -> Iterator[Problem]:
 
 
 def _session_problems(draft: Draft) -> Iterator[Problem]:
-    """No combo at all, and combos whose sessions would have one name."""
+    """A grid without combos, and combos whose sessions would have the same name."""
     if not draft.combos and draft.file.exclude and draft.file.policies and draft.file.environments:
         yield draft.at_key(("exclude",), "`exclude` leaves no combo", "leave one in")
     first: dict[str, Combo] = {}
@@ -226,11 +229,11 @@ def axis_warnings(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(("include",), message, "remove it, or add `exclude`")
 
 
-# `policies: {glob: ...}`: read first, and from then on as if its files stood there
+# `policies: {glob: ...}` is read first; then its files take its place
 
 
 def glob_of(source: Source) -> tuple[PolicyGlob | None, tuple[Problem, ...]]:
-    """What `policies` asks the host for, if it does, and what is wrong with how it asks."""
+    """The glob in `policies`, if there is one, and its mistakes."""
     axis = source.root.get("policies")
     if not isinstance(axis, Map) or "glob" not in axis or isinstance(axis["glob"], Map):
         return None, ()
@@ -260,7 +263,7 @@ def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
 
 
 def with_policies(source: Source, found: Found | None) -> Source:
-    """The grid with the files in the place of their glob; one stands for all of them when none are known."""
+    """The grid with the files in place of their glob; with STAND_IN if they are unknown."""
     given = source.root["policies"]
     place = given["glob"].place if isinstance(given, Map) else given.place
     axis = Map(place)
@@ -273,5 +276,5 @@ def with_policies(source: Source, found: Found | None) -> Source:
 
 
 def found_by_glob(axis: Tree | None) -> bool:
-    """Whether its entries are files that stand in for a glob: all of them have its place."""
+    """Whether the entries are files of a glob: then all of them have its place."""
     return isinstance(axis, Map) and bool(axis) and all(entry.place == axis.place for entry in axis.values())

@@ -1,4 +1,4 @@
-"""Checks on the commands of a grid: placeholders that nothing fills, and text that will not do what it seems to."""
+"""Checks the commands of a grid: placeholders without a value, and text that will not do what it seems to do."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
     **dict.fromkeys(("gpu", "gpus", "egl_device"), _GPUS),
     **dict.fromkeys(("episodes", "last_episode", "end_episode", "episode_list"), _EPISODES),
 }
-"""placeholders that nothing fills unless the grid has a key: the key, whether it has it, and a hint"""
+"""placeholders that need a key of the grid: the key, a test for it, and a hint"""
 
 
 @dataclass(frozen=True)
 class Use:
-    """A text of the file with placeholders, and the combos that it is filled for."""
+    """A text with placeholders, and the combos for which it is filled."""
 
     path: Path
     text: str
@@ -66,7 +66,7 @@ class Use:
 
 
 def uses(draft: Draft) -> tuple[Use, ...]:
-    """Every `command` and all `arguments` of the file, whether some combo runs them or not."""
+    """Every `command` and all `arguments` of the file, even if no combo uses them."""
     return (*_uses(draft, "command"), *_uses(draft, "arguments"))
 
 
@@ -80,7 +80,7 @@ def _uses(draft: Draft, key: str) -> Iterator[Use]:
 
 
 def command_problems(draft: Draft) -> Iterator[Problem]:
-    """What keeps commands from being run, and combos that have none."""
+    """Commands that can't run, and combos without a command."""
     all_uses = uses(draft)
     for use in all_uses:
         yield from draft.tried(use.path, f"`{use.key}`", _check_words, use.text)
@@ -106,7 +106,7 @@ def _check_words(text: str) -> None:
 
 
 def check_filled(draft: Draft, use: Use, name: str) -> None:
-    """Raise CommandError when `name` is no placeholder, or when nothing fills it for a combo that runs this command."""
+    """Raise CommandError if `name` is not a placeholder, or has no value for a combo with this command."""
     kind, _, attribute = name.partition(".")
     if attribute and kind in AXIS_OF:
         problem = _attribute_problem(draft, use, kind, attribute)
@@ -123,7 +123,7 @@ def check_filled(draft: Draft, use: Use, name: str) -> None:
 
 
 def check_server(draft: Draft, placeholder: str) -> None:
-    """Raise CommandError when a placeholder names no server, or nothing that a server has."""
+    """Raise CommandError if a placeholder names an unknown server or an unknown part of one."""
     name, _, field = placeholder.removeprefix("server.").rpartition(".")
     known, text = [*draft.file.servers], f"{{{placeholder}}}"
     if "servers" in draft.broken or (name in known and field in FIELDS):
@@ -223,20 +223,20 @@ def _text_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
 
 
 def _filled(draft: Draft, text: str, name: str) -> bool:
-    """Whether a variable's text has a placeholder that stands for something."""
+    """Whether a variable's text has a placeholder with a value."""
     kind, _, attribute = name.partition(".")
     entries = getattr(draft.file, AXIS_OF.get(kind, "policies")) if attribute else ()
     return all(attribute in entry.attributes for entry in entries) and f"{{{name}}}" in fillable(text)
 
 
 def _unfilled_texts(draft: Draft) -> Iterator[tuple[Path, str]]:
-    """Texts that people expect placeholders in, and that have none."""
+    """Texts in which users expect placeholders, but which have none."""
     for path, layer in draft.layers:
         yield from (((*path, "variables", name), text) for name, text in layer.variables.items())
         yield (*path, "workdir"), layer.workdir.folder or ""
         yield (*path, "setup"), layer.setup
     for axis in AXIS_OF.values():
         if found_by_glob(draft.source.root.get(axis)):
-            continue  # paths that the host has told, and a brace in one is a brace
+            continue  # paths from the host: a brace in them is text
         for index, entry in enumerate(getattr(draft.file, axis)):
             yield from (((axis, index, name), text) for name, text in entry.attributes.items())

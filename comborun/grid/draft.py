@@ -1,6 +1,6 @@
-"""A file's tree as typed keys: every mistake at its place, and what is left when the mistakes are taken out.
+"""A file's tree as typed keys, with every mistake at its place.
 
-Whatever is wrong is cut out of the tree, so that the rest is checked all the same and one run names every mistake.
+Mistakes are cut out of the tree, so that the rest is still checked and one run finds every mistake.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound=Keys)
 
 Path = tuple[str | int, ...]
-"""the steps to a place in the file: keys, and numbers that count entries from 0"""
+"""the path to a place in the file: keys, and numbers of entries from 0"""
 MOST = 200
-"""mistakes that are told; a file with more of them is no grid"""
+"""most mistakes that are reported"""
 ROUNDS = 10
-"""of cutting out; the second finds nothing unless a mistake hides another"""
+"""rounds of cutting out; the second one finds only mistakes that another one hid"""
 _OTHER_WORDS = {
     "cmd": "command",
     "cwd": "workdir",
@@ -56,31 +56,31 @@ _OTHER_WORDS = {
 
 @dataclass(frozen=True)
 class Read(Generic[K]):
-    """The typed keys of a file as far as they are right."""
+    """The correct typed keys of a file."""
 
     source: Source
-    """without what was cut out"""
+    """the file without its mistakes"""
     file: K
     broken: frozenset[str]
-    """top-level keys in which something was wrong: what is missing there says nothing"""
+    """top-level keys with mistakes: their absence proves nothing"""
     problems: tuple[Problem, ...]
 
     def at(self, place: Place | None, message: str, hint: str = "") -> Problem:
         return self.source.problem(place, message, hint)
 
     def at_key(self, path: Path, message: str, hint: str = "") -> Problem:
-        """A problem with the key that ends `path`; without a step, with the file as a whole."""
+        """A problem with the key at the end of `path`; with an empty path, with the file as a whole."""
         return self.at(self.source.key_place(*path) if path else None, message, hint)
 
     def at_value(self, path: Path, message: str, hint: str = "", piece: str = "") -> Problem:
-        """A problem with the value at `path`; with `piece`, where that stands in it, if it can be found there."""
+        """A problem with the value at `path`, or with `piece` in it."""
         tree = self.source.at(*path)
         if isinstance(tree, Scalar) and piece != tree.text:
             return self.at(self.source.locate(tree, piece), message, hint)
         return self.at(tree.place, message, hint)
 
     def tried(self, path: Path, label: str, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
-        """What `check` raises as a problem with the value at `path`, where the offending piece stands in it."""
+        """Turns an error of `check` into a problem with the value at `path`, at the offending piece."""
         try:
             check(*arguments)
         except UserError as error:
@@ -89,10 +89,10 @@ class Read(Generic[K]):
 
 @dataclass(frozen=True)
 class Draft(Read[GridFile]):
-    """A grid file as far as it is right."""
+    """The correct part of a grid file."""
 
     about: AboutKeys | None = None
-    """what its preset says of the program"""
+    """facts of its preset about the program"""
 
     @cached_property
     def combos(self) -> tuple[Combo, ...]:
@@ -100,19 +100,19 @@ class Draft(Read[GridFile]):
 
     @cached_property
     def layers(self) -> tuple[tuple[Path, SettingKeys], ...]:
-        """The file itself and its overrides, each with its path; of two that set the same the later one holds."""
+        """The file itself and its overrides, each with its path; later ones win."""
         return ((), self.file), *((("overrides", index), entry) for index, entry in enumerate(self.file.overrides))
 
     def where(self, met: Callable[[Combo], object]) -> list[Combo]:
         return [combo for combo in self.combos if met(combo)]
 
     def of(self, combos: Iterable[Combo], path: Path, message: str, hint: str = "") -> Iterator[Problem]:
-        """One problem with all of `combos`, whose labels take the place of {} in the message; none without a combo."""
+        """One problem with all of `combos`; their labels replace {} in the message. None without a combo."""
         if labels := [combo.label for combo in combos]:
             yield self.at_key(path, message.replace("{}", some(labels)), hint)
 
     def setter(self, *keys: str, combo: Combo | None = None) -> Path:
-        """Where a key of the settings is set first; with a combo, where that is set which holds for it."""
+        """The place where a key of the settings is first set; with a combo, the place that is valid for it."""
         layers = self.layers
         if combo:
             layers = (*(layers[index + 1] for index in reversed(combo.overrides)), layers[0])
@@ -147,7 +147,7 @@ def read_keys(model: type[K], source: Source) -> Read[K]:
 
 
 def _path(source: Source, loc: Path) -> Path:
-    """The steps of pydantic's `loc` that the file has too."""
+    """The part of pydantic's `loc` that exists in the file."""
     if loc[0] in AXES and len(loc) > 1:
         axis = source.root[str(loc[0])]
         loc = (loc[0], list(axis)[int(loc[1])], *loc[3:]) if isinstance(axis, Map) else loc[:2]
@@ -177,7 +177,7 @@ def _cut(tree: Tree, paths: set[Path]) -> Any:
 
 
 def _suspect(model: type[Keys], detail: ErrorDetails, path: Path) -> str:
-    """The top-level key that has something wrong with it, or that was meant."""
+    """The top-level key with the mistake, or the key that was meant."""
     key = str(path[0])
     unknown = detail["type"] == "extra_forbidden" and len(path) == 1 and not _home(key)
     return _meant(key, keys_of(model)) or key if unknown else key
@@ -212,7 +212,7 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
 
 
 def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
-    """Message and hint for a key that does not exist, or not here."""
+    """Message and hint for a key that does not exist at this place."""
     key, section = words[-1], words[:-1]
     axis = close_to(key, ("policy", "environment")) if section == ("overrides",) and key not in _OTHER_WORDS else ""
     if axis:
@@ -232,7 +232,7 @@ def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _home(key: str) -> str:
-    """The map of the top level that has such a key."""
+    """The top-level map with such a key."""
     homes = ("limits", "resources", "results", "evidence")
     return next((home for home in homes if key in keys_of(section_of(GridFile, (home,)))), "")
 
@@ -248,7 +248,7 @@ def keys_of(section: type[Keys]) -> tuple[str, ...]:
 
 
 def section_of(model: type[Keys], words: Sequence[str]) -> type[Keys]:
-    """The map at the end of `words`; names of the user's own, such as a server's, are passed over."""
+    """The map at the end of `words`. The user's own names, such as a server's, are skipped."""
     for word in words:
         named = [field for name, field in model.model_fields.items() if (field.alias or name) == word]
         model = next((found for field in named if (found := _map_in(field.annotation))), model)
@@ -256,7 +256,7 @@ def section_of(model: type[Keys], words: Sequence[str]) -> type[Keys]:
 
 
 def _map_in(annotation: object) -> type[Keys] | None:
-    """The map that an annotation holds, within lists, alternatives, and maps from the user's own names."""
+    """The map in an annotation, inside lists, alternatives and maps with the user's own names."""
     if isinstance(annotation, type) and issubclass(annotation, Keys):
         return annotation
     return next((found for part in get_args(annotation) if (found := _map_in(part))), None)

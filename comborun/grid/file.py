@@ -28,7 +28,7 @@ from comborun.policy_files import PolicyFiles, PolicyGlob
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"
-"""the name of a grid whose file's name has nothing that a run's directory could be called"""
+"""the name of a grid if no name can be made from its file's name"""
 _PROBLEMS = (
     *(axis_problems, command_problems, resource_problems, placement_problems, program_problems, display_problems),
     *(
@@ -49,28 +49,28 @@ _WARNINGS = (
 
 
 class Grid(GridFile):
-    """The keys of a grid file that is right, and what follows from them."""
+    """The keys of a correct grid file, and what follows from them."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
-    # `name` is cleaned: runs and their directories begin with it
+    # `name` is cleaned, since directories of runs begin with it
     path: Path
     text: str
-    """every character as the user wrote it"""
+    """the text as the user wrote it"""
     combos: tuple[Combo, ...]
     warnings: tuple[Problem, ...]
     program: Preset | None
-    """what its preset says"""
+    """its preset"""
     policy_glob: PolicyGlob | None
-    """the policies are the files that it finds on the host"""
+    """the glob whose files on the host are the policies"""
     policy_files: PolicyFiles | None
-    """what it has found; None: nobody has asked the host, and one policy stands for all of them"""
+    """the files found; None: the host was not asked, and one policy stands for all of them"""
     given: tuple[str, ...]
     """single values from the command line, `limits.parallel=4`"""
 
     @property
     def record(self) -> str:
-        """What a run keeps of it: the text, below what the command line said otherwise."""
+        """The text that a run keeps, with the values of the command line above it."""
         return "".join(f"# {OPTION} {printable(setting)}\n" for setting in self.given) + self.text
 
     def with_files(self, found: Found) -> Grid:
@@ -83,9 +83,8 @@ class Grid(GridFile):
 
 
 def load_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
-    """Read and check the grid file `path`, with single values of the command line.
-
-    Raises UserError when it can't be read, GridError when it is wrong.
+    """Read and check the grid file `path`, with values from the command line. Raises UserError if it can't be read,
+    GridError if it is wrong.
     """
     try:
         with path.open("rb") as file:
@@ -102,10 +101,9 @@ def load_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
 
 
 def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[str, ...] = ()) -> Grid:
-    """Check the text of a grid file. Reads nothing but its presets; raises GridError with all its mistakes.
+    """Check the text of a grid file. Reads only its presets; raises GridError with all mistakes.
 
-    `found` are the policies that the host has where they are files of it; without them what depends on their names is
-    left unchecked.
+    `found` are the policies of a glob. Without them, checks that depend on their names are left out.
     """
     source = with_single_values(read_source(text, str(path)), given)
     glob, mistakes = glob_of(source)
@@ -117,7 +115,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
     problems = {*draft.problems, *_problems(draft)}
     if problems:
         raise GridError(tuple(sorted(problems, key=_order)), str(path))
-    # What looks like a mistake in a preset is meant so by those who wrote it.
+    # A preset has no warnings: its author meant what it says.
     warnings = {one for check in _WARNINGS for one in check(draft) if preset is None or one.file != preset.file}
     own = {
         "name": _name(draft.file, path),

@@ -1,4 +1,4 @@
-"""The keys `sync` and `secrets`: what is done on the host before the first session starts."""
+"""The keys `sync` and `secrets`: what happens on the host before the first session starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comborun.grid.draft import Draft
 
 _EVERYBODYS = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SCREENDIR", "TMUX_TMPDIR"}
-"""a secret is taken out of the environment of everything but the commands"""
+"""names that can't be secrets, since a secret is removed from the environment of all other processes"""
 
 
 class SyncKeys(Keys):
@@ -45,7 +45,7 @@ class Shipped:
 
 
 def launch_problems(draft: Draft) -> Iterator[Problem]:
-    """Entries that lack something, that meet, or that contradict another key."""
+    """Entries that are incomplete, overlap, or contradict another key."""
     first: dict[str, int] = {}
     for index, entry in enumerate(draft.file.sync):
         for name, value, example in (("from", entry.source, "./scripts"), ("to", entry.to, "~/my_project/scripts")):

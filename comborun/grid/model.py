@@ -44,7 +44,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class SettingKeys(Keys):
-    """What may differ from combo to combo."""
+    """Settings that may differ between combos."""
 
     WHOLE: ClassVar[frozenset[str]] = frozenset({"workdir", "placement", "progress"})
     """maps that an override replaces; all others are merged key by key"""
@@ -90,27 +90,29 @@ class SettingKeys(Keys):
 
     @property
     def seeded(self) -> tuple[int | None, ...]:
-        """What fills {seed}, in each session of a combo that is not cut."""
+        """The values of {seed}, one for each session of an uncut combo."""
         return self.seeds or (self.seed,)
 
     @property
     def pinned(self) -> PinMode:
-        """A placement numbers the GPUs of the host, so nothing hides them from its program unless the grid says so."""
+        """The pin mode. With a placement it is `none` unless the grid says otherwise: a placement uses the host's
+        numbers.
+        """
         return "none" if self.placement and "pin" not in self.model_fields_set else self.pin
 
     @property
     def placed(self) -> tuple[tuple[str, PlacedKeys], ...]:
-        """Each component with its entry of `placement`, which several may share."""
+        """Each component with its entry of `placement`; several may share one."""
         return tuple((name, entry) for names, entry in self.placement.items() for name in names_of(names))
 
     @property
     def ranks(self) -> int:
-        """Processes that the launcher starts; 0 without one."""
+        """Number of processes of the launcher; 0 without one."""
         return (self.launcher.processes or self.gpus) if self.launcher else 0
 
     @property
     def result_rules(self) -> ResultRules:
-        """Without `results` the exit code has to do."""
+        """The rules for results. Without `results` the exit code decides."""
         return self.results.rules if self.results else ResultRules(files=())
 
     @property
@@ -124,13 +126,13 @@ class SettingKeys(Keys):
 
     @property
     def command_text(self) -> str:
-        """All by which the program can be told what to do: its command, and the placeholders of its files."""
+        """The command and the placeholders of its files: all that can tell the program what to do."""
         asked = dict.fromkeys(name for content in self.files.values() for name in content.asks)
         return " ".join([self.command, *(f"{{{name}}}" for name in asked)])
 
     @property
     def ranged(self) -> bool:
-        """Whether the program can be told to do any range of episodes."""
+        """Whether the program can run any range of episodes."""
         return self.unit == "episode" and takes_range(self.command_text)
 
 
@@ -145,7 +147,7 @@ class Override(SettingKeys):
 class GridFile(SettingKeys):
     """Policies, the environments that they are evaluated in, and how that is done."""
 
-    # Every key has a default, so that one mistake never hides another: the checks ask for what must be there.
+    # Every key has a default, so that no mistake hides another. Checks demand the required keys.
     model_config = ConfigDict(title="comborun grid", json_schema_extra={"required": ["policies", "environments"]})
 
     name: Name = key("name of the grid and of its runs; else the file's", "")
@@ -202,7 +204,7 @@ def grid_schema() -> dict[str, Any]:
     """
     schema = GridFile.model_json_schema(schema_generator=_Generator)
     for entry in schema["$defs"]["Override"]["properties"].values():
-        entry.pop("default", None)  # there the grid's own value is the default
+        entry.pop("default", None)  # the grid's own value is the default there
     return {"$schema": DIALECT, **schema}
 
 

@@ -1,6 +1,6 @@
-"""The keys `placement` and `components`: where a program puts its parts, and what each takes.
+"""The keys `placement` and `components`: where a program puts its parts, and what each needs.
 
-What RLinf refuses when it starts is told before anything starts.
+Mistakes that RLinf would refuse at its start are reported before anything starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_GPUS = 64
 ENVIRONMENTS = "env"
-"""the component of RLinf that runs simulators"""
+"""RLinf's component with the simulators"""
 
 
 def names_of(entry: str) -> tuple[str, ...]:
@@ -58,7 +58,9 @@ def _string(tree: object) -> str:
 
 
 def _check_somewhere(text: str) -> None:
-    """Raise PlacementError for what no host could take. `all` may need another number of GPUs than the most."""
+    """Raise PlacementError for a placement that fits no host. `all` may need more or fewer GPUs than the most that the
+    rest names.
+    """
     try:
         parse_placement(text, MOST_GPUS)
     except PlacementError:
@@ -86,7 +88,7 @@ _STRING = {"anyOf": [TEXT, {"type": "integer", "minimum": 0}]}
 
 
 class PlacedKeys(Keys):
-    """Where the processes of a component are."""
+    """The places of a component's processes."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["placement"]})
 
@@ -109,19 +111,19 @@ class PlacedKeys(Keys):
 
     @property
     def fixed(self) -> bool:
-        """Whether it means the same on every host."""
+        """Whether it has the same meaning on every host."""
         return "all" not in self.placement.lower()
 
     @property
     def processes(self) -> tuple[tuple[int, ...], ...]:
-        """The GPUs of each process on any host that can take it; none where that depends on the host."""
+        """The GPUs of each process; none if they depend on the host."""
         if not self.fixed:
             return ()
         return tuple(map(tuple, parse_placement(self.placement, 1 if self.node_group == NODES else MOST_GPUS).values()))
 
 
 class ComponentKeys(Keys):
-    """What a component takes, wherever it is."""
+    """The needs of a component."""
 
     gpu_memory: Size = key("memory that one process takes on each of its GPUs; where there are copies, one copy", 0)
     copies: Count | None = key("copies of the environment in all, dealt evenly to its processes")
@@ -134,8 +136,8 @@ Taking = dict[Annotated[str, Reads(_one_component, _NAME)], ComponentKeys]
 
 
 def placement_problems(draft: Draft) -> Iterator[Problem]:
-    """Components named twice or nowhere, counts that nothing fills, copies that can't be shared out, a pin mode that
-    would number the GPUs anew.
+    """Components that are named twice or never, counts without a value, copies that can't be shared out evenly, pin
+    modes that would renumber the GPUs.
     """
     known = {name for combo in draft.combos for name, _ in combo.settings.placed}
     for path, layer in draft.layers:
@@ -156,7 +158,7 @@ def placement_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def placement_warnings(draft: Draft) -> Iterator[Problem]:
-    """Placements that the program is not told, and simulators where they are known to hang."""
+    """Placements that are not passed to the program, and simulators where they are known to hang."""
     for use in uses(draft):
         placed = "placement" in placeholders(use.text) or use.key != "command"
         untold = [combo for combo in use.combos if combo.settings.placement and not placed]
@@ -201,7 +203,7 @@ def _unfilled(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
 
 
 def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
-    """Copies that RLinf would not share out, where the number of processes does not depend on the host."""
+    """Copies that can't be shared out evenly, if the number of processes does not depend on the host."""
     seen: set[tuple[str, int, int]] = set()
     for combo in placed:
         for name, entry in combo.settings.placed:

@@ -1,6 +1,6 @@
-"""Presets: what is known of an evaluation program, as a layer below a grid file or below one of its servers.
+"""Presets: keys for an evaluation program, as a layer below a grid file or below one of its servers.
 
-The grid's keys win, and every value knows in which file it stands.
+The grid's keys win. Every value knows its file.
 """
 
 from __future__ import annotations
@@ -27,22 +27,21 @@ SHIPPED = Path(__file__).parents[1] / "presets"
 SUFFIX = ".yaml"
 ABOUT = "about"
 OWN_NAME = "{name}"
-"""as the default of an attribute: the name of the policy or environment itself"""
+"""default of an attribute: the name of the policy or environment"""
 KEYS = (*SettingKeys.model_fields, "retry", "poll")
-"""of a grid that a preset may set: what is true of a program wherever it runs"""
+"""keys that a preset may set: facts about a program on any host"""
 _WHOLE = frozenset({"placement", "progress", "display"})
-"""maps of a preset that the grid's own replace; all others are merged key by key"""
+"""maps that the grid's own replace; all others are merged key by key"""
 _WHOLE_OF_SERVERS = frozenset({"ready", "warm_up", "health"})
 
 ProgramKind = Literal["evaluation", "training", "server"]
 Counting = Literal["serial", "batch", "fixed", "first-k", "unknown"]
-"""which episodes a program counts: all, one after another; all of each batch; all, of one length; the first K that
-end"""
+"""which episodes a program counts: all in order; all of each batch; all, with one length; the first K that end"""
 Lines = Annotated[tuple[Line, ...], ONE_OR_MANY]
 
 
 class AttributeKeys(Keys):
-    """Attributes of the two axes that the command takes, each with what it is."""
+    """Attributes of the two axes that the command needs, each with a description."""
 
     policy: dict[AttributeName, Line] = key("of policies", {})
     environment: dict[AttributeName, Line] = key("of environments", {})
@@ -72,7 +71,7 @@ class AboutKeys(Keys):
 
 
 class PresetOwnKeys(Keys):
-    """The part of a preset that no grid has."""
+    """The keys of a preset that a grid does not have."""
 
     about: AboutKeys = key("the program", AboutKeys)
 
@@ -81,7 +80,7 @@ class PresetOwnKeys(Keys):
 class Preset:
     name: str
     file: str
-    """as people shall see it"""
+    """the file's name in messages"""
     text: str
     about: AboutKeys
     source: Source
@@ -97,7 +96,7 @@ class Preset:
 
     @property
     def settings_text(self) -> str:
-        """Its keys of a grid as they are written, comments and all."""
+        """Its keys of a grid as written, with comments."""
         lines = self.text.splitlines()
         starts = sorted(written.place.line for written in self.source.root.written.values())
         about = self.source.key_place(ABOUT).line
@@ -111,13 +110,13 @@ class Preset:
 
 
 def own_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the user's own presets are; one of them comes before a shipped one of the same name."""
+    """The folder of the user's own presets; they come before shipped ones of the same name."""
     config = environment.get("XDG_CONFIG_HOME", "")
     return (Path(config) if config.startswith("/") else Path.home() / ".config") / "comborun" / "presets"
 
 
 def known_presets() -> Mapping[str, Path]:
-    """Name -> file of every preset that a grid can name, in the order of their names."""
+    """Name -> file of every preset, sorted by name."""
     found = {path.stem: path for folder in (SHIPPED, own_folder()) for path in folder.glob(f"*{SUFFIX}")}
     return dict(sorted(found.items()))
 
@@ -147,7 +146,7 @@ def _text(path: Path) -> str:
 
 
 def read_preset(name: str, file: str, text: str) -> Preset:
-    """Check what a preset says of its program. Its keys of a grid are checked with the grid that they are laid below.
+    """Check the preset's own keys. Its keys of a grid are checked together with that grid.
 
     Raises GridError with all mistakes.
     """
@@ -156,7 +155,7 @@ def read_preset(name: str, file: str, text: str) -> Preset:
     about = own.file.about
     if about.kind == "server":
         foreign = [name for name in source.root if name != ABOUT and name not in ServerKeys.model_fields]
-    else:  # keys that are no keys at all are told where the preset is used
+    else:  # unknown keys are reported where the preset is used
         foreign = [name for name in source.root if name in GridFile.model_fields and name not in KEYS]
     hint = "a preset holds what is true of its program wherever it runs: leave the rest to grids"
     problems = [*source.problems, *own.problems]
@@ -181,7 +180,7 @@ def _lacking(source: Source, about: AboutKeys) -> list[Problem]:
 
 
 def draft_with_presets(source: Source, folder: Path) -> tuple[Draft, Preset | None]:
-    """The keys of a grid, with those of its presets below them. Raises GridError where a preset can't be used."""
+    """The keys of a grid, with those of its presets below them. Raises GridError if a preset can't be used."""
     source = _with_server_presets(source, folder)
     wanted = _wanted(source.root)
     if wanted is None:
@@ -211,13 +210,13 @@ def _with_server_presets(source: Source, folder: Path) -> Source:
 
 
 def _wanted(tree: Map) -> Scalar | None:
-    """What stands under `preset`, where that is a name or a path."""
+    """The value of `preset`, if it is a name or a path."""
     wanted = tree.get("preset")
     return wanted if isinstance(wanted, Scalar) and wanted.kind is Kind.TEXT and wanted.text.strip() else None
 
 
 def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") -> Preset:
-    """The preset that a grid or one of its servers names; errors are told where it is named."""
+    """The preset of a grid or of one of its servers; errors are reported where it is named."""
     try:
         preset = find_preset(wanted.text, folder)
     except GridError:
@@ -241,7 +240,7 @@ def _with_layer(source: Source, preset: Preset) -> Source:
 
 
 def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> Map:
-    """One map of both, in which `over` wins. Maps in it are merged likewise, but for those in `whole`."""
+    """Both maps merged, in which `over` wins. Maps in them are merged too, except those in `whole`."""
     entries: dict[str, Tree] = dict(under)
     for name, value in over.items():
         below = under.get(name)
@@ -254,7 +253,7 @@ def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> M
 
 
 def _filled(entries: tuple[Axis, ...], defaults: Mapping[str, str]) -> tuple[Axis, ...]:
-    """With what a preset says of attributes that are not given."""
+    """The entries with the preset's defaults for missing attributes."""
 
     def attributes(entry: Axis) -> dict[str, str]:
         filled = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}

@@ -1,4 +1,4 @@
-"""The keys `files`, `workdir`, `launcher` and `container`: what a session's program is started with and in."""
+"""The keys `files`, `workdir`, `launcher` and `container`: the surroundings of a session's program."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _MOUNT = re.compile(r"(?P<host>[^:]+):(?P<inside>/[^:]*)(:(ro|rw))?")
 _LAUNCHERS = ("torchrun",)
 _SEVERAL_GPUS = ("cvd", "both")
-"""pin modes in which rank r finds the r-th GPU that was granted under the number r"""
+"""pin modes in which rank r finds its GPU under the number r"""
 
 
 def _file_text(tree: object) -> FileText:
@@ -101,7 +101,7 @@ FileName = Annotated[
     ),
 ]
 FileBody = Annotated[Any, Reads(_file_text, {"type": ["string", "object", "array", "number"]})]
-"""a FileText: pydantic would look into its tree, which has no end"""
+"""a FileText; pydantic would follow its tree for ever"""
 Files = dict[FileName, FileBody]
 
 
@@ -120,7 +120,7 @@ class LauncherKeys(Keys):
     program: Text = key("what starts it, where `python -m torch.distributed.run` does not", "")
 
     def command(self, command: str) -> str:
-        """The command with the launcher in front, placeholders still in it. Raises CommandError."""
+        """The command after the launcher, still with placeholders. Raises CommandError."""
         return launched(command, self.processes, self.arguments, self.program)
 
 
@@ -139,8 +139,7 @@ ContainerOr = Annotated[Annotated[ContainerKeys, or_just("image", TEXT)] | None,
 
 
 def program_problems(draft: Draft) -> Iterator[Problem]:
-    """Files that nothing fills, launchers that can't start the command, folders and containers that contradict
-    another key."""
+    """Files without values, launchers that can't start the command, folders and containers against other keys."""
     for path, layer in draft.layers:
         yield from _layer_problems(draft, path, layer)
     if not draft.broken & {"launcher", "overrides", "command", "resources", "pin"}:
@@ -219,6 +218,6 @@ def program_warnings(draft: Draft) -> Iterator[Problem]:
 
 
 def _settings_of(combos: list[Combo]) -> Iterator[SettingKeys]:
-    """The settings of combos, each once: many share them."""
+    """The distinct settings of combos."""
     for _, same in groupby(combos, key=lambda combo: id(combo.settings)):
         yield next(same).settings

@@ -1,4 +1,4 @@
-"""What sessions get of the host: the keys `resources`, `reserve`, `use_gpus`, `pin`, `display` and `threads`."""
+"""The keys `resources`, `reserve`, `use_gpus`, `pin`, `display` and `threads`: what sessions get of the host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GpuIndexes = Annotated[tuple[NotNegative, ...], ONE_OR_MANY]
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _HINT = "`gpus: 1` beside it, since it is memory of each GPU that is granted"
 UNCAPPED = 0
-"""threads: as many as a program likes"""
+"""value of `threads` for no limit"""
 _SHAPES = '`xvfb` for one of its own, ":1" for one that is there, or a map of them: {0: ":1", 1: ":2"}'
 _SIZE = r"([1-9][0-9]{1,4})x([1-9][0-9]{1,4})(?:x(8|16|24|30|32))?"
 _NUMBER = r":([0-9]{1,5})(\.0)?"
@@ -107,7 +107,7 @@ class ResourceKeys(Keys):
 
     @property
     def request(self) -> Request:
-        """Beside the number of GPUs."""
+        """The request without the number of GPUs."""
         return Request(
             gpu_memory=mebibytes(self.gpu_memory),
             cpus=self.cpus or 0,
@@ -119,7 +119,7 @@ class ResourceKeys(Keys):
 
 
 class ReserveKeys(Keys):
-    """What sessions leave alone, for a training job say, whether it uses it now or not."""
+    """Resources that sessions leave free, for instance for a training job, even if it does not use them now."""
 
     gpu_memory: Memory = key("memory of each GPU", 0)
     cpus: NotNegative = key("cores", 0)
@@ -131,7 +131,7 @@ class ReserveKeys(Keys):
 
 
 def resource_problems(draft: Draft) -> Iterator[Problem]:
-    """GPU memory where no GPU is granted, to sessions or to a server; more GPUs than may be used."""
+    """GPU memory without a GPU, for sessions or a server; more GPUs than may be used."""
     if not any(_has_gpu(combo) for combo in draft.combos):
         message = "`resources` has `gpu_memory` and no `gpus`: {} would get no GPU at all"
         yield from draft.of(_lacking(draft), draft.setter("resources", "gpu_memory"), message, _HINT)
@@ -150,7 +150,7 @@ def resource_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def resource_warnings(draft: Draft) -> Iterator[Problem]:
-    """GPU memory of some combos that are granted no GPU: it may be meant; GPUs without a use, or hidden."""
+    """GPU memory of some combos without a GPU, which may be meant; GPUs without a use, or hidden."""
     place = draft.setter("resources", "gpu_memory")
     message = "`gpu_memory` without `gpus`: {} gets no GPU"
     yield from draft.of(_lacking(draft), place, message, "`gpus: 1`, or `gpu_memory: 0` where that is meant")
@@ -168,7 +168,7 @@ def _has_gpu(combo: Combo) -> bool:
 
 
 def _lacking(draft: Draft) -> list[Combo]:
-    """Combos with GPU memory and no GPU; none where the grid says `gpus: 0` on purpose, for a preset's program."""
+    """Combos with GPU memory and no GPU; none if the grid says `gpus: 0` on purpose, for a preset's program."""
     resources = draft.file.resources
     if "gpus" in resources.model_fields_set and not resources.gpus:
         return []
@@ -176,7 +176,7 @@ def _lacking(draft: Draft) -> list[Combo]:
 
 
 def display_problems(draft: Draft) -> Iterator[Problem]:
-    """A display for each GPU, for sessions without one."""
+    """A display for each GPU, if sessions have no GPU."""
 
     def lacks_gpu(combo: Combo) -> bool:
         it = combo.settings
@@ -189,7 +189,7 @@ def display_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def display_warnings(draft: Draft) -> Iterator[Problem]:
-    """A pin mode that leaves it to the command to name the GPU, and a command that does not."""
+    """A pin mode with which the command must name the GPU, and a command that does not."""
     pinned = draft.where(lambda combo: combo.settings.gpus and combo.settings.pinned in {"device-arg", "both"})
     message = "`pin`: the command is to say which GPU it takes, and that of {} does not"
     hint = "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument"

@@ -1,4 +1,4 @@
-"""The keys `results` and `progress`: where a session's records are, and what its log tells before they do."""
+"""The keys `results` and `progress`: where a session's records are, and how its log shows progress."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _counts_from(tree: object) -> int:
 
 
 def _field(**keys: Schema) -> Reads:
-    """A field of the records: its name, or a map with these keys. Read as the text that a plan holds."""
+    """A field of the records: its name, or a map with these keys. Read as text, as a plan holds it."""
 
     def read(tree: object) -> str:
         if not isinstance(tree, Map):
@@ -178,7 +178,7 @@ class ResultKeys(Keys):
 
 
 def results_line(path: Path, keys: str) -> str:
-    """`results: {...}` of a grid file with these keys, written as in it, beside or in place of its own."""
+    """The line `results: {...}` with these keys, added to those of a grid file."""
     yaml = YAML(typ="safe", pure=True)
     own, new = yaml.load(path.read_text("utf-8")).get("results"), yaml.load(keys)
     kept = dict(own) if isinstance(own, dict) else {}
@@ -194,7 +194,7 @@ def results_line(path: Path, keys: str) -> str:
 
 
 def rules_of(combo: Combo) -> ResultRules:
-    """How the records of a combo are read, once its attributes say what they name it by. Raises UserError."""
+    """The rules for the records of a combo, with its attributes filled in. Raises UserError."""
     rules = combo.settings.result_rules
     return replace(
         rules,
@@ -204,7 +204,7 @@ def rules_of(combo: Combo) -> ResultRules:
 
 
 def _names(text: str, kind: str, axis: Axis) -> str:
-    """The field with a name, and what it says of this policy or environment."""
+    """The field with a name, and its value for this policy or environment."""
     fields: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
     if text.startswith("{"):
         fields = json.loads(text)
@@ -246,7 +246,7 @@ class ProgressKeys(Keys):
 
 
 def progress_problems(draft: Draft) -> Iterator[Problem]:
-    """`each` that is no number once the attributes of a combo have filled it."""
+    """An `each` that is not a number after attributes were filled in."""
     if draft.broken & {"progress", "overrides", "policies", "environments"}:
         return
     for combo in draft.combos:
@@ -267,7 +267,7 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:
-    """Records, and no number of them that is known."""
+    """Records without a known number of episodes."""
     uncounted = [
         combo.label
         for combo in draft.combos

@@ -1,4 +1,4 @@
-"""The key `servers`: model servers, what shows that one is ready, and what asks one that is not there."""
+"""The key `servers`: model servers, their checks, and their use in commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _LONGEST = 40
 _ASKING = re.compile(r"\{(server\.[A-Za-z0-9_.-]+)\}")
 _KNOWN = ("port", "gpu", "gpus", "gpu_count", "output_dir", "attempt", "run")
-"""start-time placeholders that a server's command may hold"""
+"""start-time placeholders that a server's command may contain"""
 
 
 def _server_name(tree: object) -> str:
@@ -88,7 +88,7 @@ class ReadyKeys(Keys):
 
 
 def _checks(tree: object) -> object:
-    """A single check may stand without brackets, and be a path or the word `tcp`."""
+    """The checks. A single one may be written without brackets, as a path or the word `tcp`."""
     if not isinstance(tree, (Map, Scalar, Items)):
         return tree
     entries = tree if isinstance(tree, Items) else [tree]
@@ -112,7 +112,7 @@ class WarmUpKeys(Keys):
 
 
 class HealthKeys(Keys):
-    """How a server is looked after once it is ready."""
+    """The health checks of a server that is ready."""
 
     every: WholeSeconds = key("time between two looks", DEFAULT_HEALTH_S)
     misses: Positive = key("looks without an answer after which it is ended", DEFAULT_MISSES)
@@ -154,7 +154,7 @@ Servers = dict[ServerName, ServerKeys]
 
 
 def server_problems(draft: Draft) -> Iterator[Problem]:
-    """What keeps servers from being started, and from being asked."""
+    """Servers that can't be started or used."""
     for name, keys in draft.file.servers.items():
         yield from _command_problems(draft, name, keys)
         if keys.per == "gpu":
@@ -165,7 +165,7 @@ def server_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def server_warnings(draft: Draft) -> Iterator[Problem]:
-    """Servers that nobody asks are never started."""
+    """Servers that no session uses: they are never started."""
     texts = [combo.settings.command + combo.settings.setup for combo in draft.combos]
     texts += [text for _, text in _texts(draft)]
     texts += [text for combo in draft.combos for text in combo.settings.variables.values()]
@@ -195,7 +195,7 @@ def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Pro
 
 
 def _check_placeholders(command: str, keys: ServerKeys) -> None:
-    """Raise CommandError for one that nothing fills."""
+    """Raise CommandError for a placeholder without a value."""
     split_command(command)
     own = ("server", *(f"server.{attribute}" for attribute in keys.attributes))
     for name in placeholders(command):
@@ -221,7 +221,7 @@ def _gpu_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Problem
 
 
 def _texts(draft: Draft) -> Iterator[tuple[Path, str]]:
-    """Values that may name a server, besides commands."""
+    """Values other than commands that may name a server."""
     for axis in AXIS_OF.values():
         for entry in getattr(draft.file, axis):
             yield from (((axis, entry.name, name), text) for name, text in entry.attributes.items())

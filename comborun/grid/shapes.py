@@ -1,4 +1,4 @@
-"""Maps and lists of a grid file: how they may be written, and how a later one is laid over an earlier one."""
+"""Maps and lists of a grid file: how they may be written, and how a later one is merged into an earlier one."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from comborun.text import did_you_mean
 
 
 class Keys(BaseModel):
-    """A map of a grid file: nothing but the keys that are named."""
+    """A map of a grid file. Other keys than its own are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # most are built as a part of others only
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)  # most are built only as parts of others
 
 
 K = TypeVar("K", bound=Keys)
 
 
 def key(description: str, default: Any = None, alias: str | None = None) -> Any:
-    """A key of a map. Every key has a default, so that one mistake never hides another. Of a class: made by it."""
+    """A key of a map. Every key has a default, so that no mistake hides another. If it is a class, it is called."""
     if isinstance(default, type):
         return Field(default_factory=default, description=description, alias=alias)
     return Field(default=default, description=description, alias=alias)
 
 
 class Also:
-    """Annotates a list or a map: another way to write it, and the JSON Schema of both ways."""
+    """Annotates a list or a map with another way to write it, and the JSON Schema of both ways."""
 
     def __init__(self, read: Callable[[object], object], schema: Callable[[Schema], Schema]) -> None:
         self._read = read
@@ -68,20 +68,20 @@ def _none_schema(full: Schema) -> Schema:
 
 
 ONE_OR_MANY = Also(_bracketed, lambda many: {"anyOf": [many["items"], many]})
-"""a single value may stand without its brackets"""
+"""a single value may be written without brackets"""
 OR_NONE = Also(_map_or_none, _none_schema)
-"""the word `none` may stand in the place of a map"""
+"""the word `none` may be written instead of a map"""
 OR_JUST_NONE = Also(lambda tree: None if _is_none(tree) else tree, _none_schema)
-"""the same where another word may stand there too (or_just)"""
+"""the same together with or_just"""
 
 
 def or_just(name: str, schema: Schema) -> Also:
-    """The value of the most important key may stand in the place of a map."""
+    """The value of the main key may be written instead of a map."""
     return Also(lambda tree: {name: tree} if isinstance(tree, Scalar) else tree, lambda full: {"anyOf": [schema, full]})
 
 
 def merged(under: K, over: Keys, whole: frozenset[str] = frozenset()) -> K:
-    """`under` with every key that `over` names; maps are merged key by key, but for those in `whole`."""
+    """`under` with every key of `over`; maps are merged key by key, except those in `whole`."""
     changes: dict[str, Any] = {}
     for name in over.model_fields_set & type(under).model_fields.keys():
         below, above = getattr(under, name), getattr(over, name)

@@ -1,4 +1,4 @@
-"""Single values from the command line, `--set limits.parallel=4`, in the place of what a grid file says."""
+"""Single values from the command line, `--set limits.parallel=4`, which replace values of a grid file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LISTS = ("policies", "environments", "include", "exclude", "overrides", "sync")
 
 
 def with_single_values(source: Source, settings: Iterable[str]) -> Source:
-    """The grid with each `KEY=VALUE` laid over it. Raises GridError for what is no single value.
+    """The grid with each `KEY=VALUE`. Raises GridError for anything else.
 
-    A value is read as it stands: what would need quotes in a grid needs only those of the shell.
+    A value is read as it is: it needs only the quotes of the shell.
     """
     root = source.root
     for setting in settings:
@@ -43,7 +43,7 @@ def _scalar(text: str, place: Place) -> Scalar:
 
 
 def _flaw(root: Map, words: list[str], text: str) -> str:
-    """Why this is no single value of the grid; empty where it may be one."""
+    """Why this can't be a single value of the grid; empty if it can."""
     if words[0] in _LISTS or text.startswith("["):
         return f"`{words[0]}` holds more than a single value" if words[0] in _LISTS else "a list is no single value"
     tree: Tree = root
@@ -57,7 +57,7 @@ def _flaw(root: Map, words: list[str], text: str) -> str:
 
 
 def _laid(tree: Map, words: list[str], value: Scalar) -> Map:
-    """A copy of `tree` with `value` at the end of `words`; maps on the way there are made."""
+    """A copy of `tree` with `value` at the end of `words`. Missing maps are made."""
     word, *rest = words
     below = tree.get(word)
     laid = tree.holding(tree)

@@ -1,4 +1,4 @@
-"""The key `slurm`: what its jobs are asked for besides what the sessions need."""
+"""The key `slurm`: options of jobs beside the sessions' requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from comborun.grid.values import DURATION, Positive, Reads, line_of, matching, p
 from comborun.resources import Slurm
 
 _OPTION = r"--[a-z][a-z0-9-]*(=[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+)?"
-"""no blank, quote, # or backslash: Slurm would read them in its own way in the head of a script"""
+"""without blank, quote, # or backslash, which Slurm would interpret in the head of a script"""
 _LONGEST_MINUTES = 525_600
 _OWN_KEYS = ("partition", "account", "qos", "constraint", "reservation", "exclude", "time")
 _RESOURCES = (
@@ -31,7 +31,7 @@ _ELSEWHERE = {
     **dict.fromkeys(_OURS, "comborun says it by itself"),
     "clusters": "launch on a login node of that cluster",
 }
-"""options that have no place in `options`, and why"""
+"""options that are refused in `options`, and why"""
 
 
 def _minutes(tree: object) -> int:
@@ -75,7 +75,7 @@ Option = Annotated[str, Reads(_option, {"type": "string", "pattern": f"^{_OPTION
 
 
 class SlurmKeys(Keys):
-    """For `--slurm`; without it nothing of this is read."""
+    """Options for `--slurm`."""
 
     partition: Annotated[tuple[Word, ...], ONE_OR_MANY] = key("the partition, or several of which Slurm takes one", ())
     account: Word | None = key("whom the time is charged to")
@@ -94,7 +94,7 @@ class SlurmKeys(Keys):
     options: Annotated[tuple[Option, ...], ONE_OR_MANY] = key("further long options of sbatch, in one word each", ())
 
     def asked(self, parallel: int | None) -> Slurm:
-        """The block as the plan has it; `parallel` is the grid's own limit, which holds where the block has none."""
+        """The block for the plan. `parallel` is the grid's own limit, used if the block has none."""
         common = self._options("account", "qos")
         mail = [f"--mail-user={self.mail}", "--mail-type=END,FAIL"] if self.mail else []
         elsewhere = [f"--partition={self.settle_partition}"] if self.settle_partition else []
@@ -112,6 +112,6 @@ class SlurmKeys(Keys):
         )
 
     def _options(self, *names: str) -> list[str]:
-        """Keys that sbatch has as options of the same name."""
+        """Keys whose names are options of sbatch."""
         given = {name: getattr(self, name) for name in names}
         return [f"--{name}={one if isinstance(one, str) else ','.join(one)}" for name, one in given.items() if one]

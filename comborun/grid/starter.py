@@ -1,4 +1,4 @@
-"""The grids that `combo init` writes: complete, commented, and nothing in them that does not exist."""
+"""The grids that `combo init` writes: complete, and with comments."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ results: {files: "**/*.jsonl", success: success}
 
 
 def starter_grid(name: str) -> str:
-    """The text of a grid called `name` to start from; it passes `combo check` as it is."""
+    """The text of a starter grid; it passes `combo check`."""
     return _STARTER.replace("name: NAME", f"name: {quoted(name)}", 1)
 
 
 def quoted(text: str, plain: str = "") -> str:
-    """A YAML scalar that is read as this text; characters of `plain` need no quotes, besides those of identifiers."""
+    """A YAML scalar for this text. Characters of `plain` need no quotes, like those of identifiers."""
     bare = "".join(character for character in text if character not in plain)
     needed = not (bare.isascii() and bare.isidentifier()) or text.lower() in {"null", "true", "false"}
     return json.dumps(text, ensure_ascii=False) if needed else text
@@ -83,7 +83,7 @@ _TAIL = """
 
 
 def preset_starter(preset: Preset, wanted: str, name: str) -> str:
-    """The text of a grid called `name` that passes `combo check`; `wanted` is the preset as the user named it."""
+    """The text of a starter grid for a preset; it passes `combo check`. `wanted` is the preset as the user named it."""
     if preset.about.kind == "server":
         raise UserError(
             f"`{preset.name}` is a model server, which evaluates nothing",

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 ALL = "all"
 AUTO: Literal["auto"] = "auto"
-"""shards: as many as the host, the predicted times and the program's start-up call for"""
+"""number of shards chosen by the host, the predicted times and the program's start-up"""
 MOST_SHARDS = 1000
 MANY_STARTS = 3
-"""sessions of one combo; more of them are worth a word about the simulator's start"""
+"""sessions of one combo; more of them cause a warning about the start-up time"""
 _RANGE = "hand it over, such as `--first {first_episode} --episodes {episodes}`"
 _PAIRS_HINT = "`all`, or pairs such as [[rough, flat]]"
 
@@ -90,7 +90,7 @@ Shards = Annotated[ShardCount, Reads(_shards, _SHARDS)]
 
 
 class StopKeys(Keys):
-    """Comparisons that are tested after every pair of episodes; what is decided starts nothing new."""
+    """Comparisons that are tested after every pair of episodes. A decided one starts no new sessions."""
 
     comparisons: Annotated[tuple[tuple[str, str], ...] | None, Reads(_comparisons, _PAIRS)] = key(
         "`all`, or pairs of policies: [[A, B], ...]"
@@ -112,7 +112,7 @@ StopOr = Annotated[StopKeys, or_just("comparisons", _PAIRS)]
 
 
 def cut_problems(draft: Draft) -> Iterator[Problem]:
-    """Combos that are to be cut and can't be."""
+    """Combos that can't be cut as the grid wants."""
     if draft.broken:
         return
     blocks = draft.where(lambda combo: _blocks(combo.settings) > 1 and not combo.settings.ranged)
@@ -124,7 +124,7 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
     yield from draft.of(both, at, "`shards` and `block` both cut {}: one of the two can", hint)
-    said = draft.about.shards if draft.about else ""  # begins with `none` where a preset's program can't be cut
+    said = draft.about.shards if draft.about else ""  # begins with `none` if the preset's program can't be cut
     unable = [combo for combo in cut if said.startswith("none") or not combo.settings.ranged]
     hint = f"its preset says: {said}" if said else _RANGE
     yield from draft.of(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
@@ -133,7 +133,7 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def seed_problems(draft: Draft) -> Iterator[Problem]:
-    """`seeds` that can't repeat a combo, or would repeat the very same."""
+    """`seeds` that can't repeat a combo, or would repeat exactly the same."""
     if draft.broken:
         return
     at, seeded = draft.setter("seeds"), draft.where(lambda combo: combo.settings.seeds)
@@ -159,7 +159,7 @@ _SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
 
 
 def cut_warnings(draft: Draft) -> Iterator[Problem]:
-    """What blocks cost, and combos with fewer episodes than they are to have shards."""
+    """The cost of many blocks, and combos with fewer episodes than shards."""
     starts = [_blocks(combo.settings) for combo in draft.combos]
     if max(starts, default=1) > MANY_STARTS:
         message = f"`block`: {sum(starts)} sessions for {len(starts)} combos, and each starts its simulator anew"
@@ -178,7 +178,7 @@ def _blocks(settings: SettingKeys) -> int:
 
 
 def stopping_problems(draft: Draft) -> Iterator[Problem]:
-    """Comparisons that can't be stopped early."""
+    """Comparisons that can't stop early."""
     stop, at = draft.file.stop_early, ("stop_early",)
     if stop is None or draft.broken:
         return

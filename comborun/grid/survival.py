@@ -1,5 +1,5 @@
-"""The keys `evidence`, `failures`, `limits`, `retry` and `notify`: what shows that work is done, what is ended, tried
-again and told.
+"""The keys `evidence`, `failures`, `limits`, `retry` and `notify`: evidence for work that is done, ends, retries and
+notices.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""
 SHORT_SILENCE = 60
-"""seconds; loading a scene or compiling its shaders easily takes as long"""
+"""seconds; loading a scene or compiling shaders may take as long"""
 SEEN_IN_A_LOG = (
     *(Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.LAUNCH_FAILED),
     *(Failure.CRASHED, Failure.SERVER_LOST, Failure.ERROR),
 )
-"""classes that a line can tell; all others are seen by the supervisor or the dispatcher"""
+"""classes that a line of the log can show; the others are seen by the supervisor or the dispatcher"""
 _OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
 _MEMORY = "did you mean `gpu_memory` or `host_memory`?"
 _OTHER_WORDS = {
@@ -63,7 +63,7 @@ _UNSEEN = dict.fromkeys(
 
 
 class FailFast(NamedTuple):
-    """Sessions without success that are enough: a count, or a share of all."""
+    """The number of failed sessions that halts the run: a count, or a share of all."""
 
     sessions: int = 0
     percent: int = 0
@@ -73,7 +73,7 @@ NEVER = FailFast()
 
 
 def _evidence(tree: object) -> str:
-    """A pattern in which {episodes} stands for how many the attempt has to make."""
+    """A pattern in which {episodes} is the number of the attempt's episodes."""
     text = line_of(tree)
     log_pattern(text.replace(PLANNED, "1"))
     return text
@@ -115,7 +115,7 @@ class EvidenceKeys(Keys):
 
 
 class ComboLimitKeys(Keys):
-    """Limits that may differ from combo to combo."""
+    """Limits that may differ between combos."""
 
     stall_after: WholeSeconds = key("end a session without progress for so long; 0: never", 0)
     max_time: WholeSeconds = key("end a session that runs for longer; 0: never", 0)
@@ -157,7 +157,7 @@ NotifyOr = Annotated[NotifyKeys, or_just("command", {"type": "string"})]
 
 
 def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:
-    """What the grid says on top of the defaults; None: nothing is started again."""
+    """The grid's retries merged into the defaults; None: no retries."""
     if keys is None:
         return tuple(replace(rule, times=0) for rule in DEFAULT_RETRY)
     said = {failure: entry.model_dump(exclude_unset=True) for failure, entry in keys.items()}
@@ -165,9 +165,7 @@ def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:
 
 
 def survival_problems(draft: Draft) -> Iterator[Problem]:
-    """A `notify` that can't be run or is told of nothing, classes of failures without a pattern, lines that count
-    what is not planned.
-    """
+    """A `notify` that can't run or has no kinds, failures without a pattern, lines with an unplanned number."""
     yield from _notify_problems(draft)
     unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.request.memory)
     message = "`limits.memory: enforce`: {} asks for no memory"
@@ -203,7 +201,7 @@ def _check_unfilled(command: str) -> None:
 
 
 def survival_warnings(draft: Draft) -> Iterator[Problem]:
-    """What is allowed and still looks like a mistake."""
+    """Keys that are allowed but look like a mistake."""
     yield from _evidence_warnings(draft)
     yield from _retry_warnings(draft)
     for path, layer in draft.layers:

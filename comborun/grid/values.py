@@ -27,9 +27,9 @@ T = TypeVar("T")
 Schema = dict[str, Any]
 
 MISTAKE = "grid_mistake"
-"""the pydantic error type of everything that is refused here"""
+"""the pydantic error type of our own refusals"""
 LARGEST = 10**15
-"""well within bash's integers"""
+"""within bash's integers"""
 SHORTEST_POLL = 0.1
 TEXT: Schema = {"type": "string", "minLength": 1}
 SCALAR: Schema = {"type": ["string", "number", "boolean"]}
@@ -41,16 +41,16 @@ DURATION: Schema = {
 }
 _TURNS_TEXT_AROUND = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _MOST_GIB = 512
-"""a larger number without a unit was meant in MiB, as nvidia-smi shows it"""
+"""a larger number without a unit probably means MiB, as in nvidia-smi"""
 
 
 def refusal(error: UserError) -> PydanticCustomError:
-    """Carry a message and its hint through pydantic."""
+    """A message and its hint as an error of pydantic."""
     return PydanticCustomError(MISTAKE, "{message}", {"message": error.message, "hint": error.hint})
 
 
 class Reads:
-    """Annotates a type: the function that reads it from a tree or a key (raises UserError), and its JSON Schema."""
+    """Annotates a type with the function that reads it from a tree or a key (raises UserError), and its JSON Schema."""
 
     def __init__(self, read: Callable[[object], object], schema: Schema) -> None:
         self._read = read
@@ -84,7 +84,7 @@ def one_of(what: str, words: Iterable[str], hint: str = "", others: Mapping[str,
 
 
 def matching(pattern: str, complaint: str, hint: str) -> Reads:
-    """Text that matches a regular expression; the complaint follows the text that does not."""
+    """Text that matches a regular expression. The complaint follows the refused text."""
 
     def read(tree: object) -> str:
         text = line_of(tree)
@@ -101,7 +101,7 @@ def no_value(scalar: Scalar) -> UserError:
 
 
 def scalar_of(tree: object) -> Scalar:
-    """The single value at this place; a list, a map or nothing is refused."""
+    """The single value at this place. A list, a map or nothing is refused."""
     if isinstance(tree, str):
         return Scalar(tree, Place(0, 0))
     if isinstance(tree, Map):
@@ -130,7 +130,7 @@ def _text(tree: object) -> str:
 
 
 def line_of(tree: object) -> str:
-    """Text of one line, with no control character in it."""
+    """Text of one line without control characters."""
     text = _text(tree)
     if strange := [character for character in text if _is_control(character)]:
         raise UserError(f"{text!r} holds the control character U+{ord(strange[0]):04X}", "remove it")
@@ -164,7 +164,7 @@ def _flag(tree: object) -> bool:
     return scalar.text.lower() == "true"
 
 
-# Numbers, durations and sizes. What another program or person could read otherwise is refused.
+# Numbers, durations and sizes. Texts that others may read differently are refused.
 
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 _NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]*)")
@@ -178,7 +178,7 @@ _SPELLINGS = {
 
 
 def parse_whole(text: str) -> int:
-    """Digits alone: `100`, `-1`; neither `1e2` nor `010`, `1_000`, `1:0` or `10.0`."""
+    """Digits only: `100`, `-1`; not `1e2`, `010`, `1_000`, `1:0` or `10.0`."""
     if re.fullmatch(r"-?(0|[1-9][0-9]{0,99})", text):
         return int(text)
     raise UserError(f"`{text}` is not a whole number", _whole_hint(text))
@@ -256,7 +256,7 @@ def _count(tree: object) -> str:
 
 
 def duration(most: float = math.inf, complaint: str = "", hint: str = "", *, least: float = 0) -> Reads:
-    """Seconds; outside of the bounds, the complaint is told."""
+    """Seconds. A value outside the bounds gets the complaint."""
 
     def read(tree: object) -> float:
         seconds = parse_duration(scalar_of(tree).text)
@@ -315,7 +315,7 @@ def inside(outside: tuple[str, ...], complaint: str, hint: str) -> Reads:
 
 
 def _secret_source(tree: object) -> str:
-    """The message does not repeat the text that it refuses: that could be the secret."""
+    """The message does not repeat the refused text, which could be the secret."""
     text = tree.text if isinstance(tree, Scalar) else ""
     if text in {"host", "laptop"}:
         return text
@@ -353,7 +353,7 @@ Count = Annotated[
     str,
     Reads(_count, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{OWNED.pattern}$"}]}),
 ]
-"""a number, or the attribute of a policy or environment that holds it: it may differ from combo to combo"""
+"""a number, or the attribute of a policy or environment that holds it"""
 Seconds = Annotated[float, duration()]
 WholeSeconds = Annotated[int, Reads(lambda tree: math.ceil(parse_duration(scalar_of(tree).text)), DURATION)]
 PollSeconds = Annotated[

@@ -1,4 +1,4 @@
-"""A YAML 1.2 file as a tree in which every key and every value knows its place and its text as it was written."""
+"""A YAML 1.2 file as a tree. Every key and value knows its place and its text as written."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Place(NamedTuple):
     line: int
     column: int
     file: str = ""
-    """of a layer below the file, such as a preset; empty: the file itself"""
+    """the file of a lower layer, such as a preset; empty: the file itself"""
 
 
 class Kind(StrEnum):
-    """What YAML 1.2 reads a scalar as."""
+    """The type of a scalar in YAML 1.2."""
 
     TEXT = "text"
     NULL = "nothing"
@@ -50,11 +50,11 @@ def plain_kind(text: str) -> Kind:
 @dataclass(frozen=True)
 class Scalar:
     text: str
-    """as written, without the quotes around it"""
+    """as written, without quotes"""
     place: Place
     kind: Kind = Kind.TEXT
     quoted: bool = False
-    """or a block (`|`, `>`)"""
+    """whether it is quoted, or a block (`|`, `>`)"""
     start: int = 0
     end: int = 0
 
@@ -68,7 +68,7 @@ class Map(dict[str, "Tree"]):
         self.written: dict[str, Scalar] = {}
 
     def holding(self, entries: Mapping[Any, Tree]) -> Map:
-        """A map at the same place with these of its entries."""
+        """A map at the same place with only these entries."""
         kept = Map(self.place)
         kept.update({key: value for key, value in entries.items() if isinstance(key, str)})
         kept.written = {key: self.written[key] for key in kept}
@@ -81,7 +81,7 @@ class Items(list["Tree"]):
         self.place = place
 
     def holding(self, entries: Mapping[Any, Tree]) -> Items:
-        """A sequence at the same place with these of its entries."""
+        """A sequence at the same place with only these entries."""
         kept = Items(self.place)
         kept.extend(entries.values())
         return kept
@@ -92,14 +92,14 @@ Tree = Scalar | Map | Items
 
 @dataclass(frozen=True)
 class Source:
-    """A file that is good YAML, and what is wrong with it all the same, such as a key that stands there twice."""
+    """A file that is valid YAML, and its mistakes, such as a key that occurs twice."""
 
     file: str
     text: str
     root: Map
     problems: tuple[Problem, ...]
     layers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """the texts of other files that values of the tree come from, by the file's name"""
+    """file's name -> text, of other files from which values of the tree come"""
 
     def problem(self, place: Place | None, message: str, hint: str = "") -> Problem:
         """A problem at `place`; None means the file as a whole."""
@@ -107,7 +107,7 @@ class Source:
         return Problem(place.file or self.file, place.line, place.column, printable(message), printable(hint))
 
     def at(self, *path: str | int) -> Tree:
-        """What stands at the end of `path`, or as near to it as the file goes; a number counts entries, from 0."""
+        """The value at the end of `path`, or the nearest one above; a number counts entries, from 0."""
         tree: Tree = self.root
         for step in path:
             if isinstance(tree, Map):
@@ -120,14 +120,14 @@ class Source:
         return self.at(*path).place
 
     def key_place(self, *path: str | int) -> Place:
-        """The place of the key that ends `path`, not of its value."""
+        """The place of the key at the end of `path`, not of its value."""
         parent = self.at(*path[:-1])
         if isinstance(parent, Map) and (key := _name_of(parent, path[-1])) in parent:
             return parent.written[key].place
         return self.place(*path)
 
     def locate(self, scalar: Scalar, piece: str) -> Place:
-        """Where `piece` stands within a scalar; the scalar's own place when escapes or line folding hide it."""
+        """The place of `piece` in a scalar; the scalar's place if escapes or line folding hide it."""
         text = self.layers.get(scalar.place.file, self.text)
         index = text.find(piece, scalar.start, scalar.end) if piece else -1
         if index < 0:
@@ -146,15 +146,14 @@ TOO_DEEP = ("lists and maps are nested too deeply", "a grid needs four levels")
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 100_000
-"""after aliases are followed; a few lines of aliases of aliases can mean billions"""
+"""nodes, including aliases: a few lines of nested aliases can mean billions"""
 
 _TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
 
 
 def read_source(text: str, file: str, layer: str = "") -> Source:
-    """Parse `text`. Raises GridError when it is no YAML mapping.
-
-    `layer` is the file's name where its values are to be laid below those of another file.
+    """Parse `text`. Raises GridError if it is not a YAML mapping. `layer` is the file's name if its values come below
+    another file's.
     """
     text = text.removeprefix("\ufeff")
     node = _compose(text, file)
@@ -196,7 +195,7 @@ def _compose(text: str, file: str) -> Node | None:
 
 
 def _joined(text: str) -> str:
-    """Surrogate pairs made one character: YAML contains JSON, which writes what is beyond U+FFFF as two escapes."""
+    """Joins surrogate pairs: JSON writes characters beyond U+FFFF as two escapes, and YAML contains JSON."""
     try:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
     except UnicodeDecodeError:
@@ -208,7 +207,7 @@ def _place(node: Node) -> tuple[int, int]:
 
 
 class _Reader:
-    """Turns ruamel's nodes into a Tree; the same node is read again wherever an alias names it."""
+    """Turns ruamel's nodes into a Tree. A node is read again for each alias of it."""
 
     def __init__(self, file: str, layer: str) -> None:
         self.file = file
@@ -292,7 +291,7 @@ class _Reader:
         self.problems.append(Problem(self.file, place.line, place.column, printable(message), printable(hint)))
 
 
-# YAML's complaints, in words for somebody who does not know how a YAML scanner works
+# YAML's errors, in words for people who do not know how a scanner works
 
 _INDENTATION = "give all entries of one map, or of one list, the same indentation"
 _SENTENCES = (
@@ -339,13 +338,13 @@ _SENTENCES = (
     ("undefined tag handle", "a value can't begin with `!`", "put the whole value in quotes"),
     ("block scalar", "`|` and `>` stand alone on their line", "begin the text on the next line"),
 )
-"""how ruamel.yaml words a complaint (`context, problem`), the message for it, and the hint"""
+"""ruamel.yaml's error (`context, problem`), our message for it, and the hint"""
 _OPENED = ("quoted scalar", r"flow (?:")
-"""of which the mistake is where the construct began, not where the scanner noticed"""
+"""errors whose place is where the construct began, not where the scanner noticed it"""
 
 
 def syntax_problem(error: YAMLError, text: str, file: str) -> Problem:
-    """The one mistake that keeps the whole file from being read."""
+    """The one mistake that makes the whole file unreadable."""
     if isinstance(error, ReaderError):
         return _strange_character(error, text, file)
     if not isinstance(error, MarkedYAMLError):

@@ -1,4 +1,4 @@
-"""From a grid to a plan, and from one session to those for a part of its episodes. All of it is pure."""
+"""From a grid to a plan, and from a session to sessions for parts of its episodes. All of it is pure."""
 
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out, lay_out_on_slurm, not_held

@@ -1,4 +1,4 @@
-"""Requests filled in from a measurement, predicted times, combos cut into shards, and who starts first. Pure."""
+"""Fills in requests from a measurement, predicts times, cuts combos into shards, and orders the starts. Pure."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -> Plan:
-    """`plan`, which has one session for each combo of `grid` and as many slots as the host can have: with its sessions
-    cut, timed and in the order in which they are to start, and with no more slots than sessions.
+    """Returns `plan` with its sessions cut, timed and ordered, and with no more slots than sessions.
 
-    Without a host (a cluster decides) as many run at once as the grid says, and nobody knows how many else.
+    `plan` has one session for each combo of `grid`, and as many slots as the host can have. Without a host (a cluster
+    decides), as many run at once as the grid says; otherwise the number is unknown.
     """
     plan = replace(plan, sessions=filled(plan.sessions, known, plan))
     slots = (at_once(plan, host) if host else grid.limits.parallel) or 1
@@ -48,7 +48,7 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
 
 
 def _by_combo(cut: Iterable[Sequence[Session]]) -> list[list[Session]]:
-    """The pieces of every combo: all of its first seed come before those of the next."""
+    """The pieces of every combo. All pieces of its first seed come before those of the next seed."""
     combos: dict[Combo, list[Session]] = {}
     for pieces in cut:
         combos.setdefault(combo_of(pieces[0]), []).extend(pieces)
@@ -56,8 +56,9 @@ def _by_combo(cut: Iterable[Sequence[Session]]) -> list[list[Session]]:
 
 
 def filled(sessions: Sequence[Session], known: Knowledge, plan: Plan) -> tuple[Session, ...]:
-    """What a session holds, where the grid doesn't say it and it was measured; and its share of the cores, when it was
-    measured with that share."""
+    """The sessions with the measured memory where the grid gives none, and with their share of the cores if they were
+    measured with it.
+    """
     share = plan.cpus // plan.limits.parallel if known.best else 0
     return tuple(_filled(session, known, share) for session in sessions)
 
@@ -76,7 +77,7 @@ def _filled(session: Session, known: Knowledge, share: int) -> Session:
 
 
 def timed(session: Session, known: Knowledge, slowdown: float) -> Session:
-    """The session with how long it is thought to take beside others."""
+    """The session with its predicted time beside others."""
     pace = known.pace(session)
     if pace is None or not session.count:
         return session
@@ -84,10 +85,10 @@ def timed(session: Session, known: Knowledge, slowdown: float) -> Session:
 
 
 def ordered(sessions: Sequence[Session]) -> tuple[Session, ...]:
-    """Longest predicted first, ties in the grid's order: a long one that comes last keeps everybody waiting.
+    """Longest predicted session first, equal ones in the grid's order: a long one at the end makes everybody wait.
 
-    Where the time of one isn't known, an episode of it is taken to be as long as the others' on average, and a session
-    without a number of episodes may be the longest of all. Where no time is known, the grid's order holds.
+    If the time of a session is unknown, its episodes count as long as the average of the others. A session without a
+    number of episodes counts as the longest. Without any known time the grid's order holds.
     """
     known = [one for one in sessions if one.expected_s and one.count]
     if not known:
@@ -107,7 +108,7 @@ def _mean(sessions: Sequence[Session]) -> float:
 def _automatic(
     sessions: Sequence[Session], settings: dict[str, SettingKeys], known: Knowledge, slots: int
 ) -> dict[str, int]:
-    """How many shards pay, for each session that leaves that open."""
+    """The best number of shards of each session that leaves it open."""
     asking = [one for one in sessions if settings[one.name].shards == "auto"]
     slowdown = known.slowdown(slots)
     paces = {one.name: known.pace(one) for one in sessions}
@@ -122,14 +123,14 @@ def _automatic(
 
 
 _TURNS = (1, 2, 3, 4, 6, 8)
-"""sessions of a slot, one after another, that are tried"""
+"""numbers of sessions in a slot, one after another, that are tried"""
 _WORTH = 0.98
-"""of the time without them: more sessions than that is worth are not made"""
+"""of the time with fewer sessions: more sessions must save at least the rest"""
 
 
 @dataclass(frozen=True)
 class Uncut:
-    """A combo as far as cutting it goes."""
+    """The facts about a combo that decide how it is cut."""
 
     episodes: int
     pace: Pace | None
@@ -139,7 +140,7 @@ class Uncut:
 
 
 def shards(session: Session, number: int) -> tuple[Session, ...]:
-    """`session` as `number` sessions that differ by one episode at most; of few episodes, one for each."""
+    """`session` as `number` sessions of equal length (up to one episode); at most one per episode."""
     if min(number, session.count) <= 1:
         return (session,)
     return tuple(range_session(session, at.start, len(at)) for at in ranges(session.first, session.count, number))
@@ -155,10 +156,10 @@ def ranges(first: int, count: int, number: int) -> Iterator[range]:
 
 
 def worthwhile(combos: Sequence[Uncut], others: Sequence[float | None], slots: int) -> tuple[int, ...]:
-    """How many shards of each of `combos` make the whole end soonest, `others` (seconds each) running beside them.
+    """The number of shards of each of `combos` with which the whole ends soonest, beside `others` (seconds each).
 
-    Every shard pays the start-up again, so more of them help only as long as slots would stand empty. Where the time of
-    any session isn't known, no more are made than fill the slots; whoever has the most episodes is cut first.
+    Every shard pays the start-up again, so more shards help only while slots would be empty. If the time of any session
+    is unknown, only enough are made to fill the slots, and the combo with the most episodes is cut first.
     """
     if not combos:
         return ()
@@ -175,7 +176,7 @@ def worthwhile(combos: Sequence[Uncut], others: Sequence[float | None], slots: i
 
 
 def _filling(combos: Sequence[Uncut], slots: int) -> tuple[int, ...]:
-    """One session more at a time, for the combo whose sessions have the most episodes, while slots stand empty."""
+    """Adds one session at a time to the combo whose sessions have the most episodes, while slots are empty."""
     numbers = [1] * len(combos)
     longest = [(-float(one.episodes), place) for place, one in enumerate(combos)]
     heapq.heapify(longest)
@@ -189,7 +190,7 @@ def _filling(combos: Sequence[Uncut], slots: int) -> tuple[int, ...]:
 
 
 def _candidates(combos: Sequence[Uncut], others: Sequence[float], slots: int) -> Iterator[tuple[int, ...]]:
-    """Into sessions of about one length: a slot's share of all the work, or a part of it; fewest sessions first."""
+    """Ways to cut into similar sessions: a slot's share of all work, or a part of it; fewest sessions first."""
     whole = sum(one.length(one.episodes) for one in combos) + sum(others)
     for turns in _TURNS:
         share = max(whole / (slots * turns), 1e-9)
@@ -202,7 +203,7 @@ def _lengths(combos: Sequence[Uncut], numbers: Sequence[int]) -> Iterator[float]
 
 
 def _makespan(lengths: Iterable[float], others: Sequence[float], slots: int) -> float:
-    """Longest first, each on the slot that is free first."""
+    """The time until all end: longest first, each on the slot that is free first."""
     free = [0.0] * max(1, slots)
     for length in sorted((*lengths, *others), reverse=True):
         heapq.heapreplace(free, free[0] + length)

@@ -1,7 +1,7 @@
-"""What `combo calibrate` runs, and what follows from how it went. Pure.
+"""What `combo calibrate` runs, and what it learns from that. Pure.
 
-First some of the grid's combos alone, one after another; then 2, 4, 8 ... sessions of them side by side, each with its
-share of the cores, for as long as that makes more of the host.
+First some combos run alone, one after another. Then 2, 4, 8 ... sessions run side by side, each with its share of the
+cores, as long as the host gets more done.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
 
 PURPOSE = "calibrate"
 ALL_OF = 12
-"""combos up to which each is measured; of more, one policy everywhere and every policy in one environment"""
+"""most combos that are all measured; of more, one policy everywhere and every policy in one environment"""
 KNEE = 1.10
-"""what twice as many sessions have to make more of the host, at least"""
+"""the least gain for which twice as many sessions are worth it"""
 LENGTH_S = 10.0
-"""how long a session has to take to tell something; one that takes less is repeated with more episodes"""
+"""seconds; a session that takes less is repeated with more episodes"""
 OVERBOOKED = 1.5
-"""times the cores that sessions may want: they wait for a GPU or a disk now and then"""
+"""times the cores that sessions may use: they sometimes wait for a GPU or a disk"""
 TOO_FAST = 1.15
-"""times as much as so many sessions can get done: then those that ran alone were held up by something else"""
+"""speed-up beyond the number of sessions that proves that those that ran alone were disturbed"""
 _START_UPS = 3.0
-"""that sessions side by side take at least"""
+"""start-up times that sessions side by side take at least"""
 
 
 class Seen(NamedTuple):
-    """So many episodes were done, so many seconds after the start."""
+    """The number of episodes done at a time, in seconds since the start."""
 
     after: float
     done: int
@@ -55,13 +55,13 @@ class Trial:
     ended: float
     whole: bool
     how: str = ""
-    """where it didn't"""
+    """how it ended, if it did not succeed"""
     seen: tuple[Seen, ...] = ()
     memory: int = 0
-    """MiB at the most, as sampled; 0: not caught"""
+    """most MiB in the samples; 0: no sample"""
     gpu_memory: int = 0
     cores: float | None = None
-    """kept busy, on average; None: not measured"""
+    """cores in use, on average; None: not measured"""
 
     @property
     def seconds(self) -> float:
@@ -69,7 +69,7 @@ class Trial:
 
 
 def kinds(sessions: Sequence[Session]) -> tuple[Session, ...]:
-    """The combos to measure: a session of each, longest work first where that is known."""
+    """The combos to measure, one session each; longest work first if that is known."""
     first = {combo_of(one): one for one in reversed(sessions)}
     combos = [first[combo] for combo in dict.fromkeys(map(combo_of, sessions))]
     if len(combos) <= ALL_OF:
@@ -79,13 +79,13 @@ def kinds(sessions: Sequence[Session]) -> tuple[Session, ...]:
 
 
 def alone(plan: Plan, sessions: Sequence[Session], episodes: Sequence[int]) -> Plan:
-    """One session at a time. Raises UserError where a command can't be told to do so few episodes."""
+    """A plan with one session at a time. Raises UserError if a command can't run so few episodes."""
     chosen = (first_episodes(one, count, PURPOSE) for one, count in zip(sessions, episodes, strict=True))
     return trial_plan(plan, distinct(chosen), 1, PURPOSE)
 
 
 def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, length_s: float = LENGTH_S) -> Plan:
-    """`at_once` sessions, of the combos in turn, of about one length, each with its share of the cores."""
+    """A plan with `at_once` sessions, of the combos in turn, of similar length, each with its share of the cores."""
     target = max(length_s, _START_UPS * max(one.start_up_s for _, one in found))
     share = plan.cpus // at_once
     chosen: list[Session] = []
@@ -104,7 +104,7 @@ def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, 
 
 
 def episodes_for(measured: Measured, seconds: float, most: int) -> int:
-    """How many fill so many seconds, start-up included; one at least."""
+    """The number of episodes that take so many seconds, including the start-up; at least one."""
     wanted = math.ceil((seconds - measured.start_up_s) / max(measured.episode_s, 1e-6))
     return max(1, min(most, wanted))
 
@@ -127,9 +127,9 @@ def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose:
 
 
 def refused(plan: Plan, host: HostFacts, before: HostFacts) -> str:
-    """What keeps the sessions of `plan` from running all at once on the host as it is now; empty where nothing does.
+    """Why the sessions of `plan` can't all run at once on the host as it is now; empty if they can.
 
-    `before` is the host when the calibration began: what others have taken since is no measure of the host.
+    `before` is the host when the calibration began: resources that others have taken since then are not counted.
     """
     requests = [session.resources for session in plan.sessions]
     count, lack = fits(requests, stage(plan, host))
@@ -141,10 +141,10 @@ def refused(plan: Plan, host: HostFacts, before: HostFacts) -> str:
 
 
 def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int) -> str:
-    """Whether so many sessions want more cores than there are; empty where they don't.
+    """Says if so many sessions use more cores than there are; empty if not.
 
-    More processes than cores would still get more done where others compete for the cores, at the others' cost.
-    A session of which nothing was measured is taken to want one.
+    More processes than cores would get more done where others compete for the cores, at the others' cost. An unmeasured
+    session counts as using one core.
     """
     busy = [one.cores for _, one in found if one.cores is not None]
     wanted = at_once * (sum(busy) / len(busy) if busy else 1.0)
@@ -161,7 +161,7 @@ def _in_words(lack: str) -> str:
 
 
 def measured(session: Session, trials: Sequence[Trial]) -> Measured:
-    """What one or two trials of a combo alone tell of it. Raises UserError where none did its work."""
+    """The result of one or two trials of a combo alone. Raises UserError if none did its work."""
     good = sorted((trial for trial in trials if trial.whole), key=lambda trial: trial.episodes)
     if not good:
         raise UserError(
@@ -184,7 +184,9 @@ def measured(session: Session, trials: Sequence[Trial]) -> Measured:
 
 
 def _episode(good: Sequence[Trial]) -> float:
-    """Seconds: by what two sessions of different lengths differ, else by how the records came, else all of it."""
+    """Seconds of an episode: by the difference of two sessions, else by the times of the records, else by the whole
+    session.
+    """
     shortest, longest = good[0], good[-1]
     if longest.episodes > shortest.episodes and longest.seconds > shortest.seconds:
         return (longest.seconds - shortest.seconds) / (longest.episodes - shortest.episodes)
@@ -195,14 +197,14 @@ def _episode(good: Sequence[Trial]) -> float:
 
 
 def again(session: Session, trial: Trial, length_s: float = LENGTH_S) -> int:
-    """Episodes of a second trial; 0 where the first tells enough."""
+    """Episodes of a second trial; 0 if the first was long enough."""
     if not trial.whole or trial.seconds >= length_s or session.count <= trial.episodes:
         return 0
     return min(session.count, max(4 * trial.episodes, math.ceil(trial.episodes * length_s / trial.seconds)))
 
 
 def step(found: Sequence[tuple[Session, Measured]], plan: Plan, trials: Sequence[Trial]) -> Step:
-    """How `plan`, of sessions side by side, went; speed 0 where one did not do its work or they didn't all overlap."""
+    """The result of `plan`, with sessions side by side. Speed 0 if one failed, or if they did not all overlap."""
     at_once = len(plan.sessions)
     seconds = round(max(trial.ended for trial in trials) - min(trial.started for trial in trials), 3)
     if failed := [trial for trial in trials if not trial.whole]:
@@ -216,7 +218,7 @@ def step(found: Sequence[tuple[Session, Measured]], plan: Plan, trials: Sequence
 
 
 def stops(steps: Sequence[Step]) -> str:
-    """Why no more are tried after the last step; empty where more may be worth it."""
+    """Why the last step was the last; empty if more may be worth it."""
     last, before = steps[-1], steps[-2]
     if not last.speed:
         return last.note
@@ -228,7 +230,7 @@ def stops(steps: Sequence[Step]) -> str:
 
 
 def disturbed(steps: Sequence[Step]) -> bool:
-    """Whether the sessions alone were slower than beside others: other users were busy meanwhile."""
+    """Whether sessions were slower alone than beside others: then other users were busy."""
     return any(one.speed > one.at_once * TOO_FAST for one in steps)
 
 

@@ -1,7 +1,7 @@
-"""What is known of a grid's sessions: what `combo calibrate` measured of their times and memory, in a file beside it.
+"""What is known of a grid's sessions: times and memory from `combo calibrate`, in a file beside the grid.
 
-The file is JSON, for people to read and to keep with the grid; it has each host, and each combo by the content of its
-work. Another command, or another checkpoint's path, is other work, of which nothing is known.
+The file is JSON, for people to read and to keep with the grid. It has each host, and each combo by the content of its
+work. With another command, or another checkpoint's path, it is other work.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ SCHEMA = 1
 _ABOUT = "measured by `combo calibrate`; `combo plan` and `combo launch` of the grid beside it go by this"
 _AGAIN = "`combo calibrate` writes it anew; remove it to plan without"
 SPARE = 1.1
-"""of the peak that was measured, what a session is granted: episodes differ"""
+"""factor from the measured peak to the request: episodes differ"""
 _STEP = 64
-"""MiB that a request filled from a measurement is a multiple of"""
+"""MiB; requests from a measurement are multiples of it"""
 _KEY = 16
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Of one combo."""
+    """The measured times and memory of one combo."""
 
     seconds: float
     """for an episode or a step"""
     start_up: float = 0.0
-    """seconds before the first one begins; 0 where it can't be told apart, and then it is in `seconds`"""
+    """seconds before the first one begins; 0 if unknown, then it is part of `seconds`"""
     memory: int = 0
-    """MiB of main memory at the most; 0: not measured"""
+    """most MiB of main memory; 0: not measured"""
     gpu_memory: int = 0
-    """MiB that its processes held on one GPU at the most; 0: not measured"""
+    """most MiB that its processes held on one GPU; 0: not measured"""
     estimated: bool = False
-    """not measured itself, but from its environment's and its policy's"""
+    """whether it is estimated from its environment's and its policy's"""
 
     def length(self, count: int) -> float:
         """Seconds that a session of `count` episodes takes alone."""
@@ -61,19 +61,20 @@ class Pace:
 @dataclass(frozen=True)
 class Knowledge:
     told: str = ""
-    """where it is from, for people; empty: nothing is known"""
+    """its source in words; empty: nothing is known"""
     paces: Mapping[str, Pace] = field(default_factory=lambda: MappingProxyType({}))
     speeds: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
-    """sessions side by side -> the work that they did in a time, in units of one session alone"""
+    """sessions side by side -> their speed, in units of one session alone"""
     best: int = 0
-    """sessions at once beyond which nothing was gained; 0: not measured"""
+    """number of sessions beyond which nothing was gained; 0: not measured"""
 
     def pace(self, session: Session) -> Pace | None:
         return self.paces.get(pace_key(session))
 
     def slowdown(self, at_once: int) -> float:
-        """How many times longer a session takes beside so many others, itself counted; between two measurements in
-        proportion, beyond the last one as if nothing more were gained."""
+        """How many times longer a session takes with so many at once. Interpolated between measurements; beyond the
+        last one, more sessions gain nothing.
+        """
         if not self.speeds or at_once <= 1:
             return 1.0
         speeds = {1: 1.0, **self.speeds}
@@ -90,7 +91,7 @@ NOTHING_KNOWN = Knowledge()
 
 
 def pace_key(session: Session) -> str:
-    """Of what makes an episode as long as it is, whatever range of episodes the session is for."""
+    """A digest of everything that decides the length of an episode; the range of episodes does not."""
     content = (
         *(session.policy, session.environment, session.unit, session.command, session.setup),
         *(session.workdir, session.variables, session.gpus),
@@ -101,7 +102,7 @@ def pace_key(session: Session) -> str:
 
 
 def granted(peak: int) -> int:
-    """MiB to ask for where so many were measured at the most."""
+    """MiB to request for a measured peak."""
     return -(-int(peak * SPARE) // _STEP) * _STEP if peak else 0
 
 
@@ -114,13 +115,13 @@ class Measured:
     work: str
     """pace_key"""
     episodes: int
-    """that were run for it"""
+    """number of episodes in the trial"""
     start_up_s: float
     episode_s: float
     memory_mib: int
     gpu_memory_mib: int
     cores: float | None
-    """kept busy, on average; None: not measured"""
+    """cores in use, on average; None: not measured"""
 
     @property
     def pace(self) -> Pace:
@@ -129,7 +130,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Step:
-    """So many sessions side by side, each with its share of the cores."""
+    """The result of so many sessions side by side, each with its share of the cores."""
 
     at_once: int
     seconds: float
@@ -138,14 +139,14 @@ class Step:
     """`one_by_one_s` / `seconds`"""
     note: str = ""
     episodes: int = 0
-    """of all sessions together; each level has as many as fill its time"""
+    """of all sessions together; each step has as many as fill its time"""
     one_by_one_s: float = 0.0
     """seconds that the same sessions take one after another"""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Of one host."""
+    """The calibration of one host."""
 
     hostname: str
     cpus: int
@@ -157,7 +158,7 @@ class Calibration:
     steps: tuple[Step, ...]
     best: int
     stopped: str
-    """why no more were tried side by side"""
+    """why the last step was the last"""
 
     @property
     def host(self) -> tuple[str, int, tuple[str, ...]]:
@@ -168,7 +169,7 @@ class Calibration:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError or ValueError for what no calibration says."""
+        """Raises KeyError, TypeError or ValueError for other data."""
         found: Self = decoded(cls, dict(data))
         parts: tuple[Any, ...] = (found, *found.combos, *found.steps)
         numbers = [value for part in parts for value in vars(part).values() if isinstance(value, int | float)]
@@ -188,7 +189,7 @@ def gpu_names(host: HostFacts) -> tuple[str, ...]:
 
 
 def calibrations(text: str, path: Path) -> tuple[Calibration, ...]:
-    """All of a file. Raises UserError when it is none that this version reads."""
+    """All calibrations of a file. Raises UserError if this version can't read it."""
     try:
         data = json.loads(text)
         if data["schema"] != SCHEMA:
@@ -199,16 +200,16 @@ def calibrations(text: str, path: Path) -> tuple[Calibration, ...]:
 
 
 def text_of(found: Sequence[Calibration], new: Calibration) -> str:
-    """The file with a new measurement in the place of the host's last one."""
+    """The text of the file with a new calibration instead of the host's last one."""
     hosts = [asdict(one) for one in (*(one for one in found if one.host != new.host), new)]
     return json.dumps({"schema": SCHEMA, "about": _ABOUT, "hosts": hosts}, indent=1, ensure_ascii=False) + "\n"
 
 
 def knowledge_of(calibration: Calibration, sessions: Iterable[Session], name: str) -> Knowledge | None:
-    """What is known of these sessions; None where not one of them was measured. `name` is the file's.
+    """What is known of these sessions; None if none was measured. `name` is the file's.
 
-    Where a combo was not measured itself, but its environment with another policy and its policy in another
-    environment, its times are taken to be in proportion; what it holds is the larger of the two.
+    If a combo was not measured, but its environment with another policy and its policy in another environment were, its
+    times are computed in proportion; its memory is the larger of the two.
     """
     sessions = list(sessions)
     keys = {pace_key(session): session for session in sessions}

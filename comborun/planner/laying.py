@@ -1,4 +1,4 @@
-"""Lay a grid out for a host: its combos become sessions, in the order in which they are to start."""
+"""Lays a grid out for a host: its combos become sessions, in the order of their starts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from comborun.servers import Server
 
 _SHORT_MINUTES = 5
-"""in a task that is as short, the time that Slurm's warning takes matters"""
+"""minutes; in a shorter task the time of Slurm's warning matters"""
 _SCRIPTS = (".py", ".sh")
 
 
@@ -52,9 +52,8 @@ def lay_out(
 ) -> Plan:
     """The plan of `grid` for `host`. Pure: the same arguments give the same plan, byte for byte.
 
-    `shipped` is the digest of all that `sync` puts there: other files are other work. `known` changes how the work is
-    cut and scheduled, and never what it is. Unless the sessions run elsewhere (`here`), UserError is raised where one
-    of them could never start.
+    `shipped` is the digest of all files of `sync`: other files are other work. `known` changes how the work is cut and
+    scheduled, never what it is. Raises UserError if a session could never start, but only if sessions run `here`.
     """
     if grid.policy_glob and grid.policy_files is None:
         raise ValueError("nobody has asked the host which files are the policies")
@@ -92,7 +91,7 @@ def lay_out(
 
 
 def _limits(grid: Grid, parallel: int) -> Limits:
-    """`parallel`: how many sessions run at once where the grid does not say."""
+    """The limits of a plan. `parallel`: the number of slots if the grid gives none."""
     limits = grid.limits
     return Limits(
         parallel=limits.parallel or parallel,
@@ -107,7 +106,7 @@ def _limits(grid: Grid, parallel: int) -> Limits:
 
 
 def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
-    """The session of a combo for one of its seeds, whose episodes are numbered on from the seed before."""
+    """The session of a combo for one of its seeds. Episodes are numbered on from the seed before."""
     settings, progress = combo.settings, combo.settings.progress
     seed, base = settings.seeded[place], place * (settings.episodes or 0)
     name = f"{combo.session}_seed{seed}" if settings.seeds else combo.session
@@ -157,7 +156,7 @@ def _step(policy: Axis) -> Iterator[tuple[str, float]]:
 
 
 def _request(request: Request, environment: Axis) -> Request:
-    """With the caps of its environment, which need a name for what they count."""
+    """The request with the caps of its environment, which need a name for the counted group."""
     return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
 
 
@@ -203,7 +202,7 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) ->
 
 
 def _with_display(session: Session) -> Session:
-    """With its display as something that it may have to have alone, and without variables that stand for nothing."""
+    """The session with its display as an exclusive resource, if needed, and without variables that have no value."""
     absent = [name for name in OF_GPUS if not session.gpus] + ([] if session.display else ["display"])
     variables = tuple((name, text) for name, text in session.variables if not any(late(text, one) for one in absent))
     token = session.display.token if session.display else ""
@@ -212,7 +211,7 @@ def _with_display(session: Session) -> Session:
 
 
 def _check_displays(plan: Plan) -> None:
-    """Raise UserError when a session may be granted a GPU for which its `display` names no X server."""
+    """Raise UserError if a session may get a GPU for which its `display` names no X server."""
     for session in plan.sessions:
         named = {gpu for gpu, _ in session.display.by_gpu} if session.display else set()
         bare = [gpu for gpu in session.request.only or plan.gpus if gpu not in named]
@@ -224,8 +223,9 @@ def _check_displays(plan: Plan) -> None:
 
 
 def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
-    """Each session with as many threads as it has cores: those it asks for, or its share when as many run as can.
-    Ranks of a launcher share them."""
+    """Each session with as many threads as cores: those that it requests, or its share when all slots are in use. Ranks
+    of a launcher share them.
+    """
     wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
     fitting = at_once(plan, host) or plan.limits.parallel
     share = max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
@@ -238,7 +238,7 @@ def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
 
 
 def kind(session: Session) -> str:
-    """A clean word that sessions of one program in the same surroundings share: they warm up the same caches."""
+    """A word for sessions of one program in the same environment: they warm up the same caches."""
     program = session.command[:1]
     if len(session.command) > 1 and session.command[1].strip("'\"").endswith(_SCRIPTS):
         program = session.command[:2]
@@ -246,13 +246,13 @@ def kind(session: Session) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-# For Slurm: the same sessions, whose GPUs, cores and times are Slurm's to give
+# For Slurm: the same sessions; Slurm assigns GPUs, cores and times
 
 
 def lay_out_on_slurm(grid: Grid, login: HostFacts, shipped: str = "") -> Plan:
     """The plan of `grid` for the cluster whose login node is `login`. Pure, as lay_out is.
 
-    Raises UserError, with every reason, where the grid asks for what tasks on several nodes can't be given.
+    Raises UserError, with every reason, if the grid asks for something that tasks on several nodes can't have.
     """
     most = max((max(combo.settings.gpus, gpus_counted(combo)) for combo in grid.combos), default=0)
     nodes = replace(login, gpus=tuple(range(most)), cards=tuple(map(Card, range(most))))
@@ -271,7 +271,7 @@ def lay_out_on_slurm(grid: Grid, login: HostFacts, shipped: str = "") -> Plan:
 
 
 def not_held(plan: Plan, grid: Grid) -> tuple[str, ...]:
-    """What the grid says and Slurm decides instead, a sentence each."""
+    """Keys of the grid that Slurm overrules, a sentence each."""
     limits = grid.limits
     said = {
         "use_gpus: Slurm picks the GPUs": grid.use_gpus is not None,

@@ -1,6 +1,6 @@
-"""What is to be expected of a plan on its host: how much runs at once and why, when it ends, and no sooner than when.
+"""The forecast of a plan on its host: how many sessions run at once and why, when it ends, and a bound for that. Pure.
 
-Pure. A number is given only where everything that it rests on is known.
+A number is given only if all its inputs are known.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ if TYPE_CHECKING:
 
 PARALLEL = "limits.parallel"
 _FILLED = {"gpu_memory": " MiB", "memory": " MiB", "cpus": " (its share of the cores)"}
-"""resources that may be filled in, and their units"""
+"""requests that may be filled in, and their units"""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A time before which no order of the sessions can end, if each takes as long as is expected."""
+    """A time that no order of the sessions can beat, if each takes as long as predicted."""
 
     seconds: float
     of: str
-    """what keeps it from being less"""
+    """the reason for the bound"""
 
 
 @dataclass(frozen=True)
 class Outlook:
     at_once: int
     limited: str
-    """by what; empty where all sessions run at once"""
+    """the limiting resource; empty if all sessions run at once"""
     caps: tuple[str, ...]
-    """what each resource allows, for the request that most sessions make"""
+    """what each resource allows, for the most frequent request"""
     never: tuple[str, ...]
-    """sessions that ask for more than the empty host has"""
+    """sessions that need more than the empty host has"""
     makespan: float | None
-    """seconds; None where the time of a session is not known"""
+    """seconds; None if the time of a session is unknown"""
     bound: Bound | None
     sequential: float | None
     """seconds of all combos one after another, each in one session"""
     unknown: tuple[str, ...]
     told: str
-    """where the times are from; empty: nothing is known"""
+    """the source of the times; empty: nothing is known"""
     filled: tuple[str, ...]
-    """what sessions ask for that the grid doesn't say"""
+    """requests of sessions that are not from the grid"""
 
 
 def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outlook:
-    """Of `plan`, which lay_out has made of the other three."""
+    """The forecast of `plan`, which lay_out made from the other three."""
     sessions = [one for one in plan.sessions if one.flag != "dropped"]
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
     beside = beside_servers(on)
@@ -121,7 +121,7 @@ def _per_gpu(capacity: Capacity, memory: int) -> str:
 
 
 def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:
-    """Each combo's start-up is paid once."""
+    """Seconds of all combos one after another, with one start-up each."""
     counts: defaultdict[Combo, int] = defaultdict(int)
     for one in sessions:
         counts[combo_of(one)] += one.count
@@ -130,7 +130,7 @@ def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:
 
 
 def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
-    """What the grid leaves open and a measurement has filled in."""
+    """Says which requests the grid leaves open and a measurement has filled in."""
     said = {(combo.policy.name, combo.environment.name): combo.settings.request for combo in grid.combos}
     for key, unit in _FILLED.items():
         values = {getattr(one.request, key) for one in sessions if not getattr(said[combo_of(one)], key)} - {0}
@@ -140,7 +140,7 @@ def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
 
 
 def bound(jobs: Sequence[Job], on: Stage) -> Bound:
-    """The longest session, or the largest over all resources of demand x time / capacity."""
+    """The largest of: the longest session, and for each resource demand x time / capacity."""
     capacity = on.capacity
     found = [Bound(max((job.seconds for job in jobs), default=0.0), "the longest session")]
     found.append(Bound(sum(job.seconds for job in jobs) / max(1, on.slots), "sessions at once"))
@@ -154,7 +154,7 @@ def bound(jobs: Sequence[Job], on: Stage) -> Bound:
 
 
 def _shared_bounds(jobs: Sequence[Job]) -> list[Bound]:
-    """Of tokens, which one session has at a time, and of groups with a cap on the host."""
+    """Bounds of tokens, which one session has at a time, and of groups with a cap on the host."""
     seconds: defaultdict[str, float] = defaultdict(float)
     for length, asked in jobs:
         for token in asked.tokens:

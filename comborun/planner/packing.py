@@ -1,6 +1,6 @@
-"""The dispatcher's admission (`rules.placement`), played without a host: what fits at once, and when all ends. Pure.
+"""Simulates the dispatcher's admission (`rules.placement`): how many sessions fit at once, and when all end. Pure.
 
-Memory is in MiB. What is not known of a host limits nothing here, and is named by whoever shows the forecast.
+Memory is in MiB. Unknown resources limit nothing here; whoever shows the forecast names them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stage:
-    """A host as a plan may use it."""
+    """The resources of a host for a plan."""
 
     capacity: Capacity
     slots: int
     stagger: float = 0.0
     """seconds between two starts on one GPU, and between two without a GPU"""
     servers: tuple[Request, ...] = ()
-    """hold what they ask for from the first start to the last end; they take no slot"""
+    """model servers hold their resources from the first start to the last end, and take no slot"""
 
 
 class Job(NamedTuple):
-    """A session in a play: how long it takes, and what it asks for."""
+    """A session in a simulation: its time and its request."""
 
     seconds: float
     request: Request
@@ -46,11 +46,11 @@ class Job(NamedTuple):
 @dataclass(frozen=True)
 class Played:
     ends: tuple[float, ...]
-    """seconds from the first start, in the order of the tasks"""
+    """end of each job in seconds from the first start, in the order of the jobs"""
     most: int
-    """sessions that ran at once"""
+    """most sessions that ran at once"""
     short_of: str
-    """what the first one lacked that had to wait; empty where none had to"""
+    """what the first waiting session lacked; empty if none waited"""
 
     @property
     def makespan(self) -> float:
@@ -58,7 +58,7 @@ class Played:
 
 
 def stage(plan: Plan, host: HostFacts) -> Stage:
-    """What `plan` may use of `host` as it is now: others count by their use or by the reserve, whichever is more."""
+    """What `plan` may use of `host` now. Others count by their use or by the reserve, whichever is more."""
     limits = plan.limits
     capacity = Capacity(plan.gpus, limits.per_gpu, plan.cpus, plan.reserve.gpu_memory, plan.reserve.memory)
     capacity.totals = {card.index: card.total for card in host.cards if card.total is not None}
@@ -72,13 +72,13 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
 
 
 _WORDS = {"cpus": "CPUs", "host_memory": "memory", "gpu_memory": "GPU memory"}
-"""of what a session lacks, as a plan tells it"""
+"""words of a plan for what a session lacks"""
 _UNKNOWN = 1 << 60
-"""MiB: what is not known limits nothing here"""
+"""MiB; unknown memory limits nothing here"""
 
 
 class _Play:
-    """A host in a play: its ledger, who runs there, and when something started where."""
+    """A host in a simulation: its ledger, its sessions, and the times of the last starts."""
 
     def __init__(self, on: Stage) -> None:
         self.slots = on.slots
@@ -118,7 +118,7 @@ def _limiting_nothing_unknown(capacity: Capacity) -> Capacity:
 
 
 def _in_a_word(blocker: Blocker) -> str:
-    """In a word; empty for a start that has to wait for the one before it."""
+    """The blocker in a word; empty for a start that waits for the one before it."""
     if blocker.reason == "token":
         return f"`{blocker.of}`"
     if blocker.of:
@@ -129,7 +129,7 @@ def _in_a_word(blocker: Blocker) -> str:
 
 
 def beside_servers(on: Stage) -> Stage:
-    """What is left for sessions while the servers hold theirs; a GPU that a server has alone is not among it."""
+    """The resources for sessions while the servers hold theirs, without GPUs that a server has alone."""
     capacity, held = on.capacity, _Play(on).ledger.ours
     gpus = tuple(gpu for gpu in capacity.gpus if not held.alone[gpu])
     left = replace(
@@ -145,9 +145,9 @@ def beside_servers(on: Stage) -> Stage:
 
 
 def play(jobs: Sequence[Job], on: Stage) -> Played:
-    """Run `jobs` in their order as the dispatcher would; each takes its seconds, whatever runs beside it.
+    """Run `jobs` in order as the dispatcher would; each takes its seconds, whatever runs beside it.
 
-    One that fits on no empty host never ends.
+    A job that fits on no empty host never ends.
     """
     host, running = _Play(on), list[tuple[float, int]]()
     ends = [math.inf] * len(jobs)
@@ -174,7 +174,7 @@ def play(jobs: Sequence[Job], on: Stage) -> Played:
 
 
 def _starts(host: _Play, jobs: Sequence[Job], queues: dict[object, deque[int]]) -> Iterator[tuple[int | None, str]]:
-    """All that start at this moment: of each who it is, or what the one lacks that has to wait."""
+    """All that start now, and what the first waiting session lacks."""
     host.line.round()
     waiting = set(queues)
     while first := sorted(queues[kind][0] for kind in waiting & queues.keys()):
@@ -197,7 +197,7 @@ def _starts(host: _Play, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
 
 
 def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
-    """How many of `requests` run at once when they are taken in turn, for as long as any fits; and what limits that."""
+    """How many of `requests` run at once if they are started in turn as long as one fits, and what limits that."""
     host, at = _Play(replace(on, stagger=0.0)), 0
     first = ""
     refused: set[Request] = set()
@@ -221,7 +221,7 @@ def at_once(plan: Plan, host: HostFacts) -> int:
 
 
 def check_fit(plan: Plan, host: HostFacts) -> None:
-    """Raise UserError, naming every request that no wait will meet, with the numbers."""
+    """Raise UserError if a request can never be met; it names each with its numbers."""
     capacity = stage(plan, host).capacity
     asking = [(one.name, one.resources) for one in plan.sessions]
     asking += [(f"the server {one.name}", one.resources) for one in plan.servers]

@@ -1,4 +1,6 @@
-"""Components of a combo's program on the GPUs of a host: which a session claims, and how its command is told. Pure."""
+"""Puts the components of a combo's program on GPUs of a host: which GPUs a session gets, and the arguments for that.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
     from comborun.resources import HostFacts, Reserve
 
 SETTING = "cluster.component_placement"
-"""of RLinf's configuration"""
+"""the key in RLinf's configuration"""
 
 
 def with_components(session: Session, combo: Combo, grid: Grid, host: HostFacts) -> Session:
-    """The session with the GPUs that its components claim; itself where the grid places none.
+    """The session with the GPUs of its components; unchanged without a placement.
 
     Raises UserError for what the host can't do, with the layouts that it can.
     """
@@ -53,7 +55,7 @@ def with_components(session: Session, combo: Combo, grid: Grid, host: HostFacts)
 
 
 def gpus_counted(combo: Combo) -> int:
-    """How many GPUs a machine has to have for a combo's placement; 0 where that is for the machine to say."""
+    """The number of GPUs that a combo's placement needs; 0 if that depends on the machine."""
     placed = (entry.processes for _, entry in combo.settings.placed if entry.node_group != NODES)
     return max((gpu + 1 for processes in placed for gpus in processes for gpu in gpus), default=0)
 
@@ -73,7 +75,7 @@ def _check_claim(combo: Combo, grid: Grid, gpus: Sequence[int]) -> None:
 
 
 def _placed(combo: Combo, host: HostFacts, free: Sequence[GpuBudget]) -> tuple[Component, ...]:
-    """The components of a combo on this host. Raises UserError where it lacks GPUs, or copies can't be shared out."""
+    """The components of a combo on this host. Raises UserError if it lacks GPUs, or copies can't be shared out."""
     entries = combo.settings.placed
     try:
         components = tuple(_component(name, entry, combo, host.gpus) for name, entry in entries)
@@ -113,10 +115,10 @@ def _advice(components: Sequence[Component], free: Sequence[GpuBudget]) -> str:
 
 
 def hydra_overrides(placed: Sequence[tuple[str, PlacedKeys]]) -> tuple[str, ...]:
-    """The two arguments that replace RLinf's placement by this one; none where there is none.
+    """The two arguments that replace RLinf's placement; none without a placement.
 
-    Verified with Hydra 1.3.8: a key such as `rollout,env` of the configuration has no path, so the whole map goes and
-    comes back; unquoted strings would be taken for sweeps. Components that share an entry get one each.
+    Verified with Hydra 1.3.8: a key such as `rollout,env` of the configuration has no path, so the whole map is removed
+    and added again. Unquoted strings would be read as sweeps. Components that share an entry get one each.
     """
     if not placed:
         return ()
@@ -130,12 +132,12 @@ def _value(entry: PlacedKeys) -> str:
 
 
 def _tight(placement: str) -> str:
-    """Without blanks, which mean nothing anywhere in it."""
+    """A placement without blanks, which have no meaning in it."""
     return "".join(placement.split())
 
 
 def rooms(host: HostFacts, reserve: Reserve) -> tuple[GpuBudget, ...]:
-    """What sessions may have of each GPU."""
+    """The memory of each GPU for sessions."""
     totals = {card.index: card.total for card in host.cards}
     kept = reserve.gpu_memory + HEADROOM
     found = {gpu: totals.get(gpu) for gpu in host.gpus}

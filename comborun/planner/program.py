@@ -1,4 +1,4 @@
-"""What the programs of sessions and model servers get: folder, files, links, container, variables and GPUs. Pure."""
+"""The folder, files, links, container, variables and GPUs of sessions' programs and model servers. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from comborun.resources import HostFacts
 
 _LOOKED_AFTER = {"request", "pin", "ready", "ready_within_s", "warm_up", "health_s", "misses", "restarts", "digest"}
-"""what changes nothing of what a server answers"""
+"""fields that don't change the answers of a server"""
 
 
 def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> Around:
@@ -46,21 +46,18 @@ def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mappin
 
 
 def _mount(text: str, values: Mapping[str, str]) -> str:
-    """One that names no place inside is at the same place there."""
+    """A mount. Without a place inside, it has the same path there."""
     return word(text, values) if ":" in text else f"{word(text, values)}:{word(text, values)}"
 
 
 def work_folder(keys: WorkdirKeys, grid: Grid, host: HostFacts, *, inside: bool = False) -> BashWord | None:
-    """Where setup and command run: on this machine in the grid file's folder, unless the grid says otherwise.
-
-    `inside`: in a container.
-    """
+    """The folder of setup and command; by default the grid file's on this machine. `inside`: in a container."""
     own = "." if host.local and not inside and not keys.link_from else None
     return host_folder(keys.folder or own, grid, host)
 
 
 def host_folder(folder: str | None, grid: Grid, host: HostFacts) -> BashWord | None:
-    """A folder as the grid has it, on the host. Raises UserError for a relative one that the host can't have."""
+    """A folder of the grid as a path on the host. Raises UserError for a relative one on another machine."""
     if folder is None:
         return None
     if not folder.startswith(("/", "~")):
@@ -77,13 +74,15 @@ _MUJOCO = {"MUJOCO_EGL_DEVICE_ID": "{egl_device}"}
 
 
 def with_egl(variables: Mapping[str, str]) -> Mapping[str, str]:
-    """With the EGL device for MuJoCo to draw on, unless the grid names one: it would take the first of the host."""
+    """The variables with MuJoCo's EGL device, unless the grid sets it. MuJoCo would take the first one of the host."""
     return {**_MUJOCO, **variables} if variables.get("MUJOCO_GL") == "egl" else variables
 
 
 def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, BashWord], ...]:
-    """Variables with the placeholders that there are; `values` holds the plan-time ones. Any other brace is text, even
-    two of them, because values may be JSON or a template."""
+    """Variables with their placeholders; `values` holds the plan-time ones.
+
+    Any other brace is text, even two of them, because values may be JSON or a template.
+    """
 
     def known(name: str) -> bool:
         return name in START_TIME or name in values or ASKED.fullmatch(f"{{{name}}}") is not None
@@ -92,7 +91,7 @@ def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tup
 
 
 def common_variables(grid: Grid) -> tuple[tuple[str, BashWord], ...]:
-    """Those without a placeholder: `after` and `notify` run for all sessions, and have no use for the others."""
+    """Variables without a placeholder, for `after` and `notify`, which run for all sessions."""
     known = {*PLAN_TIME, *START_TIME, "server", "file"}
     return tuple(
         (name, word(text.replace("{", "{{"), {}))
@@ -106,7 +105,7 @@ def servers_of(grid: Grid, host: HostFacts) -> tuple[Server, ...]:
 
 
 def with_servers(session: Session, servers: Sequence[Server]) -> Session:
-    """With the servers that it asks: by its command, its variables, its setup or its files."""
+    """The session with its servers: those named in its command, variables, setup or files."""
     texts = (*session.command, *(text for _, text in session.variables), session.setup, *session.around.words)
     asked = asked_by(texts, servers)
     if not asked:
@@ -116,23 +115,20 @@ def with_servers(session: Session, servers: Sequence[Server]) -> Session:
 
 
 def allowed_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
-    """Those that sessions or servers may be granted."""
+    """The GPUs that sessions or servers may get."""
     named = {gpu for keys in grid.servers.values() for gpu in keys.use_gpus or ()}
     return tuple(gpu for gpu in host.gpus if grid.use_gpus is None or gpu in grid.use_gpus or gpu in named)
 
 
 def absent_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
-    """Those that sessions are to use and the host doesn't have; none where its GPUs aren't known."""
+    """GPUs of the grid that the host doesn't have; none if its GPUs are unknown."""
     if not host.gpus or not any(combo.settings.gpus or combo.settings.placement for combo in grid.combos):
         return ()
     return tuple(gpu for gpu in grid.use_gpus or () if gpu not in host.gpus)
 
 
 def kept_apart(plan: Plan, grid: Grid) -> Plan:
-    """Where servers have GPUs of their own, the sessions keep to theirs.
-
-    Raises UserError where there is no room for the sessions beside the servers.
-    """
+    """The plan with sessions kept off the servers' own GPUs. Raises UserError if no room is left for sessions."""
     if not plan.servers:
         return plan
     own = tuple(gpu for gpu in plan.gpus if grid.use_gpus is None or gpu in grid.use_gpus)
@@ -150,7 +146,7 @@ def _kept_to(session: Session, gpus: tuple[int, ...]) -> Session:
 
 
 def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
-    """A server that does not say how much memory it takes has its GPUs alone."""
+    """Checks the room beside servers. A server without `gpu_memory` has its GPUs alone."""
     alone = (
         0 if plan.limits.per_gpu else sum(s.gpus for s in plan.servers if not s.request.gpu_memory and not s.each_gpu)
     )

@@ -1,4 +1,4 @@
-"""Sessions for a part of another one's episodes, and the digests by which work is known again. Pure."""
+"""Sessions for a part of another session's episodes, and the digests that identify work. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def range_session(session: Session, first: int, count: int) -> Session:
-    """`session` for the episodes first .. first + count - 1. Raises UserError when its command takes no range."""
+    """`session` for the episodes first .. first + count - 1. Raises UserError if its command takes no range."""
     if not session.ranged:
         raise UserError(
             f"{_label(session)} can't be told to run the episodes {first} to {first + count - 1} alone:"
@@ -32,17 +32,14 @@ def range_session(session: Session, first: int, count: int) -> Session:
 
 
 def smoke_session(session: Session, most: int) -> Session:
-    """`session` for its first `most` episodes, to go before all others.
-
-    Raises UserError when its command can't be told to do so few.
-    """
+    """`session` for its first `most` episodes, before all others. Raises UserError if its command can't run so few."""
     return replace(first_episodes(session, most, "smoke"), flag="smoke")
 
 
 def first_episodes(session: Session, most: int, purpose: str) -> Session:
-    """`session` for its first `most` episodes, under a name that ends with what it is for.
+    """`session` for its first `most` episodes, with its purpose at the end of its name.
 
-    Raises UserError when its command can't be told to do so few.
+    Raises UserError if its command can't run so few.
     """
     if session.count > most and not session.counted:
         raise UserError(
@@ -60,7 +57,7 @@ def first_episodes(session: Session, most: int, purpose: str) -> Session:
 
 
 def distinct(sessions: Iterable[Session]) -> tuple[Session, ...]:
-    """The sessions of one plan. Raises UserError when two would have one name, and so one directory."""
+    """The sessions of one plan. Raises UserError if two would have the same name and directory."""
     first: dict[str, Session] = {}
     for session in sessions:
         other = first.setdefault(session.name, session)
@@ -82,7 +79,7 @@ def _label(session: Session) -> str:
 
 
 def blocks(session: Session, most: int) -> tuple[Session, ...]:
-    """`session` as sessions of at most `most` episodes each; itself where that is enough."""
+    """`session` as sessions of at most `most` episodes each; unchanged if it has no more."""
     if session.count <= most:
         return (session,)
     last = session.first + session.count
@@ -92,7 +89,7 @@ def blocks(session: Session, most: int) -> tuple[Session, ...]:
 def interleaved(combos: Sequence[Sequence[Session]]) -> tuple[Session, ...]:
     """The first block of every combo, then the second of each: environment by environment, all policies in turn.
 
-    A comparison can be decided only as far as both of its policies have come.
+    A comparison can be decided only up to the block that both of its policies have run.
     """
     environments = list(dict.fromkeys(combo[0].environment for combo in combos))
     by_environment = sorted(combos, key=lambda combo: environments.index(combo[0].environment))
@@ -101,10 +98,10 @@ def interleaved(combos: Sequence[Sequence[Session]]) -> tuple[Session, ...]:
 
 
 def session_digest(session: Session) -> str:
-    """Of the combo, its episodes and everything that is run for it."""
+    """The digest of the combo, its episodes and everything that runs for it."""
     content: dict[str, Any] = {key: value for key, value in asdict(session).items() if key not in NOT_WORK}
     content["digest"] = ""
-    if session.around == BARE:  # nothing is said, as before there was a way to say it
+    if session.around == BARE:  # left out, so that digests of older versions stay equal
         del content["around"]
     if not session.servers:
         del content["servers"]
