@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _SMOKE_INTERVAL_S = 2.0
 _AT_ONCE_S = 0.5
-"""a session that fails within this time has a mistake in its command, most likely"""
+"""seconds; a session that fails so early probably has a mistake in its command"""
 
 
 def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
@@ -46,7 +46,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     refuse_ended(status)
     if waits := first_wait(view, history, status):
         return waits
-    if beginning is Beginning.WAITS:  # what it waited for has come meanwhile, and it starts
+    if beginning is Beginning.WAITS:  # the wait is over, and it starts
         return await_beginning(transport, directory, options)
     raise UserError(
         f"no session of {directory} has begun within {first_s():g} seconds",
@@ -98,7 +98,7 @@ def first_wait(view: RunView, history: History, status: RunStatus) -> str:
 
 
 def _first(status: RunStatus) -> SessionStatus | None:
-    """The queued session whose wait says most: the smoke test's own sessions come before those that it holds back."""
+    """The queued session whose wait matters most: the smoke test's sessions come before those that it holds back."""
     if status.dispatcher is None and status.hold is None:
         return None
     there = [one for one in status.sessions if one.life is Life.QUEUED]
@@ -113,7 +113,7 @@ def lacking(transport: Transport, directory: str) -> str:
 
 
 def lacking_sentence(seen: RunStatus) -> str:
-    """Pure. Other sessions may have done the rest of a session's work since."""
+    """The same from a status; pure. Other sessions may have done the missing episodes since."""
     missing = seen.planned - seen.done
     short = [one for one in seen.proper if not one.done_with]
     if not missing and all(one.done is not None for one in short):
@@ -129,7 +129,7 @@ def await_smoke(
 ) -> tuple[SessionStatus, ...]:
     """The sessions of a smoke test when it is over, or when nothing continues it.
 
-    `progress` gets how many of how many combos have left a record, each time when that changes.
+    `progress` gets the number of combos with a record, and of all, at each change.
     """
     source, clock, shown = Source(transport, load_run(transport, directory)), Clock(), -1
     settings = Settings(min(source.view.plan.poll, _SMOKE_INTERVAL_S))

@@ -23,7 +23,7 @@ from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
 from comborun.text import harmless
 
 _TOGETHER = 2
-"""sessions that must vanish together to be an event of the host, without a restart"""
+"""least number of sessions that must vanish together to count as an event of the host, without a restart"""
 WRONG_GPU = "WRONG_GPU"
 """in a note: its memory lay on another GPU than it was granted (host/seat.py)"""
 _CLOCKS_S = 5
@@ -41,13 +41,13 @@ _SIGNALS = {
     13: "broken pipe",
     15: "terminated",
 }
-"""Linux numbers, whatever the watcher's system is: the host runs Linux"""
+"""Linux's signal numbers, even if the watcher runs on another system"""
 
 
 def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
-    """The run at `now` (the host's clock; the probe's moment when left out).
+    """The run at `now` on the host's clock; by default at the probe.
 
-    States, counts and estimates are the probe's; only what grows by itself between two probes follows `now`.
+    States, counts and estimates are the probe's. Only times that pass between two probes follow `now`.
     """
     snapshot, plan = history.snapshot, view.plan
     bare = RunStatus(run=view.id, grid=plan.grid, host=view.host, directory=view.directory, sessions=(), link=link)
@@ -95,7 +95,7 @@ def _cancelled(session: SessionStatus) -> SessionStatus:
 
 
 def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
-    """The sessions of a plan; those that were amended away only while they run."""
+    """The sessions of a plan; dropped ones only while they run."""
     waits: defaultdict[str, list[Waiting]] = defaultdict(list)
     for waiting in _in_force(snapshot):
         waits[waiting.session].append(waiting)
@@ -132,7 +132,7 @@ def _waiting(
 
 
 def _parts(plan: Plan) -> dict[str, str]:
-    """Session name -> what distinguishes it from others of its combo."""
+    """Session name -> its difference from other sessions of its combo."""
     combos = Counter((one.policy, one.environment) for one in plan.sessions if not one.flag)
     words = {"smoke": SMOKE, "dropped": SUPERSEDED}
     return {
@@ -156,17 +156,17 @@ def _finished(snapshot: Snapshot, history: History) -> bool:
 
 
 def _span(history: History) -> tuple[float | None, float | None]:
-    """When the first attempt began, and when the last one that has ended did."""
+    """The begin of the first attempt, and the last end."""
     seen = [one for attempts in history.attempts.values() for one in attempts]
     starts = [one.begin.started for one in seen if one.begin and one.begin.started]
     return min(starts, default=None), max((one.end.ended for one in seen if one.end), default=None)
 
 
 def _host_event(snapshot: Snapshot, history: History, sessions: Sequence[SessionStatus]) -> HostEvent | None:
-    """The event that ended sessions, until they are started again.
+    """The event that ended sessions, until they start again.
 
-    Sessions that began under another boot id were ended by the restart. Those that vanished under the same one did so
-    together when nothing of the run lives any more, the dispatcher included: the user's processes were killed.
+    Sessions with another boot id were ended by a restart. Sessions with the present one vanished together if nothing of
+    the run is alive any more, including the dispatcher: the user's processes were killed.
     """
     lost = [history.of(one.name)[-1] for one in sessions if one.outcome is Outcome.LOST]
     if any(_of_another_boot(one, snapshot.boot) for one in lost):
@@ -184,7 +184,7 @@ def _of_another_boot(one: Attempt, boot: str) -> bool:
 
 
 def _last_sign(gone: Sequence[Attempt]) -> float | None:
-    """When one of them last wrote to its log, or began."""
+    """The last time when one of them wrote to its log, or began."""
     signs = [one.log_changed or (one.begin.started if one.begin else None) for one in gone]
     return max((sign for sign in signs if sign), default=None)
 
@@ -231,9 +231,8 @@ def after_status(attempts: Sequence[Attempt], now: float) -> SessionStatus:
 
 
 def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts whose records add up: the latest one and those whose range it continues.
-
-    Once it has ended, the chain with the most records counts.
+    """The attempts whose records are added: the latest one and those whose range it continues. After the end, the chain
+    with the most records.
     """
     chains: list[list[Attempt]] = []
     for one in attempts:
@@ -246,7 +245,7 @@ def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
-    """Merged as the report does it: over all attempts, or while one runs over those that it continues."""
+    """The counts, merged as in the report: over all attempts, or, while one runs, over those that it continues."""
     parts = attempts if attempts[-1].end else _chain(session, attempts)
     begins = [(one.begin.first, one.begin.count or session.count) if one.begin else None for one in parts]
     whole = session.first, session.count
@@ -254,7 +253,7 @@ def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
 
 
 def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
-    """Its records, or while it runs the count from its log (not if some rows don't count); None: unknown."""
+    """The number of its records; while it runs, the count from its log, unless some rows don't count. None: unknown."""
     parts = _chain(session, attempts)
     if counts and (attempts[-1].end or counts.why):
         done = counts.records
@@ -268,7 +267,7 @@ def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts |
 
 
 def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> Attempt:
-    """The latest attempt, but judged by the results of all attempts, as the report judges it."""
+    """The latest attempt, judged by the results of all attempts, as in the report."""
     latest = attempts[-1]
     if latest.end is None or not session.results.counted:
         return latest
@@ -310,7 +309,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
 
 
 def _life(one: Attempt) -> tuple[Life, Outcome | None]:
-    """The state table of docs/architecture.md, by the host's word for where it is."""
+    """The state, from the host's word for it, by the table of docs/architecture.md."""
     if one.end:
         return Life.ENDED, one.end.outcome
     if one.life == Life.RUNNING and one.stalled is not None:
@@ -349,7 +348,7 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
     if status.alive:
         return replace(status, task=task, node=status.node or task.node)
     again = status.life is Life.ENDED
-    if again and (status.done_with or task.attempt <= status.attempt):  # that task is about to end, or was left over
+    if again and (status.done_with or task.attempt <= status.attempt):  # that task will end, or is a leftover
         return status
     if task.begun:
         fresh = replace(status, life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
@@ -396,7 +395,7 @@ def ended_by(end: End) -> str:
 
 
 def _missing(end: End, session: Session | None) -> str:
-    """Why an exit with 0 is no success."""
+    """Says why exit code 0 is not a success."""
     if (
         session
         and session.evidence.beside_records

@@ -36,14 +36,14 @@ class _Level:
     """A level of detail; each level is narrower than the one before."""
 
     names: int = 60
-    """cells, at most, of a session's name: the longest that there is"""
+    """most cells of a session's name"""
     bar: int = 20
     dropped: int = 0
-    """so many of _DROPPED are left out"""
+    """number of columns of _DROPPED that are left out"""
     ranges: bool = True
     """show the time left as a range, or only the likely one"""
     last_line: int = 40
-    """cells, at least"""
+    """least cells of the last line"""
 
 
 _DROPPED = (LAST_LINE, "attempt", "node", "GPU", "idle", "left", "state", "successes")
@@ -61,7 +61,7 @@ _LEVELS = (
 
 
 def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
-    """As many columns as fit. If even the narrowest level doesn't, the names are shortened."""
+    """As many columns as fit. If even the narrowest level does not fit, names are shortened."""
     for level in _LEVELS:
         chosen = _chosen(status, level)
         free = width - sum(column.width for column in chosen) - PADDING * (len(chosen) - 1)
@@ -81,7 +81,7 @@ def _squeezed(chosen: Sequence[Column], lacking: int) -> tuple[Column, ...]:
 
 
 def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
-    """The columns of a level, but for the last line, as wide as their longest cell."""
+    """The columns of a level, except the last line; each as wide as its longest cell."""
     sessions, without = status.sessions, _DROPPED[: level.dropped]
     digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
     left = partial(_left, status.now, level.ranges)
@@ -151,7 +151,7 @@ def _idle(session: SessionStatus, _: int) -> Text:
 
 
 def _left(now: float | None, ranges: bool, session: SessionStatus, _: int) -> Text:
-    """Until the estimated end; `-` for a running session that can't tell yet."""
+    """The time until the estimated end; `-` for a running session without one."""
     end = session.expected
     if session.life is Life.ENDED:
         return Text()
@@ -191,7 +191,7 @@ def note_style(session: SessionStatus) -> str:
 
 
 def bar(done: int, planned: int, width: int, style: str) -> Text:
-    """`width` cells, in halves. The rest is a thin line, so that it reads without colour."""
+    """A bar of `width` cells, in steps of half a cell. The rest is a thin line, readable without colour."""
     halves = 2 * max(0, width)
     filled = min(halves, halves * done // planned) if planned > 0 else 0
     whole, half = divmod(filled, 2)

@@ -28,13 +28,13 @@ from comborun.plan import Unit
 from comborun.rules.words import Life, Outcome
 
 ENOUGH = 3
-"""episodes, before which there is no estimate"""
+"""episodes; with fewer there is no estimate"""
 _ENOUGH_INTERVALS = 5
-"""degrees of freedom, before which c is not measured"""
+"""degrees of freedom; with fewer, c is not measured"""
 _SHORTEST_S = 0.001
 _DRIFT = 0.05
 _APART = 0.3
-"""how much the paces of sessions differ, before three have shown theirs"""
+"""assumed difference between paces, until three sessions have shown theirs"""
 _LIKELIEST = 0.0
 _LEVELS = (-1.2816, _LIKELIEST, 1.2816)
 """in standard deviations: 10 %, 50 % and 90 % of a normal distribution"""
@@ -45,12 +45,12 @@ class _Pace:
     mean: float
     """seconds"""
     seen: int
-    """episodes it was taken from"""
+    """number of episodes behind it"""
     variation: float
     drift: float
 
     def seconds(self, count: int, level: float) -> float:
-        """How long `count` take, `level` standard deviations from the mean."""
+        """Seconds for `count` episodes, `level` standard deviations from the mean."""
         spread = math.hypot(self.variation * math.sqrt(count + count**2 / self.seen), self.drift * count)
         return max(0.0, self.mean * (count + level * spread))
 
@@ -58,13 +58,13 @@ class _Pace:
 @dataclass(frozen=True)
 class Forecast:
     ends: Mapping[str, Expected]
-    """by session; unknown ones are left out"""
+    """session -> its end; unknown ones are left out"""
     run: Expected | None
     """None when the end of any remaining session is unknown"""
 
 
 def forecast(sessions: Sequence[SessionStatus], slots: int | None, now: float) -> Forecast:
-    """Ends of the running sessions, then of the queued ones in their order; `slots` None: nothing queued starts."""
+    """Ends of the running sessions, then of the queued ones in order; `slots` None: no queued session starts."""
     paces = _paces(sessions, now)
     levels = [_ends(sessions, paces, slots, now, level) for level in _LEVELS]
     ends = {name: Expected(*(level[name] for level in levels)) for name in levels[0]}
@@ -80,7 +80,7 @@ def _ends(
     ends = {one.name: now + left for one in running if (left := _left(one, paces, now, level)) is not None}
     queued = [one for one in sessions if one.life is Life.QUEUED]
     if queued and slots and len(ends) == len(running):
-        ending = sorted(ends.values())  # more may be running than there are slots now
+        ending = sorted(ends.values())  # more sessions may run than there are slots
         free = ending[max(0, len(ending) - slots) :] + [now] * (slots - len(ending))
         heapq.heapify(free)
         while queued:
@@ -95,12 +95,12 @@ def _ends(
 
 
 def _next(queued: Sequence[SessionStatus], moment: float) -> SessionStatus:
-    """The next to start in a slot that is free at `moment`: the first that is ready then, else the earliest."""
+    """The next session for a slot that is free at `moment`: the first that is ready then, else the earliest."""
     return next((one for one in queued if _ready(one) <= moment), None) or min(queued, key=_ready)
 
 
 def _ready(one: SessionStatus) -> float:
-    """When a queued session may start at the earliest, on the host's clock."""
+    """The earliest start of a queued session, on the host's clock."""
     return (one.waiting.until if one.waiting else None) or 0.0
 
 
@@ -110,18 +110,16 @@ def _ran(one: SessionStatus, now: float) -> float:
 
 
 def _left(one: SessionStatus, paces: Mapping[Unit, _Pace], now: float, level: float) -> float | None:
-    """Seconds until a running session ends; None where its pace is not known."""
+    """Seconds until a running session ends; None if its pace is unknown."""
     ran, likely = _ran(one, now), _length(one, paces, _LIKELIEST)
-    overdue = (
-        not one.own and one.remaining and likely is not None and ran > likely
-    )  # then the run's pace is not its own
+    overdue = not one.own and one.remaining and likely is not None and ran > likely  # its pace differs from the run's
     if one.life is Life.STALLED or not one.whole or overdue:
         return None
     if _tells(one, now) and one.own >= ENOUGH:
         variation = paces[one.unit].variation
         return _Pace(ran / one.own, one.own, variation, _DRIFT).seconds(one.remaining, level)
     length = _length(one, paces, level)
-    spent = 0.0 if one.own else ran  # on what is not done yet
+    spent = 0.0 if one.own else ran  # for episodes that are not done yet
     return None if length is None else max(0.0, length - spent)
 
 
@@ -138,7 +136,7 @@ def _tells(one: SessionStatus, now: float) -> bool:
 
 
 def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace]:
-    """The mean pace of the run, for episodes and for steps; none where too little was done."""
+    """The mean pace of the run, for episodes and for steps; none if too little was done."""
     paces: dict[Unit, _Pace] = {}
     units: set[Unit] = {one.unit for one in sessions}
     for unit in units:
@@ -153,7 +151,7 @@ def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace
 
 
 def _variation(telling: Sequence[SessionStatus]) -> float:
-    """The coefficient of variation of single durations, from what was done between the looks."""
+    """The coefficient of variation of single durations, from the counts between looks."""
     squares, freedom = 0.0, 0
     for one in telling:
         steps = [(after.done - before.done, after.time - before.time) for before, after in pairwise(one.samples)]

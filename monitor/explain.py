@@ -21,7 +21,7 @@ from comborun.servers import Instance, instances
 from comborun.text import several
 
 MOST_LINES = 10
-"""of its log that are shown"""
+"""lines of its log that are shown"""
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class Explanation:
     """empty for a model server and for `after`, and so is the environment"""
     environment: str
     state: str
-    """where it is in its life, as in `combo status --json`"""
+    """its state, as in `combo status --json`"""
     outcome: str | None
     """None until it has ended"""
     attempt: int
     """0 before the first"""
     reasons: tuple[str, ...]
-    """sentences, what weighs most first"""
+    """sentences, the most important first"""
     commands: tuple[Command, ...]
     last_lines: tuple[str, ...] = ()
 
     def with_log(self, log: bytes) -> Explanation:
-        """With the last lines of its log that show anything."""
+        """The explanation with the last non-empty lines of the log."""
         lines = [indented(line) for line in log.decode("utf-8", "replace").split("\n")]
         return replace(self, last_lines=tuple(line for line in lines if line)[-MOST_LINES:])
 
@@ -113,7 +113,7 @@ def _alive(question: Question) -> Iterator[str]:
 
 
 def _limits(question: Question) -> Iterator[str]:
-    """What would end it by itself."""
+    """Says which limits would end it."""
     watch, seen = question.session.watch, question.seen
     if watch.stall_s:
         yield f"it is ended when it shows no progress for {duration(watch.stall_s)}"
@@ -154,12 +154,12 @@ def _ended(question: Question) -> Iterator[str]:
 
 
 def _never_began(seen: SessionStatus) -> bool:
-    """Whether its last attempt was called off before its program was started."""
+    """Whether its last attempt was cancelled before its program started."""
     return seen.outcome in (Outcome.CANCELLED, Outcome.NOT_NEEDED) and seen.started is None
 
 
 def _evidence(session: Session) -> str:
-    """What shows that its work is done."""
+    """Says which evidence shows that its work is done."""
     rules, results = session.evidence, session.results
     counted = results.counted and rules.records
     wanted = [f"{several(session.count, 'record')} in {', '.join(results.files) or 'its log'}"] if counted else []
@@ -197,7 +197,7 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
 
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
-    """What a person may type, after `combo`."""
+    """The commands that a user may give next."""
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
     if status.stopped or status.hold or status.quarantine or (status.dispatcher is None and not status.finished):
         yield Command(f"resume {shlex.quote(view.id)}", "lets the run go on")

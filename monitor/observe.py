@@ -22,13 +22,13 @@ from comborun.rules.words import Completeness
 TAIL = 400
 """bytes requested from the end of a log: enough for a line and the progress bar drawn over it"""
 LONG_TAIL = 4096
-"""the same if a pattern looks for progress in it; the probe sends less when many sessions run"""
+"""the same if a pattern finds progress in it; the probe sends less if many sessions run"""
 LONGEST_TAIL = 16384
-"""the same for a bar that starts again: it is drawn rarely, and the bars below it often"""
+"""the same for a bar that starts again: the bars below it are drawn much more often"""
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
 MOST_SAMPLES = 60
-"""of progress, kept of an attempt"""
+"""most samples of progress that are kept for an attempt"""
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
 _NONE: Mapping[str, Session] = MappingProxyType({})
@@ -48,7 +48,7 @@ class RunView:
     host: str
     directory: str
     plan: Plan
-    """the newest: a grid that was changed amends its run"""
+    """the newest plan: a changed grid amends its run"""
     number: int = 1
     """of that plan"""
 
@@ -70,7 +70,7 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
     """Look at a run once. Raises HostError when the host can't be reached or can't answer."""
     asked = ",".join(map(str, known))
     answer = program.run(transport, run_dir, "probe", asked, str(tail), timeout=ANSWER_S)
-    if answer.code == program.NO_RUN:  # its file system may come back
+    if answer.code == program.NO_RUN:  # its file system may return
         raise RunGoneError(f"the folder {run_dir} on {transport.host} is gone")
     program.refuse(transport, run_dir, answer)
     if answer.code != 0:
@@ -80,7 +80,7 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
 
 
 def load_run(transport: Transport, run_dir: str) -> RunView:
-    """Read a run's id and its newest plan. Raises UserError when the directory is no run, HostError for the link."""
+    """Read a run's id and its newest plan. Raises UserError if the directory is not a run, HostError for the link."""
     read = _load_here if transport.host == LOCAL else partial(_load_far, transport)
     try:
         name, plan, number = read(run_dir)
@@ -125,9 +125,9 @@ class History:
 
 
 def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] = _NONE) -> History:
-    """Ended attempts stay. The new snapshot has all other attempts, so it replaces them.
+    """Add a snapshot. Ended attempts stay; the snapshot has all others, so it replaces them.
 
-    `sessions` are the plan's, by name: they say how progress is read off a log.
+    `sessions` are the plan's, by name: they say how progress is read from a log.
     """
     attempts = {name: {one.number: one for one in seen if one.end} for name, seen in history.attempts.items()}
     before = {(one.session, one.number): one for seen in history.attempts.values() for one in seen}
@@ -150,17 +150,17 @@ def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Count
     first, count = (begin.first, begin.count) if begin and begin.count else (session.first, session.count)
     workload = Workload(first - session.results.base, count)
     if rules.each and workload.count and one.end and one.end.completeness is Completeness.COMPLETE:
-        return Counter(workload.count)  # no look may have shown the bar at its end
+        return Counter(workload.count)  # perhaps no look has seen the bar at its end
     if not one.tail:
         return one.counter
     started = begin.started if begin else None
     age = max(0.0, (one.end.ended if one.end else now) - started) if started else 0.0
-    cut = one.log_size != len(one.tail)  # a log that grew meanwhile may have been cut, too
+    cut = one.log_size != len(one.tail)  # a log that grew meanwhile may be cut, too
     return counted(one.counter, counting.lines(one.tail, cut=cut), rules, workload, Observation(age, late=late and cut))
 
 
 def _sampled(one: Attempt, now: float) -> Attempt:
-    """With one more sample if more is done than at the last one."""
+    """The attempt with another sample if more is done than at the last one."""
     if one.done <= (one.samples[-1].done if one.samples else 0):
         return one
     sample = Sample(one.end.ended if one.end else now, one.done)

@@ -1,12 +1,12 @@
-"""How much a program has done, from the end of its log; pure.
+"""Reads the progress of a program from the end of its log; pure.
 
 A grid's `progress: {pattern: ...}` is trusted. Without one, only a counter by rules/counting.py is, and only while it
 never goes back: a bar that counts the steps of one episode starts again with each episode.
 
 A bar that starts again every `each` episodes, as the grid says, counts finished parts. Two looks at the end of a log
-may overlap. So one more part is certain only if the last number is below that of the look before; and each step back
-inside one look is a part. A part that passes between two looks, or before the first one, is missed, so the number
-of parts is a lower bound. `missed` says that this is likely; then no pace is computed.
+may overlap. So another part is certain only if the last number is below that of the look before; and each step back
+inside one look is a part. A part between two looks, or before the first one, is missed, so the number of parts is a
+lower bound. `missed` says that this is likely; then no pace is computed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Observation(NamedTuple):
     age: float = 0.0
     """seconds since its attempt began"""
     late: bool = False
-    """this is the first look, and it did not show the beginning of the log"""
+    """whether this is the first look and does not show the beginning of the log"""
 
 
 ALL_SEEN = Observation()
@@ -54,15 +54,15 @@ class Counter:
     done: int | None = None
     """episodes (or steps) of this attempt; None if the log shows none"""
     doubted: bool = False
-    """it looked like a count of episodes and was not one"""
+    """whether it looked like a count of episodes and was none"""
     passed: int = 0
-    """parts of a bar that starts again, at least"""
+    """least number of finished parts of a bar that starts again"""
     at: int | None = None
     """the last number of that bar"""
     age: float = 0.0
-    """of the attempt in seconds, when that bar was last seen"""
+    """the attempt's age in seconds when that bar was last seen"""
     missed: bool = False
-    """more parts may have passed than were seen, so `done` is a lower bound"""
+    """whether parts may have been missed, so that `done` is a lower bound"""
 
 
 NOTHING = Counter()
@@ -71,7 +71,7 @@ NOTHING = Counter()
 def counted(
     before: Counter, pieces: Iterator[str], rules: ProgressRules, workload: Workload, look: Observation = ALL_SEEN
 ) -> Counter:
-    """The highest count so far, now that these pieces of the log were seen."""
+    """The highest count so far, with these pieces of the log."""
     pattern = _compiled(rules.pattern) if rules.pattern else None
     if pattern and rules.each:
         drawn = [(min(done, total), total) for done, total in _found(pattern, pieces) if total]
@@ -88,7 +88,7 @@ def counted(
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """None if this Python can't compile it, though the one that checked the grid could."""
+    """The compiled pattern; None if this Python can't compile it, though the one that checked the grid could."""
     try:
         return compile_pattern(pattern)
     except UserError:
@@ -105,7 +105,7 @@ def _found(pattern: re.Pattern[str], pieces: Iterator[str]) -> Iterator[tuple[in
 
 
 def _number(match: re.Match[str], name: str, place: int) -> int | None:
-    """The digits of a group, which may be missing or hold something else."""
+    """The number in a group, or None."""
     names = match.re.groupindex
     if name not in names if names else match.re.groups < place:
         return None
@@ -124,7 +124,7 @@ def _done(done: int, total: int | None, counts_from: int | None, workload: Workl
 def _started_again(
     before: Counter, drawn: Sequence[tuple[int, int]], each: int, workload: Workload, look: Observation
 ) -> Counter:
-    """Episodes of the parts that have passed, plus the share of the current one."""
+    """The episodes of finished parts, plus the share of the current one."""
     missed = before.missed or look.late
     if not drawn:
         return replace(before, missed=missed)
@@ -132,12 +132,14 @@ def _started_again(
     back = sum(later < earlier for (earlier, _), (later, _) in pairwise(drawn))
     passed = max(back, before.passed + (before.at is not None and at < before.at))
     done = max(before.done or 0, workload.most(passed * each + at * each // total))
-    unseen = 2 * done / each * (look.age - before.age) > look.age  # for half the time that a part takes
+    unseen = 2 * done / each * (look.age - before.age) > look.age  # unseen for half the time of a part
     return Counter(done, passed=passed, at=at, age=look.age, missed=missed or unseen)
 
 
 def _guessed(before: Counter, found: Sequence[int]) -> Counter:
-    """Tails overlap, so only the order within one tail, and its last number, can show that a count went back."""
+    """The counter without a pattern. Tails overlap, so only the order within one tail, and its last number, show a step
+    back.
+    """
     if not found:
         return before
     if list(found) != sorted(found) or found[-1] < (before.done or 0):

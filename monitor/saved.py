@@ -26,7 +26,7 @@ _LOOK = ".look"
 _REPORT = Path("report", "final_benchmark_report.json")
 _EVERY_S = 60.0
 _SESSIONS = 1000
-"""the time between complete looks grows by a minute for each such number of sessions"""
+"""the time between complete looks grows by a minute for so many sessions"""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SavedLook:
 
     view: RunView
     answer: bytes
-    """of a probe that requested everything"""
+    """the answer to a probe that requested everything"""
     at: float
     """seconds since 1970, on this machine's clock"""
 
@@ -48,7 +48,7 @@ def is_due(view: RunView, *, done: bool = False) -> bool:
         age = time.time() - _place(view.host, view.id, view.directory).stat().st_mtime
     except FileNotFoundError:
         return True
-    except (OSError, HostError):  # there is no place to save it
+    except (OSError, HostError):  # it can't be saved
         return False
     return done or not 0 <= age < _EVERY_S * (1 + len(view.plan.sessions) / _SESSIONS)
 
@@ -69,7 +69,7 @@ def save(view: RunView, answer: bytes) -> None:
 
 
 def last_look(host: str, run: str, directory: str) -> SavedLook | None:
-    """The saved look at a run; None if there is none that can be read."""
+    """The saved look at a run, or None."""
     try:
         head, _, answer = _place(host, run, directory).read_bytes().partition(b"\n")
         fields = json.loads(head)
@@ -84,10 +84,10 @@ def _place(host: str, run: str, directory: str) -> Path:
 
 
 def as_reported(seen: RunStatus, source: Path, plan: int) -> RunStatus:
-    """The run, with outcomes and numbers from its latest report where they differ.
+    """The run, with outcomes and numbers from its latest report where they differ. `source` is the run's copy here.
 
-    `source` is the run's copy on this machine. A report that can't be read, or is older than the newest plan (number
-    `plan`), is ignored. A session stays as it is if its combo has several, or if the report has not seen its end.
+    A report that can't be read, or is older than the newest plan (number `plan`), is ignored. A session is unchanged if
+    its combo has several, or if the report has not seen its end.
     """
     source = source.expanduser()
     try:

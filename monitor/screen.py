@@ -30,13 +30,13 @@ class Screen(ABC):
     """Shows one status after the other."""
 
     ticking = False
-    """it wants to be shown the time passing between two looks at the host"""
+    """whether it also shows the time that passes between two looks"""
 
     @abstractmethod
     def show(self, status: RunStatus) -> None: ...
 
     def close(self) -> None:  # noqa: B027  a screen without a terminal has nothing to leave
-        """Leave the terminal as it was, with the last picture on it; may be called twice."""
+        """Restore the terminal, with the last picture on it; may be called twice."""
 
 
 class LiveScreen(Screen):
@@ -55,7 +55,7 @@ class LiveScreen(Screen):
         self._last = status
         size = _measured(self._console)
         live = self._live or self._start()
-        if self._size not in (None, size):  # a terminal rewraps what is on it: begin on a clean one
+        if self._size not in (None, size):  # a resized terminal rewraps its text: clear it
             self._console.clear()
         self._size = size
         live.update(render(status, TableOptions(size.width, size.height, self._zone)), refresh=True)
@@ -107,7 +107,7 @@ def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -
 
 
 def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = None) -> Screen:
-    """The screen that fits: redrawing only on a terminal that can move its cursor. NO_COLOR takes colour, no more."""
+    """The right screen: it redraws only on a terminal that can move its cursor. NO_COLOR removes only colour."""
     _forgive(console)
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return PlainScreen(console, zone)
@@ -115,10 +115,10 @@ def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = 
 
 
 def _measured(console: Console) -> ConsoleDimensions:
-    """The size of the terminal as it is; rich would believe an exported COLUMNS, which no resize changes."""
+    """The terminal's real size. rich would use an exported COLUMNS, which does not follow a resize."""
     try:
         columns, lines = os.get_terminal_size(console.file.fileno())
-    except (OSError, ValueError):  # it is not a terminal of the system
+    except (OSError, ValueError):  # not a terminal of the system
         return console.size
     if columns and lines:
         console.size = ConsoleDimensions(columns, lines)
@@ -126,16 +126,16 @@ def _measured(console: Console) -> ConsoleDimensions:
 
 
 def _forgive(console: Console) -> None:
-    """A terminal without UTF-8 shows ? for our symbols instead of ending us."""
+    """Let a terminal without UTF-8 show ? for our symbols, instead of an error."""
     if isinstance(console.file, io.TextIOWrapper):
         console.file.reconfigure(errors="replace")
 
 
-# Lines for a log: what has changed between two looks
+# Lines for a log: changes between two looks
 
 
 def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
-    """Lines in the order of the plan; the first look (`before` None) tells what is not simply queued."""
+    """Lines in the order of the plan. The first look (`before` None) gives all sessions that are not simply queued."""
     lines = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
     lines += [*_link(before, after, zone), *_cluster(before, after), *_sessions(before, after)]
     lines += [*_progress(before, after, zone), *(f"! {visible(said)}" for said in _remarks(before, after))]
@@ -162,7 +162,7 @@ def _counts(status: RunStatus) -> str:
 
 
 def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
-    """That the host went away or came back, and what happened to it."""
+    """Reports that the host went away or came back, and events on it."""
     link, was = after.link, before.link if before else UP
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
@@ -175,7 +175,7 @@ def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> It
 
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
-    """What Slurm has, at the first look that tells it; then only whether it answers."""
+    """Slurm's summary at the first look that has one; then only whether Slurm answers."""
     if after.scheduler is None or after.now is None:
         return
     earlier = before.scheduler if before else None
@@ -215,7 +215,7 @@ def _line(session: SessionStatus) -> str:
 
 
 def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
-    """The run as a whole, each time when another tenth of it is done, and then how full the host is."""
+    """The progress of the run, for each tenth of it, with the use of the host."""
     more = _part(before) != _part(after)
     if after.planned and more:
         words = [f"{after.done}/{after.planned} done"]

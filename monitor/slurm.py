@@ -54,17 +54,17 @@ class Task:
 
     session: str
     attempt: int
-    """the one that it makes, or will make"""
+    """the attempt that it makes or will make"""
     job: str
     """`12_7`: array and index"""
     id: str = ""
-    """its own number, which steps are started in; empty before it has one"""
+    """its own job number, for steps; empty before it has one"""
     state: str = PENDING
     node: str = ""
     start: float | None = None
-    """when it is expected to start, as far as Slurm tells"""
+    """expected start, if Slurm gives one"""
     reason: str = ""
-    """why it does not run, in Slurm's word; empty while Slurm has not looked at it"""
+    """Slurm's reason why it does not run; empty while Slurm has not looked at it"""
 
     @property
     def pending(self) -> bool:
@@ -82,7 +82,7 @@ class Task:
 
     @property
     def array(self) -> str:
-        """The number of its job, for all tasks of the array; empty where Slurm's answer has none."""
+        """The job number of the array; empty if Slurm's answer has none."""
         number = self.job.partition("_")[0]
         return number if number.isdecimal() else ""
 
@@ -101,14 +101,14 @@ class Scheduler:
     """The state of Slurm at the probe."""
 
     at: float | None = None
-    """when it last answered; None: never"""
+    """time of the last answer; None: never"""
     answered: bool = True
     why: str = ""
     """its message instead of an answer"""
 
 
 def latest(tasks: Sequence[Task]) -> dict[str, Task]:
-    """By session the task of the highest attempt; earlier ones are about to end."""
+    """Session -> the task of its highest attempt; earlier ones will end."""
     return {task.session: task for task in sorted(tasks, key=lambda task: task.attempt)}
 
 

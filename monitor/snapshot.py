@@ -22,7 +22,7 @@ from comborun.rules.words import Life
 from comborun.text import KIB, MIB
 
 VERSION = "2"
-"""of the probe's answer"""
+"""version of the probe's answer"""
 _MAGIC = b"comborun-probe "
 _MOST = 10**18
 Value = TypeVar("Value")
@@ -31,12 +31,12 @@ PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
 
 
 def indexes(written: str) -> tuple[int, ...]:
-    """GPUs as the dispatcher wrote them; what is no number is left out."""
+    """GPUs as the dispatcher wrote them; other text is left out."""
     return tuple(int(word) for word in written.split(",") if re.fullmatch(r"[0-9]{1,9}", word))
 
 
 class Sample(NamedTuple):
-    """How much was done at a moment."""
+    """The progress at a moment."""
 
     time: float
     done: int
@@ -44,7 +44,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Hold:
-    """Nothing new starts. PAUSED keeps the dispatcher; after DRAINING and HALTED it leaves."""
+    """A hold: nothing new starts. PAUSED keeps the dispatcher; after DRAINING and HALTED it leaves."""
 
     kind: str
     since: float | None = None
@@ -59,7 +59,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """A GPU on which nothing is started: the same failure came too often in a row."""
+    """A closed GPU: the same failure came too often in a row."""
 
     gpu: int
     failure: str
@@ -74,7 +74,7 @@ class Waiting:
     reason: str
     """a word of monitor/waiting.py"""
     until: float | None = None
-    """when it will be tried; None: when something happens"""
+    """the next try; None: after an event"""
     detail: str = ""
     """for people"""
 
@@ -89,9 +89,9 @@ class Server:
     attempt: int = 0
     """0 before the first"""
     since: float | None = None
-    """when it began to be in that state"""
+    """since when it is in that state"""
     gpus: tuple[int, ...] = ()
-    """those that it has, or had"""
+    """its present or last GPUs"""
     port: int | None = None
     cause: str = ""
     """how its latest attempt ended"""
@@ -111,7 +111,7 @@ class Gpu:
     memory_used: int | None
     memory_total: int | None
     utilization_percent: int | None
-    """of the time during which something ran on it"""
+    """share of the time in which it was busy"""
 
 
 @dataclass(frozen=True)
@@ -123,19 +123,19 @@ class Space:
 
     @property
     def scarce(self) -> bool:
-        """A twentieth or less is left."""
+        """Whether a twentieth or less is left."""
         return self.free * 20 <= self.total
 
 
 @dataclass(frozen=True)
 class HostUse:
-    """How full the host is."""
+    """The use of the host."""
 
     load: float | None = None
     """over the last minute"""
     cpus: int | None = None
     memory: Space | None = None
-    """free means without swapping"""
+    """free: available without swapping"""
     disk: Space | None = None
     """of the file system of the run"""
     gpus: tuple[Gpu, ...] = ()
@@ -158,9 +158,9 @@ class Attempt:
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None
-    """since when it has shown no progress, where that is longer than allowed"""
+    """since when it has shown no progress, if that is longer than allowed"""
     wrong_gpu: str = ""
-    """`GPU:MiB,GPU:MiB` that its processes held, if some of it lay on a GPU that was not granted"""
+    """`GPU:MiB,GPU:MiB` of its processes, if some of it is on a GPU that was not granted"""
     live: Counts = field(default_factory=Counts)
     """counts of its result files while it runs"""
     log_size: int = 0
@@ -168,9 +168,9 @@ class Attempt:
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
     counter: Counter = NOTHING
-    """how much is done, by its log; kept by the watcher"""
+    """progress by its log; kept by the watcher"""
     samples: tuple[Sample, ...] = ()
-    """when more was seen to be done, oldest first; kept by the watcher"""
+    """observed progress, oldest first; kept by the watcher"""
 
     @property
     def done(self) -> int:
@@ -203,12 +203,12 @@ class RunFacts:
     hold: Hold | None = None
     quarantine: tuple[Quarantine, ...] = ()
     dispatcher: int | None = None
-    """its pid, None when it is gone"""
+    """its pid; None if it is gone"""
     slots: int | None = None
     use: HostUse = UNKNOWN_USE
     multiplexer: str = ""
     servers: tuple[Server, ...] = ()
-    """the model servers that its sessions ask"""
+    """the model servers of its sessions"""
     scheduler: Scheduler | None = None
     """None unless Slurm starts the sessions"""
     again: Mapping[str, int] = field(default_factory=dict)
@@ -225,24 +225,24 @@ class Snapshot(RunFacts):
     done: bool
     """all sessions have ended"""
     attempts: tuple[Attempt, ...]
-    """those that are newer than what the watcher knows"""
+    """attempts that are newer than those that the watcher knows"""
     plan: int | None = None
     """the number of the newest plan"""
     notice_failed: tuple[int, float] | None = None
-    """exit code of the notify command and time, if it did not take the latest notice"""
+    """exit code and time of the notify command, if it failed for the latest notice"""
     waiting: tuple[Waiting, ...] = ()
     tasks: tuple[Task, ...] = ()
 
 
 class Fields:
-    """One object of the JSON document, read by the types of the fields that are wanted."""
+    """An object of the JSON document, read by the types of the wanted fields."""
 
     def __init__(self, value: object) -> None:
         self._values = value if isinstance(value, dict) else {}
         self.there = isinstance(value, dict)
 
     def as_a(self, kind: type[Value], **keys: str) -> Value:
-        """A dataclass whose fields are named like the keys; `keys` maps the others. Unknown values are left out."""
+        """A dataclass with fields named like the keys; `keys` gives other names. Unknown values are left out."""
         readers = {
             "str": self.text,
             "bool": self.flag,
@@ -264,7 +264,7 @@ class Fields:
         value = self._values.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        return float(value) if 0 <= value < _MOST else None  # NaN is neither
+        return float(value) if 0 <= value < _MOST else None  # excludes NaN
 
     def integer(self, key: str) -> int | None:
         value = self._values.get(key)
@@ -285,22 +285,19 @@ class Fields:
         return (Fields(value) for value in (values if isinstance(values, list) else ()))
 
     def room(self, key: str) -> Space | None:
-        """`[total, free]` in KiB; None where one of them is unknown."""
+        """`[total, free]` in KiB; None if one is unknown."""
         values = self._values.get(key)
         total, free = values if isinstance(values, list) and len(values) == 2 else (None, None)
         return Space(total * KIB, free * KIB) if isinstance(total, int) and isinstance(free, int) else None
 
     def record(self, key: str) -> dict[str, str]:
-        """The fields of a record of the run; empty where there is none."""
+        """The fields of a record of the run; empty without one."""
         values = self.part(key)._values  # noqa: SLF001
         return {name: value for name, value in values.items() if isinstance(value, str)}
 
 
 def parse_snapshot(answer: bytes) -> Snapshot:
-    """Read the probe's standard output.
-
-    Raises HostError when it is no such answer, UserError when it is one of another version.
-    """
+    """Read the probe's standard output. Raises HostError if it is no answer, UserError if it is of another version."""
     document, tails = _cut(answer)
     attempts = []
     for one in document.parts("attempts"):
@@ -311,7 +308,7 @@ def parse_snapshot(answer: bytes) -> Snapshot:
 
 
 def _cut(answer: bytes) -> tuple[Fields, bytes]:
-    """The document, and what follows it."""
+    """The document, and the bytes after it."""
     start = 0 if answer.startswith(_MAGIC) else answer.find(b"\n" + _MAGIC) + 1
     if not answer.startswith(_MAGIC, start):
         excerpt = repr(answer[:80].decode("utf-8", "replace")) if answer else "nothing"
@@ -410,7 +407,7 @@ def server_of(one: Fields) -> Server:
 
 
 def task_of(one: Fields) -> Task | None:
-    """None when it names no session or no attempt."""
+    """A task; None without a session or an attempt."""
     task = one.as_a(Task)
     if not task.session or not task.attempt:
         return None

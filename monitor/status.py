@@ -20,7 +20,7 @@ from comborun.text import alike
 from comborun.work import Spans, size, union
 
 SCHEMA = 1
-"""of the JSON document"""
+"""version of the JSON document"""
 SMOKE, SUPERSEDED = "smoke", "superseded"
 
 
@@ -40,13 +40,13 @@ class Link:
     since: float = 0.0
     """since when it is unreachable; seconds since 1970 on the watcher's clock"""
     lasting: float = 0.0
-    """for how many seconds it has been unreachable"""
+    """seconds since it became unreachable"""
     last_seen: float | None = None
-    """seconds since the last answer; None when there was none"""
+    """seconds since the last answer; None without one"""
     failures: int = 0
     complaint: str = ""
     gone: bool = False
-    """the host answers, but the run's folder is not there"""
+    """whether the host answers but the run's folder is missing"""
 
     @property
     def trouble(self) -> str:
@@ -62,9 +62,9 @@ class HostEvent:
 
     kind: Literal["restarted", "vanished"]
     last_sign: float | None
-    """when one of the sessions last gave a sign of life"""
+    """last sign of life of one of the sessions"""
     sessions: tuple[str, ...]
-    """those that it ended"""
+    """the sessions that it ended"""
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class SessionStatus:
     done: int | None = None
     """episodes (or steps) by its records or its log, at most those planned; None if unknown"""
     recorded: int | None = None
-    """those whose record has a verdict; None if the program leaves no records that can be counted yet"""
+    """episodes with a verdict; None if the program leaves no records that can be counted yet"""
     successes: int | None = None
-    """of those with a verdict"""
+    """episodes that succeeded"""
     first: int = 0
-    """of its planned episodes"""
+    """index of its first planned episode"""
     uncounted: str = ""
     """one sentence: why rows of its result files don't count, or have no verdict"""
     life: Life = Life.QUEUED
@@ -92,41 +92,41 @@ class SessionStatus:
     attempt: int = 0
     """0 before the first"""
     gpus: tuple[int, ...] = ()
-    """those that its latest attempt was granted"""
+    """the GPUs of its latest attempt"""
     window: str = ""
-    """what attaches to that attempt: the name of its tmux session, or screen's PID.name"""
+    """address of that attempt's window: the name of its tmux session, or screen's PID.name"""
     idle: float | None = None
     """seconds since its log last grew; None unless it is alive"""
     silent: bool = False
-    """its program is known to print nothing for long stretches"""
+    """whether its program is known to print nothing for long"""
     last_line: str = ""
     started: float | None = None
     seconds: float | None = None
-    """how long its latest attempt ran, or has been running"""
+    """run time of its latest attempt so far"""
     own: int = 0
     """episodes (or steps) that its latest attempt has done"""
     whole: bool = True
-    """`own` is exact; otherwise it is a lower bound, and no pace follows from it"""
+    """whether `own` is exact; otherwise it is a lower bound and gives no pace"""
     samples: tuple[Sample, ...] = ()
-    """when more was seen to be done by it, oldest first"""
+    """its observed progress, oldest first"""
     note: str = ""
     """for people: details beyond the outcome"""
     expected: Expected | None = None
-    """its end"""
+    """its expected end"""
     part: str = ""
-    """what distinguishes it from the other sessions of its combo: `smoke`, `superseded`, or its range"""
+    """its difference from other sessions of its combo: `smoke`, `superseded`, or its range"""
     extra: bool = False
-    """its episodes are not planned ones: it is a smoke test, or was amended away"""
+    """whether its episodes are not planned: it is a smoke test, or was dropped"""
     stalled: float | None = None
-    """since when it has shown no progress, where that is longer than allowed"""
+    """since when it has shown no progress, if that is longer than allowed"""
     waiting: Waiting | None = None
     """set if it waits for more than its turn"""
     failure: Failure | None = None
-    """how its latest attempt failed"""
+    """the class of its latest attempt's failure"""
     peak_memory: int | None = None
-    """bytes, the highest that was sampled of its latest attempt"""
+    """bytes: the highest sample of its latest attempt"""
     node: str = ""
-    """where its latest attempt runs, or ran; empty unless Slurm starts the sessions"""
+    """the node of its latest attempt; empty without Slurm"""
     task: Task | None = None
     """its Slurm task"""
 
@@ -150,7 +150,7 @@ class SessionStatus:
 
     @property
     def progressed(self) -> float | None:
-        """When more was last seen to be done."""
+        """The time of the last observed progress."""
         return self.samples[-1].time if self.samples else None
 
 
@@ -170,24 +170,24 @@ class RunStatus(RunFacts):
     """None before the first answer"""
     started: float | None = None
     seconds: float | None = None
-    """from the first start to now, or to the end"""
+    """seconds from the first start to now, or to the end"""
     expected: Expected | None = None
     """the end of the last session"""
     finished: bool = False
     host_event: HostEvent | None = None
     hint: str = ""
-    """what to do, for example when nothing starts any more"""
+    """advice, for example if nothing starts any more"""
     notify_problem: str = ""
     """set if the grid's notify command failed for the latest notice"""
     undecided: str = ""
     """why `stop_early` can end no comparison, though the grid asks for it"""
     link: Link = UP
     server_waits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """server -> what delays its start"""
+    """server -> the reason for its delay"""
 
     @property
     def abandoned(self) -> bool:
-        """Whether its dispatcher is gone before the end, though the run was not stopped or held."""
+        """Whether its dispatcher is gone before the end, without a stop or a hold."""
         held = self.stopped or self.hold is not None
         return self.now is not None and not self.finished and self.dispatcher is None and not held
 
@@ -198,7 +198,7 @@ class RunStatus(RunFacts):
 
     @property
     def proper(self) -> tuple[SessionStatus, ...]:
-        """The sessions that the plan is about: without smoke tests and what was amended away."""
+        """The planned sessions, without smoke tests and dropped ones."""
         return tuple(session for session in self.sessions if not session.extra)
 
     @property
@@ -207,16 +207,16 @@ class RunStatus(RunFacts):
 
     @property
     def done(self) -> int:
-        """Planned episodes that are done, each once, even if two sessions did it."""
+        """Number of planned episodes that are done. Each counts once, even if two sessions did it."""
         return sum(min(size(due), done) for due, done in self._combos())
 
     @property
     def planned(self) -> int:
-        """Planned episodes, each once, even if two sessions are planned for it."""
+        """Number of planned episodes. Each counts once, even if two sessions have it."""
         return sum(size(due) for due, _ in self._combos())
 
     def _combos(self) -> Iterator[tuple[Spans, int]]:
-        """For each combo its episodes, and how many are done; without sessions of unknown progress."""
+        """For each combo its episodes and the number of done ones; without sessions of unknown progress."""
         combos: defaultdict[tuple[str, str], list[SessionStatus]] = defaultdict(list)
         for session in self.proper:
             if session.done is not None:
@@ -251,7 +251,7 @@ class RunStatus(RunFacts):
         return alike((session.name, session.uncounted) for session in self.sessions if session.uncounted)
 
     def counts(self) -> dict[str, int]:
-        """How many sessions of the plan are in each state; an ended one counts by its outcome."""
+        """The number of planned sessions in each state; ended ones by outcome."""
         return _tally(self.proper)
 
     def smoke(self) -> dict[str, int]:
@@ -309,7 +309,7 @@ def document(status: RunStatus) -> dict[str, Any]:
 
 
 def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
-    """The document as text, in ASCII: nothing in it acts on a terminal. `indent` None: on one line, for a stream."""
+    """The document as text, in ASCII, so that no terminal interprets it. `indent` None: on one line, for a stream."""
     return json.dumps(document(status), indent=indent, allow_nan=False)
 
 
@@ -353,7 +353,7 @@ def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
 
 
 def _scheduler(scheduler: Scheduler | None) -> dict[str, Any] | None:
-    """None unless Slurm starts the sessions."""
+    """The state of Slurm; None without Slurm."""
     if scheduler is None:
         return None
     return {"answered": scheduler.answered, "last_answer": scheduler.at, "complaint": scheduler.why or None}

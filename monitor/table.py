@@ -1,6 +1,6 @@
 """The table: (RunStatus, TableOptions) -> a rich renderable, pure.
 
-Colour is never the only carrier: every state has a word or a symbol of its own, every bar its numbers.
+Colour never carries information alone: every state has its own word or symbol, every bar has numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from comborun.text import printable, several
 GAP = "   "
 _SCARCE = "yellow"
 _WIDE, _HIGH, _LOW = 80, 20, 12
-"""columns and lines of a terminal: two lines about the host from _WIDE and _HIGH on, none below _LOW"""
+"""columns and lines of a terminal. From _WIDE and _HIGH on there are two lines about the host, below _LOW none"""
 _BARS = (10, 6, 0)
 _SERVER_STYLES = {"ready": "green", "loading": "cyan", "starting": "cyan", "silent": "yellow", "ended": "yellow"}
 MOST_ROWS = 100
@@ -59,17 +59,17 @@ _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in wo
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The size and time zone of the drawing."""
+    """The size and the time zone of the table."""
 
     width: int
     height: int | None = None
-    """lines that may be used; None: as many as it takes"""
+    """most lines; None: no limit"""
     zone: tzinfo | None = None
     """of the times of day; None: this machine's"""
 
 
 def render(status: RunStatus, options: TableOptions) -> RenderableType:
-    """The whole picture: title, progress, a row per combo, what needs attention."""
+    """The whole table: title, progress, a row per combo, problems."""
     ordered = sorted(status.sessions, key=_urgency)
     chosen = columns(status, options.width)
     above = _title(status, options)
@@ -86,7 +86,7 @@ def render(status: RunStatus, options: TableOptions) -> RenderableType:
 
 
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
-    """By state; an unfinished smoke test comes first."""
+    """Sort key: by state, an unfinished smoke test first."""
     ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
     return not ahead, _PLACE[state(session)]
 
@@ -107,7 +107,7 @@ def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
 
 
 def _room(options: TableOptions, rows: int, others: Sequence[Text]) -> int:
-    """How many rows are shown; one line is kept for the header, and one for what is left out."""
+    """The number of rows. One line is for the header, and one for a note about rows that are left out."""
     if options.height is None:
         return min(rows, MOST_ROWS)
     free = options.height - sum(_lines(part, options.width) for part in others) - 1
@@ -148,7 +148,7 @@ def _title(status: RunStatus, options: TableOptions) -> list[Text]:
 
 
 def _times(status: RunStatus, options: TableOptions) -> list[str]:
-    """How long it has taken, and when it will end: `-` if unknown."""
+    """The time so far and the expected end; `-` if unknown."""
     if status.now is None or status.seconds is None:
         return []
     if status.finished:
@@ -158,7 +158,7 @@ def _times(status: RunStatus, options: TableOptions) -> list[str]:
 
 
 def _progress(status: RunStatus, width: int) -> Text:
-    """The bar of the whole run; only a count of sessions if no program tells its progress."""
+    """The bar of the whole run; only a count of sessions if no program shows its progress."""
     if not status.planned:
         return Text(f"{sum(session.life is Life.ENDED for session in status.proper)}/{len(status.proper)} ended")
     done = f"{status.done}/{status.planned} {status.unit}"
@@ -193,7 +193,7 @@ def _footer(status: RunStatus, options: TableOptions, problems: Sequence[Session
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
     waits = status.server_waits
-    over = status.finished and not status.hold  # a server may be why it was halted
+    over = status.finished and not status.hold  # a server may be the reason for a halt
     servers = () if over else status.servers[:_MOST_SERVERS]
     lines += [server_line(one, status.now, waits.get(one.name, ""), options.width) for one in servers]
     if status.after:
@@ -217,17 +217,17 @@ def _after(after: SessionStatus, width: int) -> Text:
     return cut(line, width)
 
 
-# How full the host is
+# The use of the host
 
 
 class _Fact(NamedTuple):
     text: Text
     keep: int
-    """the lower, the sooner it is left out"""
+    """facts with lower numbers are left out first"""
 
 
 def packed(facts: Sequence[Text], width: int) -> list[Text]:
-    """Facts side by side, on as many lines as needed; no fact is broken."""
+    """Facts side by side, on as many lines as needed; no fact is split."""
     lines: list[Text] = []
     for fact in facts:
         if lines and lines[-1].cell_len + len(GAP) + fact.cell_len <= width:
@@ -238,12 +238,12 @@ def packed(facts: Sequence[Text], width: int) -> list[Text]:
 
 
 def host_facts(use: HostUse) -> list[str]:
-    """How full the host is, one fact each, for a log."""
+    """The use of the host, one fact each, for a log."""
     return [fact.text.plain for fact in _facts(use, bars=0)]
 
 
 def host_lines(use: HostUse, width: int, height: int | None) -> list[Text]:
-    """One or two lines. If space is short, bars go first, then GPUs become a sum, then facts go."""
+    """One or two lines about the host. If space is short, bars go first, then GPUs become a sum, then facts go."""
     if height is not None and height < _LOW:
         return []
     most = 2 if width >= _WIDE and (height is None or height >= _HIGH) else 1

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 _LOCAL_S, _FAR_S = 0.25, 1.0
-"""between two looks"""
+"""seconds between two looks"""
 _AWAY_S = 900.0
-"""how long a host may not answer; then the user has to decide"""
+"""seconds without an answer after which the user must decide"""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Progress:
     """Receives the progress of a trial."""
 
     say: Callable[[str], None]
-    """the next part"""
+    """reports the next part"""
     warn: Callable[[str], None]
-    """problems, and reasons to wait"""
+    """reports problems, and reasons to wait"""
     count: Callable[[int, int], None]
-    """how many of how many sessions have ended"""
+    """reports the number of ended sessions, and of all"""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class TrialSetup:
     facts: HostFacts
     secrets: bytes = field(repr=False)
     ready: Callable[[str], object]
-    """delivers files; is called with the folder of the runs before the first session starts"""
+    """delivers files; called with the folder of the runs before the first session starts"""
     progress: Progress
     folder: str
     """below the root: .calibrate or .try"""
@@ -86,7 +86,7 @@ def trial_setup(
     progress: Progress,
     folder: str,
 ) -> TrialSetup:
-    """All that the runs of a grid need on its host. `choose` says which combos, once all policies are known."""
+    """Everything that trial runs of a grid need on its host. `choose` selects combos, once all policies are known."""
     secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = connect(grid.host)
     grid = choose(with_policies(grid, transport))
@@ -129,7 +129,7 @@ def tidy(setup: TrialSetup) -> None:
                 continue
         except HostError:
             continue
-        except UserError:  # its removal had begun, and nothing of it ran any more
+        except UserError:  # its removal had begun, and nothing ran in it
             pass
         discard(setup, directory)
 
@@ -200,7 +200,7 @@ class _Trial(Screen):
     warned: set[str] = field(default_factory=set)
 
     def show(self, status: RunStatus) -> None:
-        """Raises HostError when the host is away for long, and UserError when no session will run."""
+        """Show a status. Raises HostError if the host is away for long, and UserError if no session will run."""
         if not status.link.reachable or status.now is None:
             if status.link.lasting > _AWAY_S:
                 raise HostError(status.link.complaint, "the same command again, when the host answers")
@@ -224,7 +224,7 @@ class _Trial(Screen):
             self.warn_of(first_wait(self.source.view, History(), status))
 
     def warn_of(self, wait: str) -> None:
-        """Warn once of each thing that is waited for."""
+        """Warn once of each reason to wait."""
         what = wait.partition(":")[0].partition(", which")[0]  # the rest has numbers and times, which change
         if what and what not in self.warned:
             self.warned.add(what)

@@ -44,7 +44,7 @@ _SAMPLE_S = 20.0
 
 
 def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measured]]:
-    """Every combo that is measured, alone; those that are over at once a second time, with more episodes."""
+    """Measure combos alone; those with short sessions a second time, with more episodes."""
     sessions = kinds(setup.plan.sessions)
     whole = {(one.policy, one.environment) for one in setup.plan.sessions}
     setup.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
@@ -63,7 +63,7 @@ def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measu
 
 
 def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], most: int) -> tuple[list[Step], str]:
-    """The successful steps, one session alone first, and why there are no more."""
+    """The successful steps, beginning with one session alone, and why there are no more."""
     length = round(sum(one.pace.length(one.episodes) for _, one in found), 3)
     counted = sum(one.episodes for _, one in found)
     steps, at_once = [Step(1, length, 1.0, episodes=counted, one_by_one_s=length)], 2
@@ -90,9 +90,9 @@ def _length_s() -> float:
 
 
 def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
-    """Run `plan` to its end; how each session went, in its order, with as many threads as it has cores.
+    """Run `plan` to its end. Returns the result of each session, with as many threads as it has cores.
 
-    A run that told all is removed, another one stays to be looked at.
+    A successful run is removed; another one stays for inspection.
     """
     plan = with_threads(plan, setup.grid, setup.facts)
     uses: defaultdict[str, _Use] = defaultdict(_Use)
@@ -112,11 +112,11 @@ class _Use:
 
     memory_kib: int = 0
     gpu_mib: int = 0
-    """on the GPU where it held most"""
+    """MiB on the GPU where it held most"""
     cpu_s: float = 0.0
     """CPU time so far"""
     at: float = 0.0
-    """when that was, on the host's clock"""
+    """time of the sample, on the host's clock"""
 
 
 def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:

@@ -37,16 +37,16 @@ class TryResult:
     """The result of a try."""
 
     session: Session
-    """as it was run, with the number of episodes of the try"""
+    """the session that ran, with the episodes of the try"""
     attempt: str
     """its folder on the host"""
     end: End
     files: tuple[tuple[str, int], ...]
-    """below its output folder, with their bytes"""
+    """files below its output folder, with their sizes"""
     log: tuple[str, ...]
     """its last lines"""
     seed: str
-    """the field of its rows that holds a seed and has another name; empty where there is none"""
+    """the field with a seed under another name; empty without one"""
     grid: Path
 
     @property
@@ -60,7 +60,7 @@ class TryResult:
 
     @property
     def command(self) -> str:
-        """As the program was started, where that is known here."""
+        """The command of the program, if it is known here."""
         first, count = self.session.own_first, self.session.count
         known = {
             "output_dir": f"{self.attempt}/out",
@@ -78,7 +78,7 @@ class TryResult:
         )
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """The result as JSON values."""
         end, counts = self.end, self.end.counts
         return {
             "policy": self.session.policy,
@@ -101,9 +101,9 @@ class TryResult:
 
 
 def chosen(grid: Grid, words: Sequence[str]) -> Grid:
-    """The grid with one of its combos: its first one, or the one that `words` name.
+    """The grid with one of its combos: the first, or the one that `words` name.
 
-    They are the name of its session, or its policy and its environment in either order, or one of them.
+    They are the name of its session, or its policy and its environment in any order, or one of these.
     """
     wanted = [word for word in words if word != "in"]
     for combo in grid.combos:
@@ -122,7 +122,7 @@ def _names(combo: Combo) -> tuple[str, str, str]:
 def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None]) -> TryResult:
     """Run the setup's only combo and look at its files; `running` gets its run time and its last line.
 
-    A command that can't be told to do so few episodes does all of them.
+    A command that can't run so few episodes runs all of them.
     """
     session = setup.plan.sessions[0]
     if session.count and (session.counted or session.count <= episodes):

@@ -25,7 +25,7 @@ AGAIN = {
     RETRY: "as soon as a slot is free",
     ALONE: "as soon as a GPU is empty",
 }
-"""waits of sessions that have failed and will be started again"""
+"""waits of failed sessions that will start again"""
 ROOM = {
     "gpu": "a GPU",
     "gpu_memory": "GPU memory",
@@ -43,9 +43,9 @@ _MOST_NAMED = 4
 
 
 def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
-    """Starts made and left after `failure`, the class of the latest attempt's failure; counted from the last stop on.
+    """Starts made and left after `failure`, the class of the latest attempt, counted from the last stop.
 
-    A person who asks for another start renews both, but no probe tells of that: then more may be used than there are.
+    A user's request for another start renews both, but no probe reports it: then more starts may be left.
     """
     times = {rule.failure.value: rule.times for rule in plan.retry}
     times.setdefault(Failure.LOST.value, plan.limits.attempts - 1)
@@ -74,7 +74,7 @@ def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float)
 
 
 def hint(status: RunStatus) -> str:
-    """One sentence with the command that resumes the run, if nothing new starts although work is left."""
+    """A sentence with the command that resumes the run, if nothing new starts although work is left."""
     resume = f"run `combo resume {status.run}` to continue"
     if status.hold and not status.stopped:
         return _of_hold(status, status.hold, resume)
@@ -84,12 +84,12 @@ def hint(status: RunStatus) -> str:
         return f"stopped with {left} of {total} left: {resume}" if status.stopped and left else ""
     if _full_disk(status):
         return "the disk of the run is full: free some space, and the run continues by itself"
-    if status.stopped:  # it is being stopped, or that was interrupted
+    if status.stopped:  # it is being stopped, or the stop was interrupted
         return f"stopped: nothing new starts; `combo stop {status.run}` ends what still runs"
     if status.dispatcher is None:
         return _gone(status, resume)
     if held_back := [task for task in status.tasks if task.held]:
-        arrays = " ".join(sorted({task.array for task in held_back} - {""}))  # one release is for a whole array
+        arrays = " ".join(sorted({task.array for task in held_back} - {""}))  # one release is enough for an array
         where = "" if status.host == "local" else f" on {status.host}"
         count = several(len(held_back), "task")
         return f"Slurm holds {count}: run `scontrol release {arrays or 'JOB'}`{where} to continue"
@@ -116,7 +116,7 @@ def _of_hold(status: RunStatus, hold: Hold, resume: str) -> str:
 
 
 def _lacking(sessions: Sequence[SessionStatus], proper: int) -> str:
-    """`2 of 6 sessions without success, 3 never started`: what has not run has not failed."""
+    """`2 of 6 sessions without success, 3 never started`: a session that has not run has not failed."""
     never = sum(not one.attempt for one in sessions)
     tried = len(sessions) - never
     if not tried:
@@ -129,7 +129,7 @@ def _full_disk(status: RunStatus) -> bool:
 
 
 def notify_problem(run: str, snapshot: Snapshot) -> str:
-    """Whether notices fail, with the command that tries them; empty when they work."""
+    """Says that notices fail, with the command that tries them; empty if they work."""
     if snapshot.notice_failed is None:
         return ""
     code, at = snapshot.notice_failed
@@ -188,7 +188,7 @@ class Question:
 
     @property
     def full(self) -> bool:
-        """Whether as many sessions run as may run at once."""
+        """Whether all slots are in use."""
         return len(self.status.busy) >= self.slots
 
     def time(self, moment: float) -> str:
@@ -199,7 +199,7 @@ class Question:
 
 
 def queued(question: Question) -> list[str]:
-    """Why a session has not started; sentences, what weighs most first."""
+    """Why a session has not started: sentences, the most important first."""
     status, stopping = question.status, blocked(question.status)
     reasons = [stopping] if stopping else []
     if status.hold and not status.stopped:
@@ -244,7 +244,7 @@ def _again(question: Question, waiting: Waiting) -> Iterator[str]:
 
 
 def _server(status: RunStatus, kind: str) -> Iterator[str]:
-    """What the model servers that it asks are doing."""
+    """The state of its model servers."""
     of_kind = [one for one in status.servers if one.name == kind or one.name.startswith(f"{kind}-gpu")]
     for one in of_kind or [Server(kind, "queued")]:
         waits = status.server_waits.get(one.name, "")
@@ -253,7 +253,7 @@ def _server(status: RunStatus, kind: str) -> Iterator[str]:
 
 
 def _slurm(question: Question, scheduler: Scheduler) -> Iterator[str]:
-    """What Slurm says about its task, and how old that is."""
+    """Slurm's information about its task, and its age."""
     task, status = question.seen.task, question.status
     if not scheduler.answered:
         yield summary(scheduler, (), question.now).removeprefix("! ")
@@ -268,7 +268,7 @@ def _slurm(question: Question, scheduler: Scheduler) -> Iterator[str]:
 
 
 def _gpus(question: Question) -> Iterator[str]:
-    """The GPUs that it needs. Their holders are named only if a slot is free, so that they can be the reason."""
+    """The GPUs that it needs. Their holders are named only if a slot is free, so that they may be the reason."""
     wants, plan, status = question.session.gpus, question.view.plan, question.status
     if not wants:
         return
@@ -285,7 +285,7 @@ def _gpus(question: Question) -> Iterator[str]:
 
 
 def _shared(question: Question) -> str:
-    """How many may be on a GPU with it."""
+    """Says how many sessions may share a GPU with it."""
     memory, most = question.session.request.gpu_memory, question.view.plan.limits.per_gpu
     if not memory and not most:
         return "with no other session on it, because the grid gives no gpu_memory"

@@ -30,10 +30,10 @@ from comborun.rules.names import RUN
 from comborun.rules.words import Life
 
 SHORTEST_S = 2.0
-"""between two looks, unless the interval is shorter"""
+"""seconds between two looks, unless the interval is shorter"""
 _TICK_S = 1.0
 _END_LOOK_S = 0.1
-"""between two looks at a file of this machine"""
+"""seconds between two looks at a file of this machine"""
 _LAST_RETRY_S = 60.0
 _MOST_DOUBLINGS = 10
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class Clock:
         return time.time()
 
     def elapsed(self) -> float:
-        """Seconds since some moment; never goes back. On Linux it counts while a laptop is asleep."""
+        """Seconds since some moment; never goes back. On Linux it also counts while a laptop is asleep."""
         if sys.platform == "linux":
             return time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.monotonic()
@@ -106,7 +106,7 @@ class Source:
 @dataclass(frozen=True)
 class Settings:
     interval: float
-    """seconds from one look to the next, at most"""
+    """most seconds from one look to the next"""
     chance: Callable[[], float] = random.random
     """random numbers from 0 to 1, so that many watchers don't retry at the same moment"""
 
@@ -117,7 +117,7 @@ class _Memory:
 
     history: History = field(default_factory=History)
     seen: float | None = None
-    """when the last answer came"""
+    """time of the last answer"""
     link: Link = UP
     lost: float = 0.0
     """when the link was lost"""
@@ -142,10 +142,10 @@ def watch(
     settings: Settings,
     react: Callable[[RunStatus], str] | None = None,
 ) -> RunStatus:
-    """Show the run until it has finished; the last status.
+    """Show the run until it has finished. Returns the last status.
 
-    `react` gets the status after each look that the host answered, and says why `stop_early` can decide nothing, if so.
-    It may talk to the host, for as long as a look may: after a HostError of it the next look does not wait.
+    `react` gets the status after each answered look, and returns why `stop_early` can decide nothing, if so. It may
+    talk to the host for as long as a look may. After its HostError the next look does not wait.
     """
     memory, begun, at_once = _Memory(), clock.elapsed(), False
     try:
@@ -227,7 +227,7 @@ def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
 
 
 def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None, end: Path | None = None) -> None:
-    """Let time pass, until the file `end` is there; `tick` is called about once a second on the way."""
+    """Wait, at most until the file `end` exists; `tick` is called about once a second."""
     deadline = clock.elapsed() + seconds
     ticked = clock.elapsed()
     while (left := deadline - clock.elapsed()) > 0 and not (end and end.exists()):
@@ -261,31 +261,30 @@ def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> Non
 
 # When to look next
 #
-# After a launch or a change (a session begins, ends, or has done all it was to do) the looks double their distance: 2,
-# 4, 8 ... seconds, up to the interval. When a session is expected to end before the next look, the look is then; where
-# the end does not come, the distance doubles again from the last progress on.
+# After a launch or a change (a session begins, ends, or finishes its work) the time between looks doubles: 2,
+# 4, 8 ... seconds, up to the interval. If a session is expected to end earlier, the look is at that time. If it
+# does not end, the time doubles again from its last progress on.
 
 
 def pause(interval: float, calm: float, due: float | None) -> float:
-    """Seconds until the next look.
-
-    `calm` is how long ago the last change was, `due` in how many seconds the next one is expected; None: not known.
+    """Seconds until the next look. `calm`: seconds since the last change. `due`: seconds until the next expected one,
+    or None.
     """
     nearest = calm if due is None else min(calm, due)
     return min(interval, max(SHORTEST_S, nearest))
 
 
 def backoff(interval: float, failures: int, chance: float) -> float:
-    """Seconds until the next try with a host that doesn't answer: few, then more.
+    """Seconds until the next try with a host that doesn't answer, growing from try to try.
 
-    `chance` is a random number from 0 to 1; the pause is between a half and the whole of 2, 4, 8 ... seconds.
+    `chance` is a random number from 0 to 1; the pause is between half and all of 2, 4, 8 ... seconds.
     """
     longest = min(interval, _LAST_RETRY_S, SHORTEST_S * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
     return longest * (0.5 + 0.5 * chance)
 
 
 def calm(status: RunStatus, watched: float) -> float:
-    """Seconds since the last change, on the host's clock; `watched` where there was none: since the first look."""
+    """Seconds since the last change, on the host's clock; without one, `watched`, the seconds since the first look."""
     moments = [moment for session in status.every for moment in _moments(session)]
     return watched if status.now is None or not moments else max(0.0, status.now - max(moments))
 
@@ -301,9 +300,8 @@ def _moments(session: SessionStatus) -> Iterator[float]:
 
 
 def due(status: RunStatus) -> float | None:
-    """Seconds until the first session is expected to end, or to start again.
-
-    Where one is late to end, as long as it has shown nothing new.
+    """Seconds until the first session is expected to end or to start again. A late session counts as due after as long
+    as it has shown nothing new.
     """
     now = status.now
     if now is None:

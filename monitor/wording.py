@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SIZES = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 LONGEST = 200
-"""characters that are kept of a line"""
+"""most characters of a line"""
 
 SYMBOLS: dict[str, str] = {
     Life.QUEUED: "·",
@@ -56,7 +56,7 @@ _SERVER_WORDS = {
 
 
 def state(session: SessionStatus) -> str:
-    """One word: the outcome of what has ended, else where it is in its life."""
+    """One word: the outcome of an ended session, else its state."""
     return str(session.outcome or session.life)
 
 
@@ -99,7 +99,7 @@ def clock(moment: float, zone: tzinfo | None, *, near: float | None = None) -> s
     try:
         shown = datetime.fromtimestamp(moment, zone)
         day = shown.date() if near is None else datetime.fromtimestamp(near, zone).date()
-    except (OverflowError, ValueError, OSError):  # a clock that is far off
+    except (OverflowError, ValueError, OSError):  # a clock that is far wrong
         return "?"
     if near is None:
         return f"{shown:%H:%M:%S}"
@@ -107,7 +107,7 @@ def clock(moment: float, zone: tzinfo | None, *, near: float | None = None) -> s
 
 
 def span(shortest: float, longest: float) -> str:
-    """A range of durations: `8–12 min`, `45 s–2 min`, or one of them where both read the same."""
+    """A range of durations: `8–12 min`, `45 s–2 min`, or one of them if both have the same text."""
     low, high = brief(shortest), brief(longest)
     if low == high:
         return high
@@ -116,7 +116,7 @@ def span(shortest: float, longest: float) -> str:
 
 
 def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
-    """When something will be over: `ends 14:28–14:36 (in 8–16 min)`."""
+    """The expected end: `ends 14:28–14:36 (in 8–16 min)`."""
     first, last = (clock(moment, zone, near=now) for moment in (end.earliest, end.latest))
     times = f"about {last}" if first == last else f"{first}–{last}"
     return f"ends {times} (in {span(end.earliest - now, end.latest - now)})"
@@ -144,7 +144,7 @@ def server_words(server: Server, now: float | None) -> str:
 
 
 def sizes(part: int, whole: int) -> str:
-    """Bytes of bytes: `41.2/79.6 GiB`, or `31.0 GiB/3.49 TiB` where the unit of the whole says too little."""
+    """Two sizes: `41.2/79.6 GiB`, or `31.0 GiB/3.49 TiB` if the part is small in the unit of the whole."""
     unit, name = _unit(whole)
     if part and 10 * part < unit:
         return f"{amount(part)}/{_three(whole / unit)} {name}"
@@ -162,25 +162,24 @@ def _unit(number: int) -> tuple[int, str]:
 
 
 def _three(number: float) -> str:
-    """Three digits, or the whole number where that has more."""
+    """Three digits, or all digits of a larger whole number."""
     return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"
 
 
 def last_line(log: bytes) -> str:
-    """The last line that shows anything."""
+    """The last non-empty line."""
     lines = reversed(log.decode("utf-8", "replace").split("\n"))
     return next((shown for line in lines if (shown := visible(line))), "")
 
 
 def visible(line: str) -> str:
-    """One line as people may see it: no control characters, no escape sequences, bounded."""
+    """A line that is safe to show: no control characters, no escape sequences, limited length."""
     return indented(line).strip()
 
 
 def indented(line: str) -> str:
-    """The same with the blanks before it, which tell the lines of a traceback apart.
-
-    Of a progress bar it shows what was drawn last, after a `\\r`.
+    """The same with its leading blanks, which structure a traceback. Of a progress bar it shows the text after the last
+    `\\r`.
     """
     drawn = harmless(line, keep="\r\t").replace("\t", " ").split("\r")
     shown = next((one.rstrip() for one in reversed(drawn) if one.strip()), "")
