@@ -26,52 +26,53 @@ cat dispatch/out dispatch/journal 2>/dev/null | tail -n 20
 """
 _OF_SESSION = re.compile(r"([A-Za-z0-9_-]+): ")
 _OF_ALL = {"stop", "survives"}
-"""what other lines begin with; no session is called so: its name has an underscore"""
+"""first words of other lines. No session has such a name: theirs contain an underscore"""
 _STOP_S = 900.0
-"""seconds; the stop is bounded by itself, and cutting it off would leave things half ended"""
+"""seconds; a stop has its own limits, and an early end would leave it incomplete"""
 _STEER_S = 120.0
-"""seconds: the user's command for notices may take a minute"""
+"""seconds; the notify command may take a minute"""
 
 
 @dataclass(frozen=True)
 class StartOptions:
     parallel: int | None = None
-    """sessions at once; None: what the plan says, or what was set before"""
+    """sessions at once; None: as the plan says, or as was set before"""
     multiplexer: Literal["tmux", "screen"] | None = None
-    """None: tmux where it is, else screen"""
+    """None: tmux if there is one, else screen"""
     secrets: bytes = field(default=b"", repr=False)
-    """of `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""
+    """from `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""
 
 
 class Beginning(Enum):
     """How a run begins; the values are exit codes."""
 
     BEGUN = 0
-    """a session has"""
+    """a session has begun"""
     NOT_BEGUN = 1
-    """none has within `first_s`, or none will: the run is halted, or over"""
+    """none has begun within `first_s`, or none will: the run is halted, or over"""
     WAITS = 75
-    """none has, and for two seconds the host has said that the first ones wait for a part of it: memory, cores, a GPU.
-    A model server that loads is nothing of that kind, because it may fail within `first_s`"""
+    """none has begun, and for two seconds the first ones have waited for resources of the host: memory, cores, a GPU. A
+    loading model server does not count, because it may fail within `first_s`
+    """
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What an order printed, a line per session or action, and whether it was carried out."""
+    """The output of an order, a line per session or action, and whether it was carried out."""
 
     lines: tuple[str, ...]
     done: bool
-    """of a stop: whether all have ended; of another order: whether anything was changed"""
+    """whether all have ended (of a stop), or whether anything was changed"""
 
     @property
     def sessions(self) -> tuple[str, ...]:
-        """Those that the lines name."""
+        """The sessions that the lines name."""
         matches = (_OF_SESSION.match(line) for line in self.lines)
         return tuple(dict.fromkeys(found[1] for found in matches if found and found[1] not in _OF_ALL))
 
 
 def laptop_secrets(secrets: Mapping[str, SecretSource], environment: Mapping[str, str] = os.environ) -> bytes:
-    """`NAME=VALUE` and a NUL for each secret of this machine. Raises UserError when one is not set, or empty."""
+    """`NAME=VALUE` and a NUL for each secret of this machine. Raises UserError if one is not set, or empty."""
     names = [name for name, source in secrets.items() if source == "laptop"]
     if missing := [name for name in names if not environment.get(name)]:
         raise UserError(
@@ -83,9 +84,8 @@ def laptop_secrets(secrets: Mapping[str, SecretSource], environment: Mapping[str
 
 
 def start(transport: Transport, directory: str, options: StartOptions) -> str:
-    """Start or resume the dispatcher of a run; returns what was said of it, a sentence a line.
-
-    It takes long when sessions of the user's own have to go first.
+    """Start or resume the dispatcher of a run; returns sentences about it. It takes long if the user's old sessions
+    must end first.
     """
     arguments: list[str] = []
     if options.parallel is not None:
@@ -102,17 +102,17 @@ def start(transport: Transport, directory: str, options: StartOptions) -> str:
 
 
 def restart_dispatcher(transport: Transport, directory: str, plan: Plan) -> str:
-    """Start the dispatcher of a run that has none; what was said of it. Raises UserError when a secret is missing."""
+    """Start a missing dispatcher of a run; returns sentences about it. Raises UserError if a secret is missing."""
     return start(transport, directory, StartOptions(secrets=laptop_secrets(dict(plan.secrets))))
 
 
 def first_s() -> float:
-    """Seconds within which a session begins that waits for nothing; tests have less time."""
+    """Seconds within which a session begins if it waits for nothing; less in tests."""
     return float(os.environ.get("COMBORUN_FIRST_S") or 20)
 
 
 def await_first(transport: Transport, directory: str) -> Beginning:
-    """Look for the first begin record, for `first_s` at most."""
+    """Wait for the first begin record, at most `first_s`."""
     seconds = first_s()
     done = program.run(transport, directory, "begun", f"{seconds:g}", timeout=seconds + 30)
     try:
@@ -122,15 +122,15 @@ def await_first(transport: Transport, directory: str) -> Beginning:
 
 
 def dispatcher_output(transport: Transport, directory: str) -> str:
-    """The last lines of what the dispatcher of a run said and noted down."""
+    """The last lines of a dispatcher's output and journal."""
     done = transport.run(_SAID, directory, timeout=30)
     return done.text.strip() or done.complaint
 
 
 def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Reply:
-    """End sessions, or the whole run when none is named: INT, TERM, KILL, then a sweep by marker.
+    """End sessions, or the whole run if none is named: INT, TERM, KILL, then a sweep by marker.
 
-    A run that an older version made is stopped by its own script.
+    A run of an older version is stopped by its own script.
     """
     done = program.run(transport, directory, "stop", *sessions, timeout=_STOP_S)
     if done.code == program.OLD_RUN:
@@ -140,9 +140,8 @@ def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -
 
 
 def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Reply:
-    """Tell a run's dispatcher something; it need not live.
-
-    Raises UserError where the run can't do it, HostError where the host can't write.
+    """Send an order to a run; its dispatcher need not live. Raises UserError if the run can't do it, HostError if the
+    host can't write.
     """
     done = _control(transport, directory, verb, *words)
     lines = _lines(done)
@@ -158,9 +157,9 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Repl
 
 
 def send_decisions(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
-    """Write down what was decided, a line each, and end those sessions that have not begun.
+    """Record decisions, a line each, and end their sessions that have not begun. Returns a line for each new thing.
 
-    A line for each thing that was new. Raises HostError where the host can't be reached or can't write.
+    Raises HostError if the host can't be reached or can't write.
     """
     stdin = decisions.encode("utf-8", "surrogateescape")
     done = _control(transport, directory, "decided", *not_needed, stdin=stdin)
@@ -170,10 +169,7 @@ def send_decisions(transport: Transport, directory: str, decisions: str, not_nee
 
 
 def send_test_notice(transport: Transport, directory: str) -> Reply:
-    """Run the grid's command for notices once, now: its lines, and whether it ended with 0.
-
-    Raises UserError when the grid names none.
-    """
+    """Run the grid's notify command once: its output, and whether it ended with 0. Raises UserError without one."""
     done = _control(transport, directory, "notify")
     lines = _lines(done)
     if done.code in (66, 69) and lines[-1:] and lines[-1].startswith("control: "):

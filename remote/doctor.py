@@ -37,7 +37,7 @@ class Examination:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing keeps sessions from running."""
+        """Whether no finding prevents sessions."""
         return all(finding.level is not Level.ERROR for finding in self.findings)
 
 
@@ -50,7 +50,7 @@ class HostNeeds:
     python: str = ""
     """its `host_python`"""
     named: bytes = b""
-    """paths and programs that it names, for comborun/host/preflight.py"""
+    """its paths and programs, for comborun/host/preflight.py"""
 
 
 NOTHING_MORE = HostNeeds()
@@ -69,7 +69,7 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = 
         begin, end = map(float, document["clock"])
     except (ValueError, TypeError, KeyError):
         raise HostError(f"{transport.host} can't be examined", done.complaint) from None
-    if len(findings) > 1:  # else its bash is too old for anything else
+    if len(findings) > 1:  # otherwise its bash is too old for other checks
         findings.append(clock(asked, begin, end, answered))
     return Examination(worst_first(findings), document["about"])
 
@@ -79,7 +79,7 @@ def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
-    """How far the host's clock is off, as NTP computes it: both directions are taken to be equally fast."""
+    """How far the host's clock is off, computed as in NTP: both directions are assumed to take equally long."""
     off = ((begin - asked) + (end - answered)) / 2
     doubt = max(0.0, (answered - asked) - (end - begin)) / 2
     beyond = abs(off) - doubt
@@ -93,7 +93,7 @@ def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
 def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
     """The scripts in commands and setups, and the sockets of X servers: absolute or below `~/`, each once.
 
-    What holds a placeholder, and what is relative to a folder that is not known, is left out.
+    Paths with a placeholder, or relative to an unknown folder, are left out.
     """
     found: dict[str, None] = {}
     for settings in (grid, *(combo.settings for combo in grid.combos)):
@@ -107,7 +107,7 @@ def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
 
 
 def _sockets(display: Display) -> list[str]:
-    """Of X servers that have to be there."""
+    """The sockets of X servers that must exist."""
     numbers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
     return [f"{_X_SERVERS}/X{number}" for number in numbers]
 

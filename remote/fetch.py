@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 
 
 LIMIT = 8 * MIB
-"""bytes of files in one answer; a slow link carries that within the deadline"""
+"""bytes of files in one answer, so that a slow link finishes within the deadline"""
 MOST = 50 * GIB
-"""bytes that a mirror may hold, unless the user says otherwise: a host must not fill this machine's disk"""
+"""most bytes of a mirror by default: a host must not fill this machine's disk"""
 KEPT_FREE = GIB // 2
-"""bytes of the disk that a fetch leaves to others"""
+"""bytes that a fetch leaves free on the disk"""
 _BLOCK = 4096
-"""bytes that the smallest file takes"""
+"""bytes on the disk of the smallest file"""
 _TIMEOUT_S = 300.0
 _TRIES = 3
 _WATCHED_S = 10.0
-"""after which a fetch beside a live table stops, with at least one file"""
+"""seconds after which a fetch beside a live table stops, after at least one file"""
 _WATCHED_ANSWER_S = 20.0
-"""the deadline of an answer to it: a host that is gone must not be noticed later than by a look"""
+"""the deadline of its answers: a lost host must be noticed as early as by a look"""
 _WATCHED_LIMIT = LIMIT // 32
 """bytes of files in its first answer; twice as many in the next, unless that one took long"""
 _QUICK_S = 2.0
 _SHARED_S = 1.0
-"""how long it waits for another fetch into the same mirror"""
+"""seconds that it waits for another fetch into the same mirror"""
 
 
 @dataclass(frozen=True)
@@ -64,27 +64,27 @@ class Fetched:
     """The result of a fetch."""
 
     files: int
-    """new or changed"""
+    """number of new or changed files"""
     bytes: int
-    """of their contents, as they travelled: the new end only of a file that grew"""
+    """bytes sent; of a file that grew only the new end"""
     kept: int
-    """files of attempts that are gone on the host and stay in the mirror"""
+    """number of files that are gone on the host and stay in the mirror"""
     skipped: tuple[Skipped, ...] = ()
-    """results that were not brought: a report is not whole without naming them"""
+    """results that were not copied; a report must name them"""
     whole: bool = True
-    """False: there is more to bring, and the next fetch goes on"""
+    """False: there is more to copy, and the next fetch continues"""
 
 
 @dataclass(frozen=True)
 class FetchOptions:
-    """What a fetch brings, and for how long."""
+    """The options of a fetch."""
 
     limit: int = LIMIT
     most: int = MOST
     watched: bool = False
-    """a live table is shown meanwhile: stop after some seconds, and do not wait for another fetch into the mirror"""
+    """whether a live table is shown: stop after some seconds, and do not wait for another fetch into the mirror"""
     others: Collection[PurePosixPath] = ()
-    """output files of attempts that are no results, such as videos"""
+    """output files of attempts that are not results, such as videos"""
     progress: Callable[[int], object] = lambda _: None
     """gets the number of files so far"""
 
@@ -93,7 +93,9 @@ EVERYTHING = FetchOptions()
 
 
 def mirror_directory(host: str, run: str) -> Path:
-    """Where the copy of a run is on this machine. Raises HostError for a name that no run has: hosts make them up."""
+    """The folder of a run's copy on this machine. Raises HostError for a name that no run has, since names come from
+    hosts.
+    """
     if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
         raise HostError(f"{host} named a run {run!r}, which is no run's name")
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
@@ -101,18 +103,17 @@ def mirror_directory(host: str, run: str) -> Path:
 
 
 def fetch(transport: Transport, run_dir: str, mirror: Path, options: FetchOptions = EVERYTHING) -> Fetched:
-    """Make `mirror` hold what the run directory holds of records and results, those that a link leads to too.
+    """Copy the records and results of a run directory into `mirror`, including those that links lead to.
 
-    Raises HostError when the host can't be reached or the answer is cut off (whole files that came before stay), and
-    UserError when the mirror can't be written, or would hold more than `most` bytes. Two fetches into one mirror wait
-    for each other.
+    Raises HostError if the host can't be reached or the answer is cut off (complete files stay), and UserError if the
+    mirror can't be written, or would hold more than `most` bytes. Two fetches into one mirror wait for each other.
     """
     copy = Mirror(mirror)
     try:
         with copy.locked(_SHARED_S if options.watched else WAIT_S):
             return _Fetching(transport, run_dir, copy, options).run()
     except OccupiedError:
-        if options.watched:  # the other fetch brings the same
+        if options.watched:  # the other fetch copies the same
             return Fetched(0, 0, 0, whole=False)
         raise
 
@@ -128,19 +129,19 @@ class _Fetching:
         self._limit = _WATCHED_LIMIT if options.watched else options.limit
         self._held = mirror.inventory()
         self._size = sum(max(_BLOCK, held.size) for held in self._held.values())
-        """of the mirror, with the room that the smallest files take"""
+        """bytes of the mirror on the disk"""
         self._taken = 0
-        """the same of all that came, however often"""
+        """the same of all files received, counting repeats"""
         self._draft: PartialFile | None = None
         self._doubts: Counter[PurePosixPath] = Counter()
-        """how often a file did not arrive as it was announced"""
+        """file -> how often it did not arrive as announced"""
         self._files = 0
         self._bytes = 0
         self._kept: set[PurePosixPath] = set()
         self._skipped: dict[Skipped, None] = {}
 
     def run(self) -> Fetched:
-        """Ask until the host has no more; beside a live table for a few seconds, but until one file is whole."""
+        """Ask until the host has no more; beside a live table for a few seconds, and until one file is complete."""
         begun, more, late = time.monotonic(), True, False
         try:
             while more and not late:
@@ -161,7 +162,7 @@ class _Fetching:
         return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless), whole)
 
     def _round(self) -> bool:
-        """Ask once and take what comes; whether to ask again."""
+        """Ask once and take the answer. Returns whether to ask again."""
         before = self._progress
         done = self._ask()
         answer = parse_answer(done.stdout)
@@ -188,7 +189,7 @@ class _Fetching:
 
     def _ask(self) -> Completed:
         part = (self._draft.first, self._draft.size) if self._draft else None
-        done = program.run_packed(  # and not the run's own, which may be of another version
+        done = program.run_packed(  # not the run's own program, which may be of another version
             self._transport,
             "fetch",
             self._run_dir,
@@ -206,7 +207,7 @@ class _Fetching:
 
     @property
     def _missing(self) -> dict[PurePosixPath, Literal["whole", "skip"]]:
-        """Of the other files that are wanted, those that have not come."""
+        """The other wanted files that have not come."""
         return dict.fromkeys((path for path in self._options.others if path not in self._held), "whole")
 
     def _again(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
@@ -214,7 +215,7 @@ class _Fetching:
             yield path, "whole" if times < _TRIES else "skip"
 
     def _miss(self, path: PurePosixPath) -> None:
-        """The host has a file no longer."""
+        """Handle a file that the host no longer has."""
         if path.parts[0] == "dispatch":
             self._mirror.remove(path)
             self._held.pop(path, None)
@@ -248,7 +249,7 @@ class _Fetching:
         self._files += 1
 
     def _room_of(self, path: PurePosixPath) -> int:
-        """Bytes that the mirror's version of a file takes."""
+        """Bytes on the disk of the mirror's version of a file."""
         return max(_BLOCK, self._held[path].size) if path in self._held else 0
 
     def _check_room(self, piece: Piece) -> None:
@@ -269,7 +270,7 @@ class _Fetching:
             )
 
     def _too_early(self, path: PurePosixPath) -> bool:
-        """Whether a file says that others are there which are not."""
+        """Whether a file vouches for others that are not there yet."""
         if path == PurePosixPath(RUN.done):
             return bool(self._doubts)
         return (

@@ -1,6 +1,6 @@
 """Reads a grid with checks that need a machine, and finds what it needs on its host.
 
-bash parses its setup, a glob finds its policies, and its text shows folders, programs and files that have to be there.
+bash parses its setup, a glob finds its policies, and its text shows folders, programs and files that must exist.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from comborun.resources import HostFacts
 
 _MOST = 2000
-"""files that one glob may find"""
+"""most files of a glob"""
 _SUFFIXES = re.compile(
     r"\.(py|sh|bash|pt|pth|ckpt|safetensors|onnx|ya?ml|toml|cfg|ini|json|usda?|xml|urdf|zip|np[yz]|pkl|h5|hdf5|bin|tar)"
 )
-"""of files that a command reads"""
+"""suffixes of files that a command reads"""
 _SCRIPTS = (".py", ".sh", ".bash")
 _WRITTEN = re.compile(r"out|log|save|record|result|dump|video|report|tmp|cache|write", re.IGNORECASE)
-"""in an option that names what is made"""
+"""words in options that name output files"""
 _OPEN = set("{}$`*?;|&<>()")
-"""a word with one of these is known on the host only, when the session starts"""
+"""a word with one of these is known only on the host, when the session starts"""
 _PLACEHOLDER = re.compile(r"\{(policy|environment)(?:\.([A-Za-z0-9_-]+))?\}")
 _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
 _CONDA_RUN = re.compile(r"(?:\S*/)?(?:conda|mamba|micromamba) run")
@@ -50,7 +50,7 @@ _NAMES_ENVIRONMENT, _TAKES_VALUE = ("-n", "--name", "-p", "--prefix"), ("--cwd",
 
 
 def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
-    """A grid without mistakes. bash reads every `setup` once, without running it. Raises UserError with all of them."""
+    """Read a grid. bash parses every `setup`, without running it. Raises UserError with all mistakes."""
     grid = load_grid(path, given)
     for text in filter(says_something, dict.fromkeys(combo.settings.setup for combo in grid.combos)):
         done = LocalTransport().run("bash -n", stdin=f"setup() {{\n{text}\n}}\n".encode())
@@ -60,7 +60,7 @@ def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
 
 
 def host_warnings(grid: Grid, host: HostFacts) -> tuple[str, ...]:
-    """Parts of a grid that the host can't do, though it can do the rest."""
+    """Sentences about parts of a grid that the host can't do, though it can do the rest."""
     absent = absent_gpus(grid, host)
     if not absent:
         return ()
@@ -70,7 +70,7 @@ def host_warnings(grid: Grid, host: HostFacts) -> tuple[str, ...]:
 
 
 def with_policies(grid: Grid, transport: Transport) -> Grid:
-    """The grid with the files that its glob finds on the host, if it has one. Raises GridError when there are none."""
+    """The grid with the files of its glob on the host, if it has one. Raises GridError if there are none."""
     glob = grid.policy_glob
     if glob is None or grid.policy_files:
         return grid
@@ -100,11 +100,11 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
     return tuple(Match(pattern, path, folder) for pattern, path, folder in found)
 
 
-# What the text of a grid shows that it needs there
+# The needs that a grid's text shows
 
 
 def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
-    """For comborun/host/preflight.py. `windows`: sessions run on that machine itself; `new`: in a run of their own."""
+    """The question for comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
     combos = [json.dumps(_combo(grid, combo, local=local)) for combo in grid.combos]
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
     asked = {
@@ -119,13 +119,13 @@ def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True)
 
 
 def _checkpoint(policy: Axis) -> str:
-    """The file of a policy: its attribute `checkpoint`, else the first one that is a path."""
+    """The file of a policy: its attribute `checkpoint`, else its first attribute that is a path."""
     values = [policy.attributes.get(CHECKPOINT, ""), *policy.attributes.values()]
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
 def complaint(lines: Sequence[str], host: str) -> str:
-    """All of them, one a line; a single one stands in the first."""
+    """An error text with all lines; a single one stands in the first line."""
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
@@ -134,7 +134,7 @@ def complaint(lines: Sequence[str], host: str) -> str:
 def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     settings = combo.settings
     folder = folder_of(settings, grid, local=local)
-    inside = settings.container is not None  # its program and files are in an image
+    inside = settings.container is not None  # its program and files are in the image
     environments = [] if inside else _CONDA.findall(settings.setup)
     words = [] if inside else _words(settings.command, combo)
     moved = bool(_MOVES.search(settings.setup)) or any(map(_MOVED.fullmatch, words))
@@ -169,7 +169,7 @@ def _bringing(grid: Grid) -> str:
 
 
 def folder_of(settings: SettingKeys, grid: Grid, *, local: bool) -> str | None:
-    """Where its command runs; None where that is not known."""
+    """The folder of its command; None if unknown."""
     workdir = settings.workdir.folder or settings.workdir.link_from or ("." if local else "{run}")
     if "{" in workdir:
         return None
@@ -190,7 +190,7 @@ def _words(command: str, combo: Combo) -> list[str]:
 
 
 def _run_by_conda(words: list[str]) -> tuple[list[str], list[str]]:
-    """The environment that `conda run` is told, if any, and the command that it runs."""
+    """The environment of `conda run`, if any, and the command that it runs."""
     named: list[str] = []
     while words and words[0].startswith("-"):
         option, separate, value = words[0].partition("=")
@@ -206,8 +206,7 @@ def _known(word: str) -> bool:
 
 
 def _files(words: Sequence[str], combo: Combo, *, placeless: bool) -> Iterator[str]:
-    """Files that the command reads: what ends as one, absolute paths of the policy's attributes, and where relative
-    paths lead nowhere (`placeless`) those that begin with a dot."""
+    """Files that the command reads: words with such a suffix, and absolute paths in the policy's attributes."""
     attributes = set(map(str, combo.policy.attributes.values()))
     for number, word in enumerate(words):
         option, _, value = word.rpartition("=")
@@ -232,6 +231,6 @@ def _made(folder: str, grid: Grid) -> bool:
 
 
 def _shipped(path: str, grid: Grid, folder: str | None = "") -> bool:
-    """Whether `sync` brings it."""
+    """Whether `sync` copies it."""
     place = path if path.startswith(("/", "~")) else f"{folder}/{path}"
     return any(PurePosixPath(place).is_relative_to(one.to) for one in grid.shipped)

@@ -28,8 +28,8 @@ def ask(
 ) -> HostFacts:
     """The facts of a host, and which of its secrets it lacks, in one round trip.
 
-    `host_python` is the interpreter that the grid names, `named` what else it names (preflight.py). Raises HostError
-    where the host has none that will do.
+    `host_python` is the interpreter that the grid names, `named` its other needs (preflight.py). Raises HostError if
+    the host has no usable Python.
     """
     wanted = (name for name, source in secrets.items() if source == "host")
     done = program.run_packed(transport, "facts", *wanted, stdin=named, python=program.Python(named=host_python or ""))
@@ -86,7 +86,7 @@ def _mebibytes(text: str) -> int | None:
 
 
 def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
-    """Raise HostError when sessions can't run on this host: programs are missing, or secrets that the grid needs.
+    """Raise HostError if sessions can't run on this host: programs are missing, or secrets that the grid needs.
 
     A login node of a cluster, whose sessions run elsewhere, needs no `windows`.
     """

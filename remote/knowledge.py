@@ -1,4 +1,4 @@
-"""Expected times and memory of a grid, from its calibration; and the plan that goes by them."""
+"""Expected times and memory of a grid, from its calibration, and plans that use them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def known_of(grid: Grid, host: HostFacts) -> Knowledge:
-    """What a calibration of this grid on this host tells."""
+    """The knowledge from a calibration of this grid on this host."""
     sessions = lay_out(grid, host).sessions
     path = calibration_path(grid.path)
     for calibration in reversed(read_calibrations(grid)):
@@ -27,7 +27,7 @@ def known_of(grid: Grid, host: HostFacts) -> Knowledge:
 
 
 def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
-    """Of the file beside the grid; none where there is none. Raises UserError for one that can't be read."""
+    """The calibrations in the file beside the grid, if any. Raises UserError if it can't be read."""
     path = calibration_path(grid.path)
     try:
         return calibrations(path.read_text(encoding="utf-8"), path)
@@ -39,7 +39,7 @@ def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
 
 def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
     """A sentence about measured values that a new run uses because the grid gives none."""
-    if plan.slurm:  # a login node may have no GPUs at all, so the grid is not laid out for it
+    if plan.slurm:  # a login node may have no GPUs, so the grid is not laid out for it
         return ()
     known = known_of(grid, host)
     if not known.told:
@@ -52,7 +52,7 @@ def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
 
 
 def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None = None, *, slurm: bool) -> Plan:
-    """The plan for the wanted engine; without `known`, with everything that is known."""
+    """The plan for the wanted engine; without `known`, with all that is known."""
     if slurm:
         return lay_out_on_slurm(grid, host, shipped)
     return lay_out(grid, host, shipped, known_of(grid, host) if known is None else known)

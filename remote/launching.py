@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _TRIES = 5
 _REPLACES = "replaces "
-"""what begins a line of a start about the user's own sessions that `replaces` names (comborun/host/replace.py)"""
+"""first word of a start's lines about the user's sessions in `replaces` (comborun/host/replace.py)"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Request:
     smoke: int | None = None
     slurm: bool = False
     force: bool = False
-    """start although something that the grid names is not there"""
+    """start although the host lacks something that the grid needs"""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Prepared:
         return size_text(size) if size else ""
 
     def planned_with(self, policies: FoundPolicies) -> Plan:
-        """The plan for policy files that an earlier run was planned with."""
+        """The plan with the policy files of an earlier run."""
         return laid_out(self.grid.with_files(policies), self.facts, digest_of(self.shipments), slurm=self.request.slurm)
 
 
@@ -90,37 +90,37 @@ class Launched:
     """The run of a grid, and messages about it for the user."""
 
     plan: Plan
-    """of the run from now on"""
+    """the run's plan from now on"""
     publication: Publication
     added: tuple[str, ...] = ()
-    """sessions that are new in a run that was there"""
+    """sessions that are new in an existing run"""
     running: tuple[str, ...] = ()
     """sessions that still run, but whose records no longer count"""
     changes: tuple[str, ...] = ()
-    """what the run takes over from a grid that has changed, what not, and what no longer holds it"""
+    """sentences: what the run takes over from a changed grid, what not, and which holds were lifted"""
     shipped: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     submitted: tuple[str, ...] = ()
-    """what was handed to Slurm, where it starts the sessions"""
+    """sentences about jobs submitted to Slurm"""
     started: bool = False
-    """not when the run has finished, or when a person holds it"""
+    """False if the run has finished, or a user holds it"""
 
     @property
     def hold(self) -> tuple[str, str] | None:
-        """Kind and reason of a hold that a person has ordered, so that nothing was started."""
+        """Kind and reason of a user's hold, because of which nothing was started."""
         found, state = self.publication.found, self.publication.state
         return (found.hold, found.why) if found and found.hold and state != "finished" and not self.started else None
 
     @property
     def begins(self) -> bool:
-        """Whether a session is to begin at once. Nodes of Slurm may be busy for days, and so may other sessions."""
+        """Whether a session should begin at once. Slurm's nodes may be busy for days, and so may other sessions."""
         return self.started and not self.plan.slurm and not self.added
 
 
 def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
-    """Look at everything that could be in the way. `connect` is called with the host that the grid names.
+    """Check everything before a launch. `connect` is called with the host that the grid names.
 
-    Raises UserError and HostError for what is in the way.
+    Raises UserError and HostError for any obstacle.
     """
     if request.slurm and request.multiplexer:
         raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
@@ -151,10 +151,10 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
 def settle(
     prepared: Prepared, confirm: Callable[[str], bool], tell: Callable[[str], object] = lambda _: None
 ) -> Launched:
-    """Publish the run, or bring the one that is there up to the grid, whoever else does so at the same time.
+    """Publish the run, or amend the existing one to follow the grid, even if others do so at the same time.
 
-    `confirm` is called with the combos whose records would no longer count: whether the run is to follow the grid.
-    `tell` hears what a changed `results` makes of the files that are there, before the run takes it over.
+    `confirm` is called with the combos whose records would no longer count, and returns whether the run should follow
+    the grid. `tell` gets the effects of a changed `results` on existing files, before the run takes it over.
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
@@ -179,12 +179,12 @@ def settle(
 
 
 def start(prepared: Prepared, launched: Launched) -> Launched:
-    """Ship files and start what was settled, unless the run has finished or a person holds it."""
+    """Ship files and start the run, unless it has finished or a user holds it."""
     transport, directory, found = prepared.transport, launched.publication.directory, launched.publication.found
     if launched.publication.state == "finished":
         return launched
     python = Python(known=prepared.facts.python)
-    # a run keeps the files that it was planned with
+    # a run keeps its list of files
     deliveries = prepared.deliveries if launched.plan.shipped == prepared.plan.shipped else ()
     deliver(transport, deliveries, launched.publication.root, python)
     launched = replace(launched, shipped=tuple(lines(deliveries)))
@@ -214,12 +214,12 @@ def launch_canary(transport: Transport, plan: Plan, directory: str, episodes: in
 
 
 def replaced(said: str) -> tuple[str, ...]:
-    """What a start said of the user's own sessions that `replaces` names: what was found, and how it ended."""
+    """A start's lines about the user's sessions in `replaces`: what was found, and how it ended."""
     return tuple(line.removeprefix(_REPLACES) for line in said.splitlines() if line.startswith(_REPLACES))
 
 
 def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[Draft, tuple[str, ...]]:
-    """The draft with the policy files that the run was planned with, unless `--changed rerun` takes those of now."""
+    """The draft with the policy files of the run's plan, unless `--changed rerun` takes the present ones."""
     had, has = found.policy_files, draft.plan.policy_files
     if had is None or has is None or not had.like(has) or had == has or prepared.request.changed == "rerun":
         return draft, ()
@@ -234,7 +234,7 @@ def _bring_up(
     confirm: Callable[[str], bool],
     tell: Callable[[str], object],
 ) -> Launched | None:
-    """Amend the run that was found as far as the grid says otherwise; None when another launch was faster."""
+    """Amend the existing run where the grid differs; None if another launch was faster."""
     request, found = prepared.request, publication.found
     assert found
     comparison = compare(found.plan, draft.plan, found.started)
@@ -248,7 +248,7 @@ def _bring_up(
     state: Literal["finished", "resumed"] = "finished" if finished else "resumed"
     same = amended.plan == found.plan or (finished and not amended.dropped)
     if not differs and same and not read_otherwise(found.plan, amended.plan):
-        if publication.state == "changed":  # but for what the run keeps
+        if publication.state == "changed":  # except parts that the run keeps
             publication = replace(publication, state=state)
         unasked = f"--changed {request.changed} has no effect: no combo has changed"
         return Launched(
@@ -286,7 +286,7 @@ def _read_again(
     confirm: Callable[[str], bool],
     tell: Callable[[str], object],
 ) -> Amended:
-    """The amendment, unless it reads the files that are there so that fewer of them count and the user refuses."""
+    """The amendment, unless fewer existing files would count and the user refuses."""
     found = publication.found
     assert found
     rules = read_otherwise(found.plan, amended.plan)
@@ -308,7 +308,7 @@ _ANEW = "the grid has changed, and the records of these combos would no longer c
 
 
 def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]) -> Choice | None:
-    """What becomes of combos whose records would no longer count: the option's value, else the user's answer."""
+    """The choice for combos whose records would no longer count: the option's value, else the user's answer."""
     if wanted or not comparison.asks:
         return wanted
     listed = "\n".join(f"  {line}" for line in change_lines(comparison.asks))
@@ -316,7 +316,7 @@ def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Ca
 
 
 def _check_engine(found: Plan, wanted: Plan, run: str) -> None:
-    """Raise UserError where a grid's run is another engine's: its sessions are started by one of them."""
+    """Raise UserError if the grid's run has another engine."""
     if found.engine == wanted.engine:
         return
     if found.slurm:
@@ -328,7 +328,7 @@ def _check_engine(found: Plan, wanted: Plan, run: str) -> None:
 
 
 def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
-    """Let a run go on that comborun itself has halted, or that it keeps from GPUs; a sentence each."""
+    """Lift holds and quarantines that comborun itself has set; a sentence each."""
     directory, found = launched.publication.directory, launched.publication.found
     if not found or not found.held:
         return ()
@@ -341,7 +341,7 @@ def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
 
 
 def _slots(request: Request, launched: Launched) -> int | None:
-    """Sessions at once; None leaves the number as it is, since a user may have changed it."""
+    """The number of slots; None leaves it unchanged, since a user may have set it."""
     found, parallel = launched.publication.found, launched.plan.limits.parallel
     if request.parallel or launched.plan.slurm:
         return request.parallel

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Stream = Literal["stdout", "stderr"]
 
 _MOST = 1 << 20
-"""bytes of logs that one answer holds at most"""
+"""most bytes of logs in one answer"""
 
 
 @dataclass(frozen=True)
@@ -30,19 +30,19 @@ class Latest:
     """The newest attempt of a session or of a model server."""
 
     number: int
-    """0: none has begun"""
+    """0: no attempt has begun"""
     log: PurePosixPath
     begin: Begin | None
 
 
 @dataclass(frozen=True)
 class Log:
-    """A log, and how far it has been read."""
+    """A log, and the position up to which it was read."""
 
     session: str
     attempt: int = 0
     offset: int = -1
-    """-1: from the last lines on"""
+    """-1: start at the last lines"""
     path: str = ""
     """empty: the log of the newest attempt, whatever its number"""
     ended: bool = False
@@ -67,9 +67,8 @@ def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> 
 
 
 def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> PurePosixPath:
-    """The log of one rank in an attempt that a launcher started; after a restart of the ranks the newest.
-
-    Raises UserError when there is none.
+    """The log of one rank in an attempt with a launcher, of the newest start of the ranks. Raises UserError if there is
+    none.
     """
     ranks = str(seen.log.parent / "out" / RANKS)
     answer = program.answer(transport, _ask(transport, seen.log.parents[3], "rank", ranks, str(rank), stream))
@@ -81,11 +80,11 @@ def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> P
 
 
 def follow(transport: Transport, run: str, logs: Sequence[Log], lines: int, *, on: bool) -> Iterator[Piece]:
-    """The last `lines` lines of logs, and with `on` what comes after them until all of the sessions have ended.
+    """The last `lines` lines of logs; with `on`, also what follows until all of the sessions have ended.
 
-    An attempt that begins meanwhile is followed from its first byte. One round trip a second at most; a log that is
-    longer than an answer comes in several pieces, without a pause. A piece without data says that a log has not begun,
-    or that nothing is new in it.
+    An attempt that begins meanwhile is followed from its first byte. There is at most one round trip a second. A log
+    that is longer than an answer comes in several pieces, without a pause. A piece without data means that a log has
+    not begun, or that it has nothing new.
     """
     while True:
         pieces = _read(transport, run, logs, lines)

@@ -35,7 +35,7 @@ _ALLOWED = re.compile(
 )
 _LARGEST = 1 << 60
 _REASONS = {"broken": "a link that leads nowhere", "unreadable": "can't be read: Permission denied"}
-"""the words of reporter/collect.py, so that the report is the same from a mirror"""
+"""the same words as in reporter/collect.py, so that the report is the same from a mirror"""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Piece:
     start: int
     """offset of `data`; the mirror has the bytes before it"""
     sum: str
-    """SHA-256 of all `size` bytes; `-` in what continues a piece"""
+    """SHA-256 of all `size` bytes; `-` in later parts"""
     data: bytes
 
 
@@ -63,17 +63,17 @@ class Skipped(NamedTuple):
 @dataclass(frozen=True)
 class Answer:
     pieces: tuple[Piece, ...]
-    """those that have arrived whole"""
+    """pieces that arrived complete"""
     gone: tuple[PurePosixPath, ...]
     """files of the mirror that the host no longer has"""
     skipped: tuple[Skipped, ...]
     more: bool
     complete: bool
-    """False when the stream was cut off"""
+    """whether the stream was not cut off"""
 
 
 def is_run_file(name: str) -> bool:
-    """Whether a file of this name, relative to a run directory, may be fetched."""
+    """Whether a file with this name in a run directory may be fetched."""
     return _ALLOWED.fullmatch(name) is not None
 
 
@@ -85,7 +85,7 @@ def safe_path(name: str) -> PurePosixPath:
 
 
 def parse_answer(stream: bytes) -> Answer:
-    """Read an answer as far as it goes. Raises HostError when it is none."""
+    """Read an answer, perhaps cut off. Raises HostError if it is none."""
     line, newline, data = stream.partition(b"\n")
     if not newline:
         return Answer((), (), (), more=False, complete=False)
@@ -107,7 +107,7 @@ def parse_answer(stream: bytes) -> Answer:
 
 
 def _pieces(announced: list[Any], data: bytes) -> Iterator[Piece]:
-    """Share the bytes out among what was announced, as long as they last."""
+    """Assign the bytes to the announced pieces, as long as they last."""
     at = 0
     for path, size, changed, start, length, total in announced:
         numbers = size, abs(changed), start, length
@@ -135,7 +135,7 @@ def request(
     again: Mapping[PurePosixPath, Literal["whole", "skip"]],
     part: tuple[Piece, int] | None = None,
 ) -> bytes:
-    """Standard input for the host. `part` is what announced an unfinished file, and how many bytes of it are here."""
+    """Standard input for the host. `part`: the announcement of an unfinished file, and the number of its bytes here."""
     first, come = part or (None, 0)
     document = {
         "have": {str(path): at for path, at in held.items()},
@@ -157,7 +157,7 @@ class PartialFile:
     def __init__(self, target: Path, first: Piece) -> None:
         self.target = target
         self.first = first
-        """what announced it: size, time and sum of the whole"""
+        """its announcement: size, time and sum of the whole"""
         self.size = 0
         self._path = target.with_name(f"{_DRAFT}{secrets.token_hex(6)}")
         self._sum = hashlib.sha256()
@@ -176,7 +176,7 @@ class PartialFile:
         self.size += len(data)
 
     def finish(self) -> bool:
-        """Rename it into place if it is what was announced; the draft is gone in any case."""
+        """Rename it into place if it is as announced; the draft is removed in any case."""
         self._file.close()
         if self.size != self.first.size or self._sum.hexdigest() != self.first.sum:
             self.drop()
@@ -206,8 +206,8 @@ class Mirror:
 
     @contextlib.contextmanager
     def locked(self, patience: float = WAIT_S) -> Iterator[None]:
-        """Alone with the mirror. Raises OccupiedError when another fetch holds it longer than `patience` seconds, and
-        UserError when it can't be written.
+        """Lock the mirror. Raises OccupiedError if another fetch holds it longer than `patience` seconds, and UserError
+        if it can't be written.
         """
         with _explained(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
@@ -218,7 +218,7 @@ class Mirror:
                 yield
 
     def inventory(self) -> dict[PurePosixPath, Held]:
-        """Every file that could have been fetched. Drafts that a killed fetch left are removed on the way."""
+        """All files of the mirror that a fetch may have made. Removes drafts of a killed fetch."""
         held: dict[PurePosixPath, Held] = {}
         for folder, names, files in os.walk(self.directory):
             below = PurePosixPath(Path(folder).relative_to(self.directory))
@@ -244,7 +244,7 @@ class Mirror:
         return PartialFile(target, piece)
 
     def _make_way(self, folder: Path) -> None:
-        """A result that was a file may be a folder now: the old file stays, under a hidden name."""
+        """Hide an old file whose name is now that of a folder on the host."""
         for place in (folder, *folder.parents):
             if place == self.directory:
                 return

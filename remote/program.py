@@ -38,7 +38,7 @@ sys.exit(main())
 
 
 def library_files() -> dict[str, str]:
-    """Path below the run's `lib` -> text of what travels with every run; sorted by path."""
+    """Path below the run's `lib` -> text, of everything that travels with a run; sorted by path."""
     files = {f"{_PROGRAM}/{name}": text for name, text in program_files().items()}
     files |= {"find_python.sh": finder(), "window.sh": (_PACKAGE / "host/window.sh").read_text("utf-8")}
     return {name: files[name] for name in sorted(files)}
@@ -58,7 +58,7 @@ def finder() -> str:
 
 @cache
 def packed(verb: str) -> bytes:
-    """The modules that a verb imports, with those that they import: name -> is it a package, text; compressed JSON."""
+    """The modules that a verb needs: name -> whether it is a package, text; as compressed JSON."""
     found: dict[str, tuple[bool, str]] = {"comborun": (True, "")}
     waiting = ["comborun.host.__main__", f"comborun.host.{verb.replace('-', '_')}"]
     while waiting:
@@ -79,11 +79,11 @@ def _imports(text: str) -> Iterator[str]:
 
 
 NO_RUN = 251
-"""exit code: there is no such folder"""
+"""exit code: the folder does not exist"""
 OLD_RUN = 252
-"""exit code: the run holds no host program, so an older comborun made it"""
+"""exit code: the run has no host program, so an older comborun made it"""
 NO_PYTHON = 253
-"""exit code: no Python of 3.8 or newer; standard error says which interpreters were looked at, a line each"""
+"""exit code: no Python 3.8 or newer; standard error lists the interpreters that were tried"""
 
 _OF_RUN = f"""
 run=$1; shift
@@ -128,9 +128,9 @@ class Python:
     """The interpreter for a host without a run."""
 
     known: str = ""
-    """one that this command has found before; it is not checked again"""
+    """an interpreter that this command found earlier; it is not checked again"""
     named: str = ""
-    """`host_python` of the grid: no other one will do"""
+    """`host_python` of the grid; no other interpreter is used"""
     roots: tuple[str, ...] = ()
     """folders of runs that remember an interpreter"""
 
@@ -139,7 +139,7 @@ ANY = Python()
 
 
 def of_run(directory: object) -> Python:
-    """The interpreter that a run remembers, or another of its root; for what must work on runs of any version."""
+    """The interpreter of a run, or of another run of its root; for verbs that work on runs of any version."""
     return Python(roots=(str(PurePosixPath(str(directory)).parent),))
 
 
@@ -151,7 +151,7 @@ def run(
     stdin: bytes = b"",
     timeout: float = 60.0,
 ) -> Completed:
-    """Run a verb of a run's own program. Raises HostError where the host can't be reached or has no Python for it."""
+    """Run a verb of a run's own program. Raises HostError if the host can't be reached or has no Python for it."""
     here = _here(transport) if verb in _LOOKS else None
     if here and _is_ours(directory, verb) and _has_python(directory):
         return here.call(partial(_verb, verb, directory, *words), stdin, timeout)
@@ -167,7 +167,7 @@ def run_packed(
     timeout: float = 60.0,
     python: Python = ANY,
 ) -> Completed:
-    """Run a verb with the modules that it needs sent along, in one round trip. Raises HostError as `run` does.
+    """Run a verb and send the modules that it needs, in one round trip. Raises HostError as `run` does.
 
     On this machine a fork of this process does it, unless the grid names another interpreter.
     """
@@ -181,7 +181,7 @@ def run_packed(
 
 
 _LOOKS = frozenset({"probe", "sample"})
-"""verbs of a run that start nothing that outlives them: on this machine a fork of this process can run them"""
+"""verbs that start no lasting process: on this machine a fork of this process can run them"""
 _TRAVELS = re.compile(r"comborun\.(host|rules)\b")
 
 
@@ -198,7 +198,7 @@ def _verb(*words: str) -> int:
 
 @cache
 def _is_ours(directory: str, verb: str) -> bool:
-    """Whether the program of a run on this machine is the same as ours, in every module that is loaded for a verb."""
+    """Whether the program of a run on this machine is the same as ours, in every module that the verb loads."""
     import_module(f"comborun.host.{verb}")
     library = Path(directory).expanduser() / "lib" / _PROGRAM
     loaded = (module.__file__ for name, module in sys.modules.items() if _TRAVELS.match(name))
@@ -213,7 +213,7 @@ def _is_ours(directory: str, verb: str) -> bool:
 
 
 def _has_python(directory: str) -> bool:
-    """Whether the interpreter that a run remembers is still there: another one has to be found, and that is said."""
+    """Whether the run's interpreter still exists. If not, the host must find another one and report it."""
     try:
         remembered = Path(RunLayout(str(Path(directory).expanduser())).python).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -222,7 +222,7 @@ def _has_python(directory: str) -> bool:
 
 
 def refuse(transport: Transport, directory: str, done: Completed) -> None:
-    """Raise UserError where there was no host program to run."""
+    """Raise UserError if there was no host program to run."""
     if done.code == NO_RUN:
         raise UserError(f"{directory} on {transport.host} is no run directory", "combo runs lists them")
     if done.code == OLD_RUN:
@@ -233,7 +233,7 @@ def refuse(transport: Transport, directory: str, done: Completed) -> None:
 
 
 def answer(transport: Transport, done: Completed, failure: str = "") -> Any:
-    """The JSON document that a verb answered with. Raises HostError if there is none, with `failure`."""
+    """The JSON document of a verb's answer. Raises HostError with `failure` if there is none."""
     if done.code and failure:
         raise HostError(failure, done.complaint or f"exit code {done.code}")
     try:

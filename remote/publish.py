@@ -40,22 +40,22 @@ class ExistingRun:
     """An existing run; an amendment is valid only for this state of it."""
 
     plan: Plan
-    """its newest"""
+    """its newest plan"""
     number: int
     """of that plan"""
     digest: str
     ended: bool
-    """nothing starts there any more"""
+    """whether nothing starts there any more"""
     whole: bool
-    """it has ended, and nothing of it was lost or cancelled"""
+    """whether it has ended, and nothing was lost or cancelled"""
     held: bool
-    """paused, draining, halted, or with a GPU in quarantine"""
+    """whether it is paused, draining, halted, or has a GPU in quarantine"""
     hold: str = ""
-    """paused, draining or halted; empty when the run is free to go on"""
+    """paused, draining or halted; empty without a hold"""
     why: str = ""
-    """of the hold, in one line"""
+    """the reason of the hold, in one line"""
     started: frozenset[str] = frozenset()
-    """sessions that run, or may run, or have left records or files"""
+    """sessions that run or may run, or that have left records or files"""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Publication:
     run: str
     directory: str
     found: ExistingRun | None = None
-    """None for a new one"""
+    """the existing run; None for a new one"""
 
     @property
     def root(self) -> str:
@@ -86,10 +86,10 @@ class Draft:
 
 
 def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publication:
-    """Put the run directory there whole, unless a run of the same grid is there; one round trip.
+    """Publish a complete run directory, unless a run of the same grid exists; one round trip.
 
-    `mode` is resume, new (another run whatever is there), or after:RUN (another one, unless RUN has a successor).
-    `changed` means that the run of the same grid does other work; nothing was done then.
+    `mode` is resume, new (another run in any case), or after:RUN (another one, unless RUN has a successor). `changed`
+    means that the run of the same grid does other work; then nothing was done.
     """
     files = bundle(draft.plan, draft.grid_text, library_files(), draft.provenance)
     order = {"root": draft.root, "grid": draft.plan.grid, "digest": draft.plan.digest, "mode": mode}
@@ -99,9 +99,9 @@ def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publica
 
 
 def amend(transport: Transport, publication: Publication, amended: Amended, draft: Draft) -> tuple[str, ...] | None:
-    """Give a run its amended plan, in one round trip; the dropped sessions that still run, by name.
+    """Amend the plan of a run, in one round trip. Returns the dropped sessions that still run.
 
-    None: the run is not as it was found any more, and nothing was done. `draft` is the grid that is taken over.
+    None: the run has changed meanwhile, and nothing was done. `draft` is the grid that is taken over.
     """
     found = publication.found
     if found is None:
@@ -123,7 +123,7 @@ def amend(transport: Transport, publication: Publication, amended: Amended, draf
 
 
 def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tuple[Rereading, ...]:
-    """The end records of attempts if their files were read by `rules`, by session. Changes nothing."""
+    """The end records that attempts would have by `rules`, by session. Changes nothing."""
     data, python = json.dumps(rules).encode(), program.of_run(directory)
     done = program.run_packed(transport, "reread", directory, stdin=data, timeout=_DEADLINE_S, python=python)
     changes = program.answer(transport, done, f"the files of {directory} can't be read on {transport.host}")
@@ -154,7 +154,7 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
 def _send(
     transport: Transport, verb: str, order: Mapping[str, Any], files: Iterable[File], python: program.Python
 ) -> dict[str, Any]:
-    """Send an order with its files under one checksum: the host does nothing unless all has arrived."""
+    """Send an order with its files and a checksum: the host does nothing unless all has arrived."""
     document = {**order, "files": [(file.path, file.text, file.executable) for file in files]}
     data = zlib.compress(json.dumps(document).encode())
     digest = hashlib.sha256(data).hexdigest()
@@ -164,11 +164,11 @@ def _send(
     return answer
 
 
-# What the manifest holds besides the plan
+# The manifest without the plan
 
 
 def provenance(grid: Grid, facts: HostFacts, shipments: Iterable[Shipment]) -> dict[str, Any]:
-    """Versions, the host, and the state of the repositories of the grid and of what was shipped. Holds no time."""
+    """Versions, the host, and the state of the repositories of the grid and of shipped files. Contains no time."""
     folder, preset = grid.path.parent, grid.program
     return {
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Lists runs, and finds the one that a user names."""
+"""Lists runs and finds the one that a user names."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 STAMPED = re.compile("-[0-9]{8}T[0-9]{6}Z-[0-9a-f]{4}$")
-"""how the id of every run ends"""
+"""the end of every run's id"""
 COMPLETED = ".fetched"
-"""in a mirror: when all was brought"""
+"""in a mirror: the time of the last complete fetch"""
 _HOSTS_AT_ONCE = 16
 _LARGEST_PLAN = 64 << 20
 
 
 @dataclass(frozen=True)
 class Launch:
-    """What this machine remembers of a launch."""
+    """A launch, as this machine remembers it."""
 
     run: str
     host: str
@@ -54,11 +54,11 @@ class Run:
     done: Mapping[str, str]
     """the fields of dispatch/done; empty while the run has not ended"""
     held: Mapping[str, str] = field(default_factory=dict[str, str])
-    """what keeps it from going on: `kind` is stopped, paused, draining or halted, `why` is a line"""
+    """why it does not go on: `kind` is stopped, paused, draining or halted, `why` is a line"""
     canary: bool = False
-    """it repeats episodes of another run"""
+    """whether it repeats episodes of another run"""
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """of a run that is not done: what `combo status --json` says of it; empty if nobody has looked"""
+    """the document of `combo status --json` for a run that is not done; empty if unknown"""
 
     @property
     def stamp(self) -> str:
@@ -85,13 +85,13 @@ class Run:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took, or has been going on; None if unknown."""
+        """Its run time so far; None if unknown."""
         ended = _number(self.done.get("at"))
         return self.now.get("seconds") if ended is None else max(0.0, ended - self.started)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many sessions are in each state, without the smoke test."""
+        """The number of sessions in each state, without the smoke test."""
         if not self.done:
             return dict(self.now.get("counts", {}))
         numbers = {word: int(_number(self.done.get(word.replace(" ", "_"))) or 0) for word in Outcome}
@@ -99,7 +99,7 @@ class Run:
 
     @property
     def smoke(self) -> dict[str, int]:
-        """The same of the smoke test; of a run that is done, how many succeeded and how many did not."""
+        """The same for the smoke test; of a finished run, how many succeeded and how many did not."""
         if not self.done:
             return dict(self.now.get("smoke", {}))
         all_of_them, good = (int(_number(self.done.get(key)) or 0) for key in ("smoke", "smoke_succeeded"))
@@ -114,7 +114,7 @@ class Listing:
     host: str
     runs: tuple[Run, ...]
     seen: float | None = None
-    """when, on this machine's clock: seconds since 1970; None: never"""
+    """time of the last list, on this machine's clock in seconds since 1970; None: never"""
     complaint: str = ""
     """why the host did not answer now; empty if it did"""
 
@@ -132,8 +132,8 @@ def _memory(name: str = "launches.jsonl") -> Path:
 
 
 def remember(launch: Launch) -> None:
-    """Remember where a run is. A laptop that can't write its memory still launches."""
-    import jsonlines  # slow to import, and only a launch writes
+    """Remember where a run is. A laptop that can't write its memory can still launch."""
+    import jsonlines  # slow to import, and only a launch needs it
 
     path = _memory()
     if remembered()[-1:] == (launch,):
@@ -148,7 +148,7 @@ def remember(launch: Launch) -> None:
 
 
 def remembered() -> tuple[Launch, ...]:
-    """The launches from this machine, the latest last; lines that can't be read are passed over."""
+    """The launches from this machine, the latest last; unreadable lines are skipped."""
     try:
         lines = _memory().read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -169,9 +169,8 @@ def is_remembered(directory: str) -> bool:
 
 
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
-    """The runs below `roots`, newest first, in one round trip.
-
-    Those of one root are in the order in which they were made, whatever the clock said.
+    """The runs below `roots`, newest first, in one round trip. Runs of one root are in the order of their making, not
+    by the clock.
     """
     roots = tuple(dict.fromkeys(roots))
     found: dict[str, tuple[tuple[str, int], Run]] = {}
@@ -188,7 +187,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
 def list_everywhere(
     hosts: Iterable[str], look: Callable[[str], tuple[Run, ...]], clock: Callable[[], float] = time.time
 ) -> tuple[Listing, ...]:
-    """The runs on many hosts, listed at the same time. The last list of a host is kept for when it does not answer."""
+    """The runs on many hosts, listed in parallel. The last list of each host is kept for when it does not answer."""
     from concurrent.futures import ThreadPoolExecutor
 
     kept = _last_listings()
@@ -237,7 +236,7 @@ def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
 
 
 def remove(transport: Transport, run: Run) -> bool:
-    """Remove a run from its host; False where it has not finished."""
+    """Remove a run from its host; False if it has not finished."""
     return bool(_ask(transport, [_root(run)], "remove", run.directory))
 
 
@@ -252,9 +251,9 @@ def _root(run: Run) -> str:
 
 
 def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
-    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is no canary.
+    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is not a canary.
 
-    Raises UserError when there is none, or when several runs could be meant by the beginning of an id.
+    Raises UserError if there is none, or if the beginning of an id is ambiguous.
     """
     if not runs:
         there = "combo launch GRID starts one; of a run from elsewhere name the grid file as RUN, or --host"
@@ -288,7 +287,7 @@ def newest_plan(directory: Path) -> tuple[Plan, int]:
 
 
 def copy_of(host: str, run: str, directory: str) -> Path:
-    """Where the records of a run are on this machine: in the run itself, or in the mirror of a run elsewhere."""
+    """The folder of a run's records on this machine: the run itself, or the mirror of a run elsewhere."""
     if host == LOCAL:
         return Path(directory)
     from comborun.remote.fetch import mirror_directory
@@ -297,7 +296,7 @@ def copy_of(host: str, run: str, directory: str) -> Path:
 
 
 def age_of_copy(host: str, run: str, directory: str) -> float | None:
-    """Seconds since the records of a run elsewhere were last brought here; None: never, or not whole."""
+    """Seconds since the records of a run elsewhere were last copied; None: never, or not completely."""
     copy = copy_of(host, run, directory)
     try:
         return max(0.0, time.time() - (copy / COMPLETED).stat().st_mtime) if (copy / "plan-1.json").is_file() else None
@@ -308,7 +307,7 @@ def age_of_copy(host: str, run: str, directory: str) -> float | None:
 def bring(
     transport: Transport, run: str, directory: str, options: FetchOptions | None = None
 ) -> tuple[Path, tuple[Skipped, ...]] | None:
-    """Where the records of a run are on this machine, and what could not be brought here; None: not all came yet."""
+    """The folder of a run's records on this machine, and what could not be copied; None: the copy is not complete."""
     copy = copy_of(transport.host, run, directory)
     if transport.host == LOCAL:
         return copy, ()

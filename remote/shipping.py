@@ -1,4 +1,4 @@
-"""The files of `sync`: reads the user's own files, compares them with the host's, and sends those that differ.
+"""The files of `sync`: reads the user's files, compares them with the host's, and sends those that differ.
 
 Two round trips in all. In files that are text (UTF-8 without a NUL) CRLF becomes LF.
 """
@@ -27,7 +27,7 @@ ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".co
 _KEPT_MODE = 0o755
 """only the owner may write shipped files"""
 _SLOWEST = 50_000
-"""bytes per second; a link that is slower than this counts as cut"""
+"""bytes per second; a slower link counts as cut"""
 _NAMED = 5
 
 
@@ -45,7 +45,7 @@ class ShippedFile:
 
     @property
     def state(self) -> str:
-        """The state that host/sync.py reports for this content."""
+        """The state as host/sync.py reports it for this content."""
         return f"f {self.mode:o} {self.sha256}"
 
     @property
@@ -77,7 +77,7 @@ def size_of(items: Iterable[Item]) -> int:
 
 @dataclass(frozen=True)
 class Shipment:
-    """One entry of `sync`, with everything that it ships."""
+    """One entry of `sync` with its files."""
 
     entry: Shipped
     source: Path
@@ -88,7 +88,7 @@ class Shipment:
 
     @property
     def home(self) -> Path:
-        """The folder on this machine that it comes from."""
+        """Its folder on this machine."""
         return self.source if self.source.is_dir() else self.source.parent
 
     @property
@@ -97,7 +97,7 @@ class Shipment:
 
     @property
     def digest(self) -> str:
-        """Of every path with its mode and content."""
+        """The digest of all paths, modes and contents."""
         return _digest(text for item in self.items for text in (item.path, item.state))
 
 
@@ -106,12 +106,12 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def digest_of(shipments: Sequence[Shipment]) -> str:
-    """Of all that is shipped and where it goes; empty when nothing is."""
+    """The digest of everything that is shipped, and of its places; empty without shipments."""
     return _digest(text for one in shipments for text in (one.folder, one.digest)) if shipments else ""
 
 
 def survey(entries: Iterable[Shipped], folder: Path) -> tuple[Shipment, ...]:
-    """Read all that is to be shipped; relative places are relative to `folder`. Raises UserError."""
+    """Read everything to ship; relative places are relative to `folder`. Raises UserError."""
     shipments = tuple(_survey(entry, folder) for entry in entries)
     seen: dict[str, tuple[Shipment, str]] = {}
     for shipment in shipments:
@@ -154,7 +154,7 @@ def _walk(folder: Path, below: str, patterns: tuple[str, ...]) -> Iterator[tuple
 
 
 def excluded(path: str, patterns: Iterable[str]) -> bool:
-    """Whether a path below `from` stays here. A pattern without a slash is for names at any depth."""
+    """Whether a path below `from` is left out. A pattern without a slash matches names at any depth."""
     name = path.rpartition("/")[2]
     cleaned = (pattern.removeprefix("./").rstrip("/") for pattern in (*ALWAYS_EXCLUDED, *patterns))
     return any(fnmatchcase(path if "/" in pattern else name, pattern) for pattern in cleaned)
@@ -183,7 +183,7 @@ def _item(root: Path, path: str, place: Path) -> Item:
 
 
 def _content(place: Path) -> tuple[bytes, bool]:
-    """What is shipped of a file, and whether its CRLF became LF. Raises OSError."""
+    """The content to ship, and whether its CRLF became LF. Raises OSError."""
     data = place.read_bytes()
     if b"\r\n" in data and b"\0" not in data:
         try:
@@ -195,7 +195,7 @@ def _content(place: Path) -> tuple[bytes, bool]:
 
 
 def _target_inside(root: Path, path: str, place: Path) -> str:
-    """Where a link leads. Raises UserError unless that is inside: by its words, and by where they lead here."""
+    """The target of a link. Raises UserError unless it is inside, by its text and by where it leads here."""
     target = os.readlink(place)  # noqa: PTH115 - a Path would lose a slash at the end
     words = os.path.normpath(f"{path}/../{target}")
     inside = not target.startswith("/") and words != ".." and not words.startswith("../")
@@ -223,15 +223,15 @@ class Delivery(NamedTuple):
     shipment: Shipment
     missing: tuple[Item, ...]
     in_place: bool = False
-    """the host is this machine, and the files are where they should go"""
+    """whether the host is this machine and the files are already in place"""
 
 
 def compare(
     transport: Transport, shipments: Sequence[Shipment], python: program.Python = program.ANY
 ) -> tuple[Delivery, ...]:
-    """Ask the host what it has of the shipments. One round trip, none without shipments; changes nothing.
+    """Ask the host which files it has. One round trip, none without shipments; changes nothing.
 
-    Raises UserError when something on the host is in the way.
+    Raises UserError if something on the host is in the way.
     """
     apart = [shipment for shipment in shipments if shipment.items and not _in_place(transport.host, shipment)]
     states = iter(_ask(transport, apart, python) if apart else ())
@@ -244,7 +244,7 @@ def compare(
 
 
 def _in_place(host: str, shipment: Shipment) -> bool:
-    """Whether source and target are one. Raises UserError when the target lies within the source."""
+    """Whether source and target are the same. Raises UserError if the target lies within the source."""
     if host != "local":
         return False
     target = Path(shipment.entry.to).expanduser().resolve()
@@ -270,7 +270,7 @@ def _ask(transport: Transport, shipments: Sequence[Shipment], python: program.Py
 
 
 def _missing(shipment: Shipment, states: Sequence[str]) -> tuple[Item, ...]:
-    """The items whose path on the host is in another state. Raises UserError when one can't be put there."""
+    """The items that differ on the host. Raises UserError if one can't be put there."""
     if blocked := list(dict.fromkeys(state[2:] for state in states if state.startswith("x "))):
         more = f", and {len(blocked) - _NAMED} more" if len(blocked) > _NAMED else ""
         raise UserError(
@@ -283,7 +283,7 @@ def _missing(shipment: Shipment, states: Sequence[str]) -> tuple[Item, ...]:
 def deliver(
     transport: Transport, deliveries: Iterable[Delivery], root: str, python: program.Python = program.ANY
 ) -> None:
-    """Send what is missing, all of it or nothing. One round trip, none when nothing is missing."""
+    """Send the missing files, all or none. One round trip, none if nothing is missing."""
     missing = [delivery for delivery in deliveries if delivery.missing]
     if not missing:
         return
@@ -295,9 +295,8 @@ def deliver(
 
 
 def stream(deliveries: Sequence[Delivery]) -> bytes:
-    """What host/sync.py receives: a line that lists it, then the bytes of all files.
-
-    Raises UserError when a file has changed since it was looked at.
+    """The bytes for host/sync.py: a line that lists all files, then their bytes. Raises UserError if a file has changed
+    meanwhile.
     """
     items = [(one.shipment.folder, item) for one in deliveries for item in one.missing]
     head = json.dumps([{"folder": folder, **item.order} for folder, item in items]).encode()
@@ -317,7 +316,7 @@ def _read(file: ShippedFile) -> bytes:
 
 
 def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
-    """What was shipped, a sentence for each entry of `sync`."""
+    """A sentence about each entry of `sync`."""
     for shipment, missing, in_place in deliveries:
         many = several(len(shipment.items), "file")
         sent = f"{len(missing)} sent, {size_text(size_of(missing))}" if missing else "nothing had changed"

@@ -1,6 +1,6 @@
 """Slurm on a login node: whether it is there, and whether it would accept the jobs of a plan.
 
-The host program of the run submits, asks and cancels later on; `dispatch/engine` says that Slurm starts its sessions.
+Later the run's host program submits, asks and cancels; `dispatch/engine` says that Slurm starts its sessions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 _MOST_TRIED = 20
-"""kinds of requests that are tested before a launch; Slurm refuses the others when they are submitted"""
+"""kinds of requests that are tested before a launch; Slurm refuses others when they are submitted"""
 
 _CONSULT = r"""
 command -v sbatch >/dev/null || exit 69
@@ -37,9 +37,9 @@ _SETTING = re.compile(r"^(\w+) *= *(.*?) *$", re.MULTILINE)
 _LOUD = re.compile(r"^(sbatch: )?(error: |fatal: |allocation failure: )?(Job \d+ )?")
 _USAGE = re.compile(r'^(sbatch: )?(error: )?Try ["\'`]')
 _NOT_NOW = re.compile(r"Requested node configuration is not available|Required node not available")
-"""--test-only says that of what no node can begin now, where sbatch itself lets a job wait for nodes that are away"""
+"""--test-only says this if no node can start the job now; sbatch itself lets a job wait for nodes that are away"""
 _UP = re.compile(r"(alloc|comp|idle|mix|plnd)[-+~#]?")
-"""a node that takes jobs, in sinfo's short words; powered down counts, for Slurm wakes it"""
+"""states in which a node takes jobs, in sinfo's short words; Slurm wakes powered-down nodes"""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Answer:
 
     taken: bool
     said: str
-    """one line: when it would start, or why not"""
+    """one line: when it would start, or why it would not"""
     away: str = ""
     """why `said` may change later: `while 2 nodes take no jobs`"""
 
     @property
     def refused(self) -> bool:
-        """Whether sbatch would refuse it, too; while nodes are away, only sbatch itself can say."""
+        """Whether sbatch would refuse it too. While nodes are away, only sbatch itself can say."""
         return not self.taken and not self.away
 
 
@@ -63,7 +63,7 @@ class Cluster:
     name: str
     version: str
     arrays: tuple[Answer, ...]
-    """for each kind of request of the plan, in their order; not for all where there are many"""
+    """one for each kind of request of the plan, in order; not for all if there are many"""
     settle: Answer
 
     def __str__(self) -> str:
@@ -71,9 +71,8 @@ class Cluster:
 
 
 def consult(transport: Transport, plan: Plan) -> Cluster:
-    """Show Slurm the plan's job scripts, in one round trip; nothing is submitted.
-
-    Raises HostError where there is no sbatch, or where Slurm does not answer.
+    """Test the plan's job scripts with Slurm, in one round trip; nothing is submitted. Raises HostError without sbatch
+    or without an answer of Slurm.
     """
     slurm = plan.slurm
     if slurm is None:
@@ -106,16 +105,15 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
 
 
 def settle(transport: Transport, directory: str) -> str:
-    """Let a run submit its due tasks now, and not only when an array ends. Returns its message, if any."""
+    """Let a run submit its due tasks now, not only when an array ends. Returns its message, if any."""
     done = program.run(transport, directory, "settle", timeout=180)
     said = done.text.strip() or done.complaint
     return f"it is submitted later: {said}" if done.code else said
 
 
 def check_taken(transport: Transport, plan: Plan, cluster: Cluster) -> tuple[str, ...]:
-    """What Slurm can't say of the plan's jobs while nodes are away, a sentence each.
-
-    Raises HostError, with Slurm's own words for each, where it would not take some of them.
+    """Sentences about jobs that Slurm can't judge while nodes are away. Raises HostError, with Slurm's own words, if it
+    would refuse some.
     """
     if refused := refusal(transport, plan, cluster):
         raise refused
@@ -124,7 +122,7 @@ def check_taken(transport: Transport, plan: Plan, cluster: Cluster) -> tuple[str
 
 
 def refusal(transport: Transport, plan: Plan, cluster: Cluster) -> HostError | None:
-    """What Slurm would not take of the plan's jobs, with its own words for each; None where it takes all."""
+    """An error about the jobs that Slurm would refuse, with its own words for each; None if it accepts all."""
     refused = [f"\n  {what}: {answer.said}" for what, answer in _requests(plan, cluster) if answer.refused]
     if not refused:
         return None
@@ -154,7 +152,7 @@ def _answer(code: str, said: str, away: str) -> Answer:
 
 
 def _away(sinfo: str, options: Sequence[str]) -> str:
-    """Which partitions or nodes for a job take no jobs now; empty if all do, or if that is unknown."""
+    """The partitions or nodes for a job that take no jobs now; empty if all do, or if unknown."""
     rows = [row for line in sinfo.splitlines() if len(row := line.split("|")) == 4]
     wanted = {name for option in options if option.startswith("--partition=") for name in option[12:].split(",")}
     rows = [row for row in rows if (row[0].rstrip("*") in wanted if wanted else row[0].endswith("*"))]

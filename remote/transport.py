@@ -1,6 +1,6 @@
-"""The transport: runs bash scripts on a host. Here also the transport for this machine.
+"""The transport: runs bash scripts on a host. This module also has the transport for this machine.
 
-Scripts also copy files, through standard input and output. So a transport needs a single method, and a fake one for
+Scripts also copy files, through standard input and output. So a transport needs only one method, and a fake one for
 tests is a few lines.
 """
 
@@ -24,16 +24,16 @@ from comborun.text import MIB
 LOCAL = "local"
 """the name of this machine as a host"""
 _COMMAND = 'read -r -d ""; eval "unset -v REPLY; $REPLY"'
-"""the script comes first on standard input: an argument may be too long, and a file would be in the way"""
+"""the script comes first on standard input: it may be too long for an argument, and a file would have to be removed"""
 _LOOK_S = 0.02
-"""between two looks at how much a script has written"""
+"""seconds between two checks of a script's output size"""
 _MOST_FILES = 1 << 16
-"""file descriptors that a fork closes: connections to other hosts, say"""
+"""file descriptors that a fork closes, such as connections to other hosts"""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """The result of a script on the host: its exit code (-N for signal N) and both streams, every byte."""
+    """The result of a script on the host: its exit code (-N for signal N) and both complete streams."""
 
     code: int
     stdout: bytes
@@ -61,18 +61,18 @@ class Transport(Protocol):
     ) -> Completed:
         """Run `script` in `bash --noprofile --norc` with `args` as $1, $2 ...
 
-        Raises HostError when the host can't be reached, when `timeout` seconds have passed (what the script started
-        is ended first) and when a stream holds more than `limit` bytes. A code that is not 0 raises nothing.
+        Raises HostError if the host can't be reached, after `timeout` seconds (the script's processes are ended first),
+        and if a stream holds more than `limit` bytes. Another exit code than 0 raises nothing.
         """
         ...
 
 
 class LocalTransport:
-    """Runs scripts here. Their streams are files: none blocks another, and what a script starts may keep them."""
+    """Runs scripts here. Their streams are files: none blocks another, and lasting processes may keep them open."""
 
     host = LOCAL
     warnings: tuple[str, ...] = ()
-    """sentences for people, as ssh's transports have them"""
+    """sentences for the user, like those of the ssh transports"""
 
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
@@ -82,12 +82,12 @@ class LocalTransport:
         return _finish(lambda *streams: _bash(command, *streams), given, timeout, limit)
 
     def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int = 64 * MIB) -> Completed:
-        """Run a function in a fork of this process: for what takes less time than the start of an interpreter."""
+        """Run a function in a fork of this process, which is faster than starting an interpreter."""
         return _finish(lambda *streams: Fork(work, *streams), stdin, timeout, limit)
 
 
 class Fork:
-    """A child that runs a function of this process, with as much of the interface of Popen as is used here."""
+    """A child that runs a function of this process, with the part of Popen's interface that is used here."""
 
     def __init__(self, work: Callable[[], int], *streams: IO[bytes]) -> None:
         self._code: int | None = None
@@ -131,7 +131,7 @@ class Fork:
 def _finish(
     start: Callable[..., Fork | subprocess.Popen[bytes]], given: bytes, timeout: float, limit: int
 ) -> Completed:
-    """Start a child with what it is given as standard input, and wait for its end. Raises HostError as `run` does."""
+    """Start a child with its standard input, and wait for its end. Raises HostError as `run` does."""
     with contextlib.ExitStack() as stack:
         stdin, *written = [stack.enter_context(_stream()) for _ in range(3)]
         stdin.write(given)
@@ -142,7 +142,7 @@ def _finish(
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            if child.poll() is None:  # a fork that does not lead its group yet
+            if child.poll() is None:  # the fork may not lead its group yet
                 os.kill(child.pid, signal.SIGKILL)
             child.wait()
             raise
@@ -151,7 +151,7 @@ def _finish(
 
 
 def _stream() -> IO[bytes]:
-    """A file without a name; in memory where the kernel has such, so that a full disk does not matter."""
+    """A file without a name; in memory if the kernel can do that, so that a full disk does not matter."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("comborun"), "w+b")
     return tempfile.TemporaryFile()
@@ -169,7 +169,7 @@ def _no_child(error: OSError) -> HostError:
 
 
 def _wait(child: Fork | subprocess.Popen[bytes], written: list[IO[bytes]], deadline: float, limit: int) -> int:
-    """The exit code. Raises HostError at the deadline, or when a stream holds more than the limit."""
+    """The exit code. Raises HostError at the deadline, or if a stream holds more than the limit."""
     with contextlib.ExitStack() as stack:
         ended = []
         with contextlib.suppress(OSError, AttributeError):  # an old kernel, or macOS

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
-    """The command that opens a session's window: exact names only, UTF-8 always, and in tmux read-only unless asked.
+    """The command that opens a session's window: exact names only, UTF-8 always, and in tmux read-only by default.
 
-    screen knows no read-only view: whoever opens its window can type into it.
+    screen has no read-only view: whoever opens its window can type into it.
     """
     if begin.multiplexer == "tmux":
         read_only = [] if write else ["-r"]
@@ -32,9 +32,9 @@ def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
 
 
 def step_command(job: str, log: PurePosixPath, *, write: bool) -> list[str]:
-    """The command that goes to the node of a task, into its allocation: its log grows there, or a shell with its GPUs.
+    """The command that goes to the node of a task, into its allocation, and shows its log or a shell with its GPUs.
 
-    `job` is the task's own number: srun takes no `12_7`.
+    `job` is the task's own number: srun does not accept `12_7`.
     """
     there = ["bash", "-l"] if write else follow_command(log)
     return ["srun", f"--jobid={job}", "--overlap", "--pty", *there]
@@ -46,7 +46,7 @@ def follow_command(log: PurePosixPath) -> list[str]:
 
 
 def open_windows(socket: str) -> frozenset[str]:
-    """The exact names of the tmux sessions on the server of this socket name; empty when no server runs."""
+    """The exact names of the tmux sessions on the server with this socket name; empty without a server."""
     import libtmux
 
     server = libtmux.Server(socket_name=socket)
@@ -56,10 +56,10 @@ def open_windows(socket: str) -> frozenset[str]:
 
 
 def tile(name: str, panes: Mapping[str, str]) -> list[str]:
-    """Open a window on the user's own tmux server with a pane for every command; returns what shows it.
+    """Open a window on the user's own tmux server with a pane for every command; returns the command that shows it.
 
-    Inside tmux it is a window of the session that the user is in, outside a session of its own. A pane closes with its
-    command; the window closes with its last pane. Raises UserError when tmux says no.
+    Inside tmux it is a window of the user's session, otherwise its own session. A pane closes with its command, the
+    window with its last pane. Raises UserError if tmux refuses.
     """
     import libtmux
     from libtmux.exc import LibTmuxException
@@ -72,7 +72,7 @@ def tile(name: str, panes: Mapping[str, str]) -> list[str]:
         _label(window.active_pane, title)
         for title, command in commands:
             _label(window.split(shell=command), title)
-            window.select_layout("tiled")  # after each: a pane that gets too small can't be split again
+            window.select_layout("tiled")  # after each one, since a pane that is too small can't be split
         window.set_option("pane-border-status", "top")
         window.set_option("pane-border-format", " #{pane_title} ")
     except LibTmuxException as error:

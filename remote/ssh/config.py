@@ -1,4 +1,4 @@
-"""What a host's name means: the answer that the user's own ssh would give."""
+"""Resolves a host's name as the user's own ssh does."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Settings = dict[str, list[str]]
 
 CONNECT_S = 15.0
 _LONGEST_NAME = 300
-"""characters: DNS takes 253, and a user and a port come with it"""
+"""characters: 253 for DNS, and room for a user and a port"""
 NO_SSH = "there is no ssh program on this machine"
 
 
 @dataclass(frozen=True)
 class Address:
-    """What the user wrote: `[user@]host[:port]`; an IPv6 address with a port stands in brackets."""
+    """The text of the user: `[user@]host[:port]`; an IPv6 address with a port stands in brackets."""
 
     host: str
     user: str | None = None
@@ -52,16 +52,16 @@ class Options:
     config: Path | None = field(
         default_factory=lambda: Path(name) if (name := os.environ.get("COMBORUN_SSH_CONFIG")) else None
     )
-    """an ssh config in place of the user's own"""
+    """an ssh config instead of the user's own"""
     accept_new: bool = False
-    """trust a host that is not known yet, and write its key down"""
+    """whether to trust an unknown host and record its key"""
     ask: Callable[[str], str] | None = None
-    """asks the user at the terminal for a secret; None: there is no terminal"""
+    """asks the user at the terminal for a secret; None without a terminal"""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where to connect to, with which keys and settings."""
+    """The place to connect to, with keys and settings."""
 
     name: str
     """as the user wrote it"""
@@ -74,7 +74,7 @@ class Target:
     agent: str | None
     """the agent's socket"""
     known_hosts: tuple[Path, ...]
-    """the first is the one that is written to"""
+    """new keys are written to the first"""
     host_key_alias: str | None
     hash_known_hosts: bool
     jumps: tuple[str, ...]
@@ -84,7 +84,7 @@ class Target:
 
     @property
     def known_as(self) -> str:
-        """The name under which known_hosts files keep the host's keys."""
+        """The name of the host in known_hosts files."""
         if self.host_key_alias:
             return self.host_key_alias.lower()
         name = self.hostname.lower()
@@ -92,9 +92,8 @@ class Target:
 
 
 def resolve(name: str, config: Path | None = None) -> Target:
-    """The target that `ssh NAME` would reach, as ssh itself tells it; `config` stands in for the user's own ssh config.
-
-    Raises HostError when the name or the config is wrong.
+    """The target of `ssh NAME`, as ssh itself resolves it; `config` replaces the user's own ssh config. Raises
+    HostError if the name or the config is wrong.
     """
     address = Address.parse(name)
     hint = "a Match exec in your ssh config hangs"
@@ -116,7 +115,7 @@ def resolve(name: str, config: Path | None = None) -> Target:
 
 
 def close_alias(name: str, config: Path | None) -> str:
-    """The host of the user's ssh config that looks most like `name`; what the config includes is not read."""
+    """The host of the user's ssh config with the most similar name; included files are not read."""
     try:
         text = (config or Path.home() / ".ssh/config").read_text("utf-8", "replace")
     except OSError:
@@ -126,7 +125,7 @@ def close_alias(name: str, config: Path | None) -> str:
 
 
 def ssh_arguments(address: Address, config: Path | None) -> list[str]:
-    """The arguments that make ssh mean the same host."""
+    """The arguments with which ssh reaches the same host."""
     return [
         *(["-F", str(config)] if config else []),
         *(["-l", address.user] if address.user else []),
@@ -137,7 +136,7 @@ def ssh_arguments(address: Address, config: Path | None) -> list[str]:
 
 
 def parse_settings(text: str) -> Settings:
-    """What `ssh -G` prints."""
+    """The settings in the output of `ssh -G`."""
     settings: Settings = {}
     for line in text.splitlines():
         keyword, _, value = line.partition(" ")
@@ -146,7 +145,7 @@ def parse_settings(text: str) -> Settings:
 
 
 def target(name: str, address: Address, settings: Mapping[str, list[str]]) -> Target:
-    """The meaning of resolved settings."""
+    """The target of resolved settings."""
 
     def one(keyword: str, default: str = "") -> str:
         value = settings.get(keyword, [default])[0]
@@ -201,7 +200,7 @@ def _path(value: str, tokens: Mapping[str, str]) -> Path:
 
 
 def _paths(value: str, tokens: Mapping[str, str]) -> list[Path]:
-    """Several paths in one value; `ssh -G` prints no quotes around one that has spaces."""
+    """Several paths in one value; `ssh -G` does not quote paths with spaces."""
     whole = _path(value, tokens)
     return [whole] if value and whole.exists() else [_path(word, tokens) for word in value.split()]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
-    """What a person should know about an error on the way to `target`; `complaint` is a ProxyCommand's."""
+    """The error for the user about a failed way to `target`; `complaint` is a ProxyCommand's."""
     where = f"{target.name} ({target.hostname}:{target.port})"
     if isinstance(error, HostError):
         return error
@@ -57,12 +57,12 @@ def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
 
 
 def hop_failed(error: HostError, hop: Target, target: Target) -> HostError:
-    """The same error, saying which host on the way it is about."""
+    """The same error with the name of the host on the way."""
     return HostError(f"the jump host {hop.name} on the way to {target.name} failed: {error.message}", error.hint)
 
 
 def no_way_on(error: Exception, hop: Target, target: Target) -> HostError:
-    """A jump host that is reached but does not lead on."""
+    """The error if a jump host is reached but leads no further."""
     text = error.text if isinstance(error, ChannelException) else str(error) or "no answer in time"
     return HostError(
         f"the jump host {hop.name} does not reach {target.hostname}:{target.port}: {text}",
@@ -71,7 +71,7 @@ def no_way_on(error: Exception, hop: Target, target: Target) -> HostError:
 
 
 def no_key(target: Target, tried: list[str], allowed: tuple[str, ...], agent: str) -> HostError:
-    """Nothing that we offered was accepted."""
+    """The error if none of our keys was accepted."""
     offered = "".join(f"\n  {line}" for line in tried) or "\n  nothing: there is no key file and no agent key"
     methods = f"; it accepts {', '.join(allowed)}" if allowed else ""
     return HostError(
@@ -85,17 +85,17 @@ _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 
 def handshake(transport: Transport, target: Target, *, accept_new: bool) -> tuple[str, ...]:
-    """Encrypt the connection and make sure that the host is the right one; returns warnings."""
+    """Encrypt the connection and check the host's key; returns warnings."""
     known = keys_of(target)
     _prefer(transport, {key.type for key in known if not key.marker})
-    # paramiko says nothing when this is over, so its own deadlines for the banner and for the keys come first
+    # paramiko raises no error at this deadline, so its own ones for the banner and the keys must come earlier
     transport.start_client(timeout=2 * target.connect_timeout + 1)
     blob = transport.get_remote_server_key().asbytes()
     return verify(target, known, blob, accept_new=accept_new)
 
 
 def _prefer(transport: Transport, types: set[str]) -> None:
-    """Ask for the kinds of key that we know, so that a host with several shows one that can be checked."""
+    """Ask for the known kinds of keys, so that a host with several shows one that can be checked."""
     wanted = types | (set(_RSA) if "ssh-rsa" in types else set())
     options = transport.get_security_options()
     options.key_types = sorted(options.key_types, key=lambda name: name not in wanted)
@@ -156,17 +156,17 @@ def _offer(transport: Transport, target: Target, candidate: Candidate) -> bool:
 
 KEEPALIVE_S = 20
 LOST_AFTER_S = 30
-"""how long bytes may stay unacknowledged"""
+"""seconds for which bytes may stay unacknowledged"""
 _MOST_HOPS = 8
 _NEVER = 1 << 40
 
-# without a handler logging prints paramiko's complaints itself
+# without a handler, logging would print paramiko's messages
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 @dataclass
 class Connection:
-    """All that one connection consists of, the nearest hop first."""
+    """The parts of one connection, the nearest hop first."""
 
     targets: list[Target] = field(default_factory=list)
     transports: list[Transport] = field(default_factory=list)
@@ -185,12 +185,12 @@ class Connection:
 
     @property
     def lost(self) -> bool:
-        """True when the connection is known to be gone. False proves nothing."""
+        """True if the connection is known to be gone. False proves nothing."""
         return not all(transport.is_active() for transport in self.transports)
 
     @property
     def complaint(self) -> str:
-        """What the ProxyCommand said on its standard error."""
+        """The standard error of the ProxyCommand."""
         if self.proxy_complaints.closed:
             return ""
         self.proxy_complaints.seek(0)
@@ -208,7 +208,7 @@ class Connection:
 
 
 def connect(name: str, options: Options, files: KeyFiles) -> Connection:
-    """Log in at `name`. Raises HostError; what was opened until then is closed."""
+    """Log in at `name`. Raises HostError after closing everything that was opened."""
     connection = Connection()
     try:
         _reach(resolve(name, options.config), connection, options, files, ())
@@ -219,7 +219,7 @@ def connect(name: str, options: Options, files: KeyFiles) -> Connection:
 
 
 def _reach(target: Target, connection: Connection, options: Options, files: KeyFiles, beyond: tuple[str, ...]) -> None:
-    """Connect to `target`, and first to every host on the way; each step has its deadline."""
+    """Connect to every host on the way, then to `target`; each step has its deadline."""
     if target.name in beyond or len(connection.targets) >= _MOST_HOPS:
         raise HostError(f"the way to {target.name} goes in a circle", "see ProxyJump in your ssh config")
     for hop in _hops(target, options.config):
@@ -234,7 +234,7 @@ def _reach(target: Target, connection: Connection, options: Options, files: KeyF
 
 
 def _hops(target: Target, config: Path | None) -> list[Target]:
-    """The jump hosts. The first is reached as its own config says, each other one through the one before it."""
+    """The jump hosts. The first is reached by its own config, each other one through the one before it."""
     hops = [resolve(jump, config) for jump in target.jumps]
     return [*hops[:1], *(replace(hop, jumps=(), proxy_command=None) for hop in hops[1:])]
 
@@ -284,7 +284,7 @@ def _connect_tcp(target: Target) -> socket.socket:
 
 
 def _tune(sock: socket.socket) -> None:
-    """Small packets at once (44 ms -> 2 ms for a command), and a dead link is noticed even when nothing is sent."""
+    """Send small packets at once (44 ms -> 2 ms for a command), and notice a dead link even when nothing is sent."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (
@@ -293,7 +293,7 @@ def _tune(sock: socket.socket) -> None:
         ("TCP_KEEPCNT", 2),
         ("TCP_USER_TIMEOUT", LOST_AFTER_S * 1000),
     ):
-        if hasattr(socket, name):  # macOS has other names for some
+        if hasattr(socket, name):  # macOS has other names
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
@@ -317,7 +317,7 @@ def _start_proxy(command: str, connection: Connection) -> socket.socket:
 
 @contextmanager
 def bounded(connection: Connection, seconds: float) -> Iterator[None]:
-    """Close the connection when the block takes longer: paramiko has no deadline in exec_command and in write."""
+    """Close the connection if the block takes longer: paramiko has no deadline in exec_command and in write."""
     timer = threading.Timer(max(0.0, seconds), connection.close)
     timer.daemon = True
     timer.start()

@@ -1,6 +1,6 @@
-"""Keys: those that the user has (in an agent, in files, with certificates), and those that hosts are known by.
+"""The user's keys (in an agent, in files, with certificates), and the keys of known hosts.
 
-paramiko's own reader of known_hosts knows neither wildcards nor `@` lines; ours passes over what it can't read.
+paramiko's own reader of known_hosts supports neither wildcards nor `@` lines; ours skips lines that it can't read.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 
 _AGENT_S = 30.0
-"""An agent may ask its user to confirm."""
+"""seconds; an agent may ask its user to confirm"""
 _ASK_TIMES = 3
 
 
 class Candidate(NamedTuple):
-    """A key to offer, and how to name it to a person."""
+    """A key to offer, and its name for the user."""
 
     key: PKey
     name: str
 
 
 class Agent(AgentSSH):
-    """The agent at a socket; paramiko's own class knows only the one in the environment."""
+    """The agent at a socket; paramiko's own class only uses the one in the environment."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -63,14 +63,14 @@ class Agent(AgentSSH):
 
 
 class KeyFiles:
-    """Private keys by file. Each is read, and its passphrase requested, once in the life of a transport."""
+    """Private keys by file. Each is read, and its passphrase asked for, once in the life of a transport."""
 
     def __init__(self, ask: Callable[[str], str] | None) -> None:
         self._ask = ask
         self._found: dict[Path, PKey | str] = {}
 
     def load(self, path: Path, *, locked: bool) -> PKey | str | None:
-        """The key; or why it can't be used; or None when it needs a passphrase and `locked` ones come later."""
+        """The key, or why it can't be used, or None if it needs a passphrase and `locked` ones come later."""
         if path not in self._found:
             try:
                 self._found[path] = read_key(path, None)
@@ -92,7 +92,9 @@ class KeyFiles:
 
 
 def read_key(path: Path, passphrase: str | None) -> PKey:
-    """Raises PasswordRequiredException when it is encrypted, SSHException when it can't be read, OSError."""
+    """Read a private key. Raises PasswordRequiredException if it is encrypted, SSHException if it can't be read,
+    OSError.
+    """
     for kind in (Ed25519Key, ECDSAKey, RSAKey):
         try:
             return kind.from_private_key_file(str(path), passphrase)
@@ -104,7 +106,7 @@ def read_key(path: Path, passphrase: str | None) -> PKey:
 
 
 def public_blob(path: Path) -> bytes | None:
-    """The public key in a file of one, as bytes; None when there is none."""
+    """The public key in a file, as bytes, or None."""
     try:
         kind, text = path.read_text(encoding="utf-8", errors="replace").split()[:2]
         blob = base64.b64decode(text, validate=True)
@@ -114,7 +116,7 @@ def public_blob(path: Path) -> bytes | None:
 
 
 def candidates(target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, tried: list[str]) -> Iterator[Candidate]:
-    """What to offer to a host, in OpenSSH's order; encrypted files last. Appends to `tried` what can't be offered."""
+    """The keys to offer, in OpenSSH's order; encrypted files last. Appends to `tried` what can't be offered."""
     present = [path for path in target.identities if path.exists() or _beside(path, ".pub").exists()]
     blobs = {path: public_blob(path) or public_blob(_beside(path, ".pub")) for path in present}
     held = {key.asbytes() for key in agent_keys}
@@ -141,7 +143,7 @@ def _from_agent(target: Target, agent_keys: tuple[PKey, ...], blobs: dict[Path, 
             continue
         label = f"{key.get_name()} {getattr(key, 'comment', '')}".strip() + " of the agent"
         if "-cert-" in key.get_name():
-            # without this paramiko offers the bare key of an RSA or ECDSA certificate
+            # otherwise paramiko offers only the key of an RSA or ECDSA certificate
             key.public_blob = PublicBlob(key.get_name(), cast("AgentKey", key).blob)
             yield Candidate(key, label)
         else:
@@ -149,7 +151,7 @@ def _from_agent(target: Target, agent_keys: tuple[PKey, ...], blobs: dict[Path, 
 
 
 def _with_certificates(target: Target, key: PKey, label: str, path: Path | None) -> Iterator[Candidate]:
-    """The key with each of its certificates, then without."""
+    """The key with each of its certificates, then alone."""
     beside = [_beside(path.with_name(path.name.removesuffix(".pub")), "-cert.pub")] if path else []
     for certificate in (*beside, *target.certificates):
         if _certifies(certificate, key):
@@ -201,7 +203,7 @@ class KnownKey:
         return f"{self.file}:{self.line}"
 
     def is_of(self, name: str) -> bool:
-        """Whether the line speaks of `name`, which is `host` or `[host]:port` in lower case."""
+        """Whether the line is about `name`, which is `host` or `[host]:port` in lower case."""
         if self.hosts.startswith("|1|"):
             return _hash_matches(self.hosts, name)
         patterns = self.hosts.lower().split(",")
@@ -210,7 +212,7 @@ class KnownKey:
 
 
 def read_known_hosts(files: Iterable[Path]) -> tuple[KnownKey, ...]:
-    """Every line that can be read, of every file that can be read."""
+    """All readable lines of all readable files."""
     keys: list[KnownKey | None] = []
     for file in files:
         with suppress(OSError):
@@ -248,12 +250,12 @@ def _hash_matches(hashed: str, name: str) -> bool:
 
 
 def fingerprint(blob: bytes) -> str:
-    """As `ssh-keygen -l` shows it."""
+    """The fingerprint as `ssh-keygen -l` shows it."""
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
 def keys_of(target: Target) -> tuple[KnownKey, ...]:
-    """What the known_hosts files say of the host. As in OpenSSH, a line without the port serves too."""
+    """The lines of known_hosts files about the host. As in OpenSSH, a line without the port is also used."""
     keys = read_known_hosts(target.known_hosts)
     named = tuple(key for key in keys if key.is_of(target.known_as))
     if named or target.host_key_alias or target.port == 22:
@@ -262,9 +264,9 @@ def keys_of(target: Target) -> tuple[KnownKey, ...]:
 
 
 def verify(target: Target, known: tuple[KnownKey, ...], blob: bytes, *, accept_new: bool) -> tuple[str, ...]:
-    """Raise HostError unless the key is known to be the host's; a new one is written down when `accept_new`.
+    """Raise HostError unless the key is known to be the host's; with `accept_new`, a new key is recorded.
 
-    Returns warnings: what was passed over, or written.
+    Returns warnings: skipped lines, or a recorded key.
     """
     kind = _kind(blob)
     revoked = next((key for key in known if key.marker == REVOKED and key.blob == blob), None)
@@ -299,7 +301,7 @@ def _unknown(target: Target, kind: str, blob: bytes, authorities: list[KnownKey]
 
 
 def _login(target: Target) -> str:
-    """What a person types to log in: ssh takes a port as an option of its own."""
+    """The arguments for logging in with ssh, which takes a port as a separate option."""
     arguments = (word for word in ssh_arguments(Address.parse(target.name), None) if word != "--")
     return shlex.join(["ssh", *arguments, "true"])
 

@@ -1,6 +1,6 @@
-"""A host over the user's own ssh program: for what paramiko can't do (hardware keys, second factors, Kerberos).
+"""A host over the user's own ssh program, for what paramiko can't do (hardware keys, second factors, Kerberos).
 
-One master connection (ControlMaster) and one held shell over it. The master's socket is in a folder of our own; the
+There is one master connection (ControlMaster) and one held shell over it. The master's socket is in our own folder. The
 master ends with close(), and by itself a minute after we are gone.
 """
 
@@ -23,14 +23,14 @@ from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 _CHUNK = 1 << 16
 _LOGIN_S = 30.0
 _PERSON_S = 300.0
-"""How long a user at the terminal may take for a second factor."""
+"""seconds that a user at the terminal may take for a second factor"""
 _CONTROL_S = 5.0
 _LONGEST_FOLDER = 60
-"""A socket's path may have about 100 bytes, and ssh adds 17 for a moment."""
+"""characters: a socket's path may have about 100 bytes, and ssh temporarily adds 17"""
 
 
 class OpensshTransport(ShellTransport):
-    """The contract of SshTransport, kept through `ssh`, which itself asks a user at the terminal."""
+    """The contract of SshTransport through `ssh`, which itself asks a user at the terminal."""
 
     def __init__(self, host: str, options: Options | None = None) -> None:
         super().__init__(host)
@@ -62,7 +62,7 @@ class OpensshTransport(ShellTransport):
                     [*command, *self._arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=said,  # a file: the master keeps it open, and would keep a pipe's reader waiting
+                    stderr=said,  # a file, because the master keeps it open, and the reader of a pipe would wait
                     timeout=seconds,
                     start_new_session=self._options.ask is None,
                     check=False,
@@ -79,7 +79,9 @@ class OpensshTransport(ShellTransport):
         return ["-o", f"ControlPath={folder}/m", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"]
 
     def _login_options(self) -> list[str]:
-        """StrictHostKeyChecking of the user's config is not used: it may accept any host."""
+        """The options for a login. StrictHostKeyChecking of the user's config is not used, since it may accept any
+        host.
+        """
         ask = self._options.ask is not None
         strict = "accept-new" if self._options.accept_new else "ask" if ask else "yes"
         settings = {
@@ -92,7 +94,7 @@ class OpensshTransport(ShellTransport):
         return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
     def _control(self, verb: str) -> int:
-        """Tell the master something; not 0 when there is none."""
+        """Send a command to the master; not 0 without a master."""
         if self._folder is None:
             return 1
         command = ["ssh", "-O", verb, *self._control_options(self._folder), *self._arguments]
@@ -184,7 +186,7 @@ class PipeShell:
 
 
 def what_ssh_said(host: str, said: str) -> HostError:
-    """The complaint of `ssh -v` as an error with a hint; of a host key with its fingerprint."""
+    """The message of `ssh -v` as an error with a hint; for a host key, with its fingerprint."""
     complaint = "\n  ".join(line.strip() for line in said.splitlines() if line.strip() and not _is_chatter(line))
     message, hint = fault(complaint, host) or (f"ssh could not connect to {host}", f"check with  ssh {host} true")
     shown = re.findall(r"Server host key: (\S+ SHA256:\S+)", said) if "host key" in message else []

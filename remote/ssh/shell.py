@@ -1,8 +1,8 @@
 """Scripts through a held shell: everything that goes to a host over ssh passes here.
 
-On the host, shell.sh runs scripts one after the other. One shell is held for many because a script then costs one round
-trip (a channel of its own costs two more) and the user's .bashrc runs once. What start-up files print comes before the
-first mark and is passed over.
+On the host, shell.sh runs scripts one after the other. One shell is kept for many scripts, because then a script costs
+one round trip (its own channel costs two more) and the user's .bashrc runs once. Output of start-up files comes before
+the first mark and is skipped.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from comborun.remote.transport import Completed
 from comborun.text import MIB
 
 COMMAND = 'exec bash --noprofile --norc -c \'read -r -d ""; eval "$REPLY"\''
-"""Means the same to sh, bash, zsh, fish and csh: the program itself follows on standard input."""
+"""has the same meaning in sh, bash, zsh, fish and csh; the program itself follows on standard input"""
 
 _LONGEST_TRAILER = 64
 _NOISE_KEPT = 4096
 
 
 def program() -> bytes:
-    """What the shell reads first."""
+    """The program that the shell reads first."""
     return resources.files("comborun.remote.ssh").joinpath("shell.sh").read_bytes() + b"\0"
 
 
@@ -45,7 +45,7 @@ class Request:
     """bytes that each stream may hold"""
 
     def head(self, mark: bytes) -> bytes:
-        """All that goes before standard input."""
+        """Everything that is sent before standard input."""
         text = f"unset -v REPLY; set -- {shlex.join(self.args)}; {self.script}"
         body = text.encode("utf-8", "surrogateescape")
         if b"\0" in body:
@@ -55,7 +55,7 @@ class Request:
 
 
 class Answer:
-    """Both streams of one answer, found between their marks among whatever else comes."""
+    """Both streams of one answer, extracted from between their marks."""
 
     def __init__(self, mark: bytes, limit: int) -> None:
         self._stdout = _Frame(mark, limit)
@@ -63,7 +63,7 @@ class Answer:
 
     @property
     def begun(self) -> bool:
-        """Whether the host has begun to work on the request."""
+        """Whether the host has begun with the request."""
         return self._stdout.begun
 
     @property
@@ -72,13 +72,13 @@ class Answer:
 
     @property
     def noise(self) -> str:
-        """What came before the answer: start-up files, or why there is no shell."""
+        """The text before the answer: output of start-up files, or why there is no shell."""
         text = (self._stderr.noise + b"\n" + self._stdout.noise).decode("utf-8", "replace")
         lines = ("".join(c for c in line if c.isprintable()).strip() for line in text.splitlines())
         return "\n".join(line for line in lines if line)
 
     def feed(self, stdout: bytes, stderr: bytes) -> None:
-        """Take what has come. Raises HostError when a stream holds more than its limit."""
+        """Take received bytes. Raises HostError if a stream holds more than its limit."""
         self._stdout.feed(stdout)
         self._stderr.feed(stderr)
 
@@ -125,13 +125,13 @@ class _Frame:
 
 
 ANSWER_S = 20.0
-"""How long a host may take to begin with a script: longer than any start-up file takes."""
+"""seconds in which a host must begin with a script: more than any start-up file takes"""
 GRACE_S = 3.0
-"""How much later than the host we give up on a script: the host ends it, and its word needs time to travel."""
+"""seconds that we wait longer than the host for a script: the host ends it, and its message needs time"""
 _OTHER_SHELL = re.compile(r".*(can't change option: -m|^(zsh|fish|t?csh|ksh|dash|sh)(:|\[)).*", re.MULTILINE)
-"""what others than bash say to shell.sh"""
+"""messages of other shells than bash about shell.sh"""
 LEAVE_S = 1.0
-"""How long the last words of a shell that is gone may take."""
+"""seconds for the last output of a shell that is gone"""
 _FAULTS = (
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
@@ -165,11 +165,11 @@ _FAULTS = (
         "is the network or the VPN up?",
     ),
 )
-"""what ssh and the system's library say of a host that can't be reached, our sentence, and a hint"""
+"""messages of ssh and the system's library about an unreachable host, our sentence, and a hint"""
 
 
 def fault(complaint: str, host: str) -> tuple[str, str] | None:
-    """What is wrong with the way to a host, and what to do, by what was said of it; None where nothing known was."""
+    """A sentence and a hint for a message about the way to a host; None if the message is unknown."""
     for pattern, message, hint in _FAULTS:
         if re.search(pattern, complaint):
             alias = close_alias(host.partition(" ")[0], Options().config) if "{close}" in hint else ""
@@ -179,23 +179,23 @@ def fault(complaint: str, host: str) -> tuple[str, str] | None:
 
 
 class Shell(Protocol):
-    """A running shell.sh and the way to it. Raises OSError, EOFError or the library's own errors."""
+    """A running shell.sh and the connection to it. Raises OSError, EOFError or the library's own errors."""
 
     def receive(self) -> tuple[bytes, bytes] | None:
-        """What has come on both streams, without waiting; None: nothing more will come."""
+        """The bytes received on both streams, without waiting; None: no more will come."""
         ...
 
     def send(self, data: memoryview, deadline: float) -> int:
-        """How many bytes were taken; 0 when there is no room now."""
+        """Send bytes; returns how many were taken, 0 if there is no room now."""
         ...
 
     def wait(self, seconds: float, *, sending: bool) -> None:
-        """Return when there may be something to receive, or room to send."""
+        """Wait until there may be something to receive, or room to send."""
         ...
 
     @property
     def ended(self) -> bool:
-        """True when the shell is known to be gone. False proves nothing."""
+        """True if the shell is known to be gone. False proves nothing."""
         ...
 
     def close(self) -> None: ...
@@ -204,15 +204,14 @@ class Shell(Protocol):
 class ShellTransport(ABC):
     """A transport whose scripts run one after the other in one held shell.
 
-    A run that fails drops the connection, and the next run connects anew. There is no waiting between the two: who
-    polls in a loop knows best how long to back off. Connecting has deadlines of its own, and does not count against
-    a script's.
+    A failed run drops the connection, and the next run connects again, without waiting: a caller that polls knows best
+    how long to wait. Connecting has its own deadlines, which do not count for the script.
     """
 
     foreign: tuple[type[Exception], ...] = (OSError, EOFError)
-    """what may be raised on the way, to be explained"""
+    """exceptions of the connection that are turned into ours"""
     warnings: tuple[str, ...] = ()
-    """sentences for people: skipped lines of the ssh config and of known hosts, keys that were trusted"""
+    """sentences for the user: skipped lines of the ssh config and of known hosts, keys that were trusted"""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -221,19 +220,19 @@ class ShellTransport(ABC):
 
     @abstractmethod
     def _open_shell(self) -> Shell:
-        """Connect where needed, and start shell.COMMAND there."""
+        """Connect if needed, and start shell.COMMAND there."""
 
     @abstractmethod
     def _interrupt(self) -> None:
-        """Make a run that is under way in another thread fail."""
+        """Make a run in another thread fail."""
 
     @abstractmethod
     def _disconnect(self) -> None:
-        """End the connection. Never raises, may be called twice."""
+        """End the connection. Never raises; may be called twice."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> HostError:
-        """What to tell a person about a library's error."""
+        """Our error for a library's error."""
 
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
@@ -251,7 +250,7 @@ class ShellTransport(ABC):
                 raise
 
     def close(self) -> None:
-        """End the connection; a run that is under way raises HostError. A later run connects anew."""
+        """End the connection; a run in progress raises HostError. A later run connects again."""
         self._interrupt()
         with self._lock:
             self._drop()
@@ -270,7 +269,7 @@ class ShellTransport(ABC):
             self._shell = shell
         exchange = _Exchange(shell, request, self.host, fresh=fresh)
         done = exchange.finish()
-        if exchange.pending:  # the rest of standard input, which was not read, would be taken for a request
+        if exchange.pending:  # unread standard input would be taken for a request
             self._forget_shell()
         if done.code == -9 and exchange.elapsed >= request.timeout:
             raise _late(self.host, request.timeout)
@@ -332,7 +331,7 @@ class _Exchange:
             return False
         try:
             sent = self._shell.send(self.pending[0], self._deadline)
-        except OSError:  # it may have left with a word, which is worth more than that it is closed
+        except OSError:  # its last message is worth more than the fact that it is closed
             if not self._answer.begun and self._left_already():
                 raise self._ended() from None
             raise
@@ -342,7 +341,7 @@ class _Exchange:
         return bool(sent)
 
     def _left_already(self) -> bool:
-        """Whether the shell is gone, with all that it said taken in."""
+        """Whether the shell is gone and all its output was read."""
         until = time.monotonic() + LEAVE_S
         while (chunks := self._shell.receive()) is not None:
             self._answer.feed(*chunks)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 16
 _SMALL = 8192
-"""Fits into the socket at once: whatever was sent before has been read, because the host has answered."""
+"""bytes that fit into the socket at once: everything sent before has been read, because the host has answered"""
 _PLACE_S = 3.0
-"""How long to wait for a place where MaxSessions is small: a shell that we left may take a moment to end."""
+"""seconds to wait for a channel if MaxSessions is small: a shell that we left may take a moment to end"""
 _ROOM_S = 0.005
-"""How often to look for room in the host's window: paramiko can't wait for that and for data at once."""
+"""seconds between two looks for room in the host's window: paramiko can't wait for room and for data at once"""
 
 
 class SshTransport(ShellTransport):
@@ -63,8 +63,11 @@ class SshTransport(ShellTransport):
 
 
 class ChannelShell:
-    """A channel that runs the held shell. Never closed towards the host before it has answered: paramiko's reader
-    thread and ours would send EOF and CLOSE in the wrong order, and sshd hangs up on that."""
+    """A channel that runs the held shell.
+
+    It is never closed before the host has answered: paramiko's reader thread and ours would send EOF and CLOSE in the
+    wrong order, and sshd would hang up.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
