@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from comborun.work import Combo
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
-"""of the log of a failed attempt: what is read of its end, the lines that are kept, and signs of each"""
+"""of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:
     """Everything in a run directory, from all attempts of all sessions.
 
-    `unread` are result files that the directory lacks or that should not be read, each with the reason. They are named
-    like files that can't be read here, so that a copy of a run gives the report that the run itself gives.
+    `unread` are result files that the directory lacks or that should not be read, each with the reason. They are
+    reported like files that can't be read here, so that a copy of a run gives the same report as the run itself.
     """
     whole = _plan(directory)
     plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
@@ -70,7 +70,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
         stop_early=_stop_rule(manifest.get("stop_early"), directory / RUN.manifest),
         canary=_canary(directory),
-        unpaired=MappingProxyType({**known, **collected.unpaired}),  # a file that says so has the last word
+        unpaired=MappingProxyType({**known, **collected.unpaired}),  # the reason in a file comes first
     )
 
 
@@ -87,7 +87,7 @@ def _of_runs(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> d
 
 
 def collect_folder(directory: Path) -> Collected:
-    """Every result below a folder that is of a known format; `attempt-N` in a path is its attempt.
+    """Every result of a known format below a folder; `attempt-N` in a path is its attempt.
 
     Records name their own combos, or their path does.
     """
@@ -109,20 +109,20 @@ def collect_folder(directory: Path) -> Collected:
 
 
 def attempt_number(path: PurePath) -> int:
-    """As a folder `attempt-N` says it; 0 without one."""
+    """The number in a folder `attempt-N`; 0 without one."""
     numbers = (part.removeprefix("attempt-") for part in path.parts if part.startswith("attempt-"))
     return next((int(number) for number in numbers if number.isdecimal()), 0)
 
 
 def _videos(directory: Path, history: SessionHistory) -> Iterator[videos.Video]:
-    """Those of a session, as its host has listed them when an attempt ended."""
+    """The videos of a session, as its host listed them when an attempt ended."""
     for attempt in history.attempts:
         at = RUN.attempt(history.session.name, attempt.number)
         yield from videos.listed(_text(directory / at.videos), at.directory)
 
 
 def _context(session: Session, attempt: Attempt) -> Context:
-    """Of all files of an attempt."""
+    """The facts about all files of an attempt."""
     begin = attempt.begin
     return Context(
         path=RUN.attempt(session.name, attempt.number).output,
@@ -151,12 +151,12 @@ def _take_attempt(
 
 
 def _empty(path: Path) -> bool:
-    """What holds nothing yet is no result."""
+    """Whether a file is empty; then it is not a result."""
     return path.exists() and path.stat().st_size == 0
 
 
 def _plan(directory: Path) -> Plan:
-    """The newest: it holds all that the older ones held."""
+    """The newest plan, which contains the older ones."""
     numbers = (path.stem.removeprefix("plan-") for path in directory.glob("plan-*.json"))
     path = directory / RUN.plan(max((int(number) for number in numbers if number.isdecimal()), default=1))
     try:
@@ -195,7 +195,7 @@ def _attempt(directory: Path, session: str, number: int) -> Attempt:
 
 
 def _last_lines(path: Path) -> tuple[str, ...]:
-    """The end of a log, without colours and without what a later text on the same line has covered."""
+    """The end of a log, without colours and without overwritten text."""
     try:
         with path.open("rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - LOG_BYTES))
@@ -232,7 +232,7 @@ def _manifest(directory: Path) -> dict[str, Any]:
 
 
 def _stop_rule(value: Any, path: Path) -> StopRule | None:
-    """Raises UserError for one that can't be read: to pass it over would make other claims than were planned."""
+    """Raises UserError for a rule that can't be read: ignoring it would change the claims."""
     try:
         return None if value is None else StopRule.from_data(value)
     except (ValueError, KeyError, TypeError) as error:
@@ -240,7 +240,7 @@ def _stop_rule(value: Any, path: Path) -> StopRule | None:
 
 
 def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
-    """`{"git": {"commit": ...}}` becomes `git.commit`; what is empty is left out."""
+    """`{"git": {"commit": ...}}` becomes `git.commit`; empty values are left out."""
     if isinstance(value, dict):
         for key, entry in value.items():
             yield from _flat(entry, *keys, str(key))

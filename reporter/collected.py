@@ -30,13 +30,13 @@ class Attempt:
 
     @property
     def started(self) -> float | None:
-        """On the host's clock; launches that failed tell it in their end record only."""
+        """On the host's clock. Failed launches have it only in their end record."""
         begin = self.begin.started if self.begin else None
         return begin or (self.end.started if self.end else None) or None
 
     @property
     def ended(self) -> float | None:
-        """None without an end record, without a start, or when the clock was set back in between."""
+        """None without an end record or a start, or if the clock was set back in between."""
         known = self.end and self.started is not None and self.end.ended >= self.started
         return self.end.ended if self.end and known else None
 
@@ -57,7 +57,7 @@ class Collected:
     name: str
     """the run's id, or the folder's name"""
     plan: Plan | None
-    """None for a folder of records that nobody planned"""
+    """None for a folder without a plan"""
     sessions: tuple[SessionHistory, ...]
     records: tuple[EpisodeRecord, ...]
     rejects: tuple[Reject, ...]
@@ -67,16 +67,15 @@ class Collected:
     """the dispatcher's last record; empty while the run lasts"""
     provenance: Mapping[str, str]
     aside: tuple[SessionHistory, ...] = ()
-    """sessions whose records count for nothing: smoke tests, and what the grid has changed since"""
+    """sessions whose records don't count: smoke tests, and sessions that a changed grid dropped"""
     aggregates: tuple[Aggregate, ...] = ()
-    """of programs that tell no more than counts"""
+    """counts of programs that report nothing else"""
     unpaired: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
-    """(policy, environment) -> why neither index nor seed says how its episodes started"""
+    """(policy, environment) -> why neither index nor seed identifies the starts of its episodes"""
     stop_early: StopRule | None = None
     """as the manifest has it"""
     canary: Canary | None = None
     """how some episodes went when they were run alone once more"""
-    """how busy the machine was while the run lasted, by time"""
 
     @property
     def by_combo(self) -> dict[Combo, list[SessionHistory]]:

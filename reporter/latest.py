@@ -1,4 +1,4 @@
-"""What a grid, as it is now, counts of the results that its combos left last on this machine."""
+"""Counts the newest results of a grid's combos on this machine, by the present grid."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
-    """A session of the grid's last try or run with its counts by the grid; None where none has ended here."""
+    """A session of the grid's last try or run with its counts by the present grid; None without an ended one."""
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):
         if combo := combos.get(combo_of(session)):

@@ -31,11 +31,11 @@ class MergedCombo:
     policy: str
     environment: str
     planned: Spans | None
-    """None where no plan says it"""
+    """None without a plan"""
     accepted: tuple[EpisodeRecord, ...]
     """in the order of their index"""
     missing: Spans
-    """planned and without a record; without a plan: the gaps between the first and the last episode seen"""
+    """planned episodes without a record; without a plan, the gaps between the first and the last seen episode"""
     outside: tuple[EpisodeRecord, ...]
     """records of episodes that the plan does not hold"""
     duplicates: Spans
@@ -108,7 +108,7 @@ def _divide(
 def _accepted(records: Sequence[EpisodeRecord]) -> tuple[tuple[EpisodeRecord, ...], list[_Episode]]:
     """One record of each episode, and the episodes that have several; `records` are in order."""
     indices = [*map(attrgetter("episode"), records)]
-    if all(map(lt, indices, islice(indices, 1, None))):  # the common case, in C
+    if all(map(lt, indices, islice(indices, 1, None))):  # the common case, fast
         return tuple(records), []
     episodes = [_Episode(index, tuple(group)) for index, group in groupby(records, attrgetter("episode"))]
     return tuple(one.accepted for one in episodes), [one for one in episodes if len(one.records) > 1]
@@ -152,13 +152,14 @@ class _Episode:
 
 
 def content(record: EpisodeRecord) -> tuple[object, ...]:
-    """What a record says of its episode, wherever it stands."""
+    """The content of a record, without its place."""
     return (record.verdict, record.seed, dict(record.metrics), dict(record.extra))
 
 
 def missing(collected: Collected) -> dict[Combo, Spans]:
-    """Planned episodes without a record, for each combo whose records can tell; one of steps, of counts, without
-    results or without a number can't."""
+    """Planned episodes without a record, for each combo whose records can show it. Combos with steps, counts, no
+    results or no planned number can't.
+    """
     planned: defaultdict[Combo, list[range]] = defaultdict(list)
     counted = {one.combo for one in collected.aggregates}
     for history in collected.sessions:
@@ -171,8 +172,8 @@ def missing(collected: Collected) -> dict[Combo, Spans]:
 
 
 def rejected(collected: Collected) -> dict[str, Rejected]:
-    """By session, what it wrote that gave no record; lines that were cut off are left out: their end may come yet."""
-    from comborun.again.resumption import Rejected  # it brings the planner and the grid, which a report needs not
+    """Session -> rows that gave no record. Lines that are cut off are left out: their end may still come."""
+    from comborun.again.resumption import Rejected  # imports the planner and the grid, which a report does not need
 
     by_session: defaultdict[str, list[Reject]] = defaultdict(list)
     for reject in collected.rejects:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 _UNTAKEN_MOST = 100
-"""files that the grid does not take and that are named"""
+"""most files outside the grid's patterns that are named"""
 _OVER = MappingProxyType({"folder": "1"})
-"""nothing runs that would write more"""
+"""no program is running that would write more"""
 
 
 def collect_by_plan(directory: Path, plan: Plan) -> Collected:
@@ -92,7 +92,7 @@ def _misread(
 
 
 def _folder(directory: Path, names: Sequence[str], session: Session, kind: str) -> Folder:
-    """These files of a session, as its host would read them."""
+    """The files of a session, read as its host would read them."""
     identity = _context(PurePosixPath(names[0]), session, session.results).identity
     log = next((name for name in names if is_log(name)), "") if session.results.source == "log" else ""
     others = [glob.escape(name) for name in names if name != log]
@@ -127,7 +127,7 @@ def _of(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
 
 
 def _cleaned(name: str) -> str:
-    """As a name of a folder has it; empty for what no such name can hold."""
+    """The text as it would be in a folder's name; empty if it can't be."""
     try:
         return clean(name)
     except UserError:

@@ -44,8 +44,7 @@ _OUR_FIGURE = re.compile(rf"(?:{'|'.join(NAMES)})(?:-\d+)?\.(?:{'|'.join(FORMS)}
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Without cyclic garbage collection, which would walk hundreds of thousands of records again and again, all of
-    which live to the end."""
+    """Turns off cyclic garbage collection, which would repeatedly scan hundreds of thousands of live records."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -156,8 +155,9 @@ def _publish(files: Mapping[str, Content], output: Path) -> None:
 
 
 def _put(path: Path, content: Content) -> None:
-    """Write beside `path` and rename: whoever looks sees the old file or the new one. Two writers can't meet, since
-    each has a file of its own until the end."""
+    """Write beside `path` and rename, so that readers see the old file or the new one. Each writer has its own
+    temporary file.
+    """
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -173,7 +173,7 @@ def _put(path: Path, content: Content) -> None:
 
 
 def _nothing(directory: Path, collected: Collected) -> UserError:
-    """Says what was looked for, and why each file that was found gave nothing."""
+    """The error that says what was searched for, and why each found file gave nothing."""
     if not (collected.files or collected.defects):
         return UserError(
             f"no results of a known format below {directory}",

@@ -1,7 +1,7 @@
-"""Whether episodes that ran beside others went as they go alone: a run against its canary. Pure.
+"""Whether episodes had the same results beside others as alone: a run against its canary. Pure.
 
-Parallel runs that silently corrupt results are known: images of another instance, success rates of 0 instead of 72 %.
-Nothing but running the same episodes alone shows it.
+Parallel runs may silently give wrong results: images of another instance, success rates of 0 instead of 72 %. Only
+running the same episodes alone shows it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CanaryCombo:
     starts: tuple[int, ...]
     """episodes whose initial state or first image has another hash"""
     seeds: tuple[int, ...]
-    """episodes with another seed: of them the rest says nothing"""
+    """episodes with another seed, whose results can't be compared"""
     starts_compared: int
     """episodes with a hash of their start in both"""
 

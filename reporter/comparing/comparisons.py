@@ -1,8 +1,8 @@
-"""Policies compared two by two: over all environments together, and within each. Paired where that is verified, and
-corrected for how many comparisons there are. Pure.
+"""Compares policies in pairs: over all environments together, and within each. Episodes are paired if that is verified,
+and p is corrected for the number of comparisons. Pure.
 
-A claim has to hold twice: among the episodes that have a verdict, and where every other planned episode counts against
-the policy that is claimed to be better.
+A claim must hold twice: among the episodes with a verdict, and if every other planned episode counts against the policy
+that is claimed to be better.
 """
 
 from __future__ import annotations
@@ -363,7 +363,7 @@ def how_many(environments: Mapping[str, Sequence[Side]]) -> int:
 
 
 def _corrected(overall: Sequence[Tested], within: Sequence[Tested], size: int) -> tuple[Tested, ...]:
-    """By Holm over both kinds, each with one half of the error, and over the planned ones that are not there."""
+    """Corrects by Holm over both kinds, each with half of the error, including planned comparisons that are missing."""
     shares = [*(1 / len(overall) for _ in overall), *(1 / size for _ in range(size))]
     absent = [1.0] * (size - len(within))
     plain = holm([*(one.p for one in overall), *(one.p for one in within), *absent], shares)

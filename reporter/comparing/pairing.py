@@ -66,7 +66,7 @@ class Arm:
         return self.errored | self.missing | self.contested
 
     def filled(self, *, success: bool) -> Arm:
-        """As if every episode of which nothing certain is known had succeeded, or had failed."""
+        """The arm as if every uncertain episode had succeeded, or had failed."""
         successes = self.successes | self.unknown if success else self.successes - self.unknown
         return replace(self, completed=self.completed | self.unknown, successes=successes)
 
@@ -199,7 +199,7 @@ class Meeting:
         return bool(self.a.unknown or self.b.unknown)
 
     def against(self, sign: int) -> Stratum:
-        """With every episode of which nothing certain is known counted against a (`sign` > 0), or against b."""
+        """The stratum with every uncertain episode counted against a (`sign` > 0), or against b."""
         a, b = self.a.filled(success=sign < 0), self.b.filled(success=sign > 0)
         return stratum(a, b, paired=self.starts.paired)
 

@@ -234,7 +234,7 @@ def spared(histories: Iterable[SessionHistory], recorded: Iterable[int]) -> Span
 
 
 def as_run(histories: Sequence[SessionHistory]) -> tuple[SessionHistory, ...]:
-    """What ran of a combo: without sessions, and attempts, that were not needed."""
+    """The histories of a combo without sessions and attempts that were not needed."""
     kept = (replace(one, attempts=one.attempts[:-1]) if _was_not_needed(one) else one for one in histories)
     return tuple(one for one, before in zip(kept, histories, strict=True) if one.attempts or not before.attempts)
 

@@ -36,8 +36,7 @@ class Schedule:
     stays: tuple[AttemptSpan, ...]
     """of all attempts with a recorded start, by start"""
     slots: int | None
-    """how many sessions the plan lets run at once; None without a plan, and where Slurm decides that"""
-    """of the machine, from the first start to the last end"""
+    """number of slots in the plan; None without a plan, or if Slurm decides"""
 
     @property
     def started(self) -> float:
@@ -45,12 +44,12 @@ class Schedule:
 
     @property
     def ended(self) -> float:
-        """The last moment that a record speaks of."""
+        """The latest time in any record."""
         return max((stay.ended or stay.started for stay in self.stays), default=0.0)
 
     @property
     def work(self) -> float | None:
-        """Seconds of all attempts, those in vain included; None while one has no end."""
+        """Seconds of all attempts, including failed ones; None while one has no end."""
         durations = [stay.ended - stay.started for stay in self.stays if stay.ended is not None]
         return sum(durations) if durations and len(durations) == len(self.stays) else None
 

@@ -1,7 +1,7 @@
-"""How the episodes of a combo began, as far as its records say. Pure.
+"""How the episodes of a combo started, as far as its records show. Pure.
 
-Episodes begin the same when their initial states have the same hash, or else when their seeds are the same. A start
-that comes again is no new evidence: a deterministic program then repeats what it did.
+Episodes have the same start if their initial states have the same hash, or else if their seeds are equal. A repeated
+start is no new evidence: a deterministic program then repeats what it did.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_fram
 
 @dataclass(frozen=True)
 class Starts:
-    """By episode; of those with a verdict."""
+    """The starts of episodes with a verdict."""
 
     seeds: Mapping[int, int]
     hash_field: str | None
@@ -35,18 +35,18 @@ class Starts:
     """why neither index nor seed says how its episodes started; empty where they may"""
 
     def of(self, episode: int) -> object:
-        """What is equal for equal starts; None where nothing is known."""
+        """A value that is equal for equal starts; None if unknown."""
         if episode in self.hashes:
             return self.hash_field, self.hashes[episode]
         return None if self.caution else self.seeds.get(episode)
 
     @cached_property
     def _all_differ(self) -> bool:
-        """As far as seeds say; where they say nothing each episode is taken for a start of its own."""
+        """Whether all seeds differ. An episode without a seed counts as its own start."""
         return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
 
     def groups(self, episodes: Collection[int]) -> list[frozenset[int]] | None:
-        """The episodes of each start, alone where it is not known; None where no start comes again."""
+        """The episodes of each start; an unknown start has one episode. None if no start repeats."""
         if self._all_differ:
             return None
         found: defaultdict[object, list[int]] = defaultdict(list)

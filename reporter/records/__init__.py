@@ -1,1 +1,1 @@
-"""What lies in a directory: result files, what is missing of them, how busy the machine was."""
+"""Reads the result files of a directory, and finds what is missing in them."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SCHEMA_FILE = "final_benchmark_report.schema.json"
 """in the folder of every report"""
 _OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}
-"""beside it: they say once more what other files say"""
+"""files beside it that repeat the content of others"""
 _OUTWARD = {PER_FILE: 0, LIST_LAST: 1}
 """formats with an episode's number in a name: how many folders further out all of a kind lie"""
 
@@ -85,9 +85,9 @@ class RecordCollector:
             reading.records = [_shown(record, links.of.get(videos.key(record), "")) for record in reading.records]
 
     def keep_whole_attempts(self, planned: Mapping[str, int]) -> None:
-        """Of episodes that are numbered as they ended, one attempt of a session counts; `planned` is by session.
+        """If episodes are numbered as they ended, keep only one attempt of a session; `planned` is by session.
 
-        Early enders of one attempt and late ones of another would be no sample of anything.
+        A mixture of early episodes of one attempt and late ones of another would be biased.
         """
         ordered = [reading for reading in self.files if reading.by_ending]
         wanted = _accepted_attempts((record for reading in ordered for record in reading.records), planned)
@@ -124,7 +124,7 @@ class RecordCollector:
 
     @property
     def taken(self) -> Iterator[Defect]:
-        """What files were taken for, by format; our own rows need no telling."""
+        """Says how files were read, by format; our own rows need no message."""
         files: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         for file in self.files:
             if file.format and file.format != JSONL_ROWS:
@@ -190,10 +190,10 @@ def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
 
 
 def walk(directory: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
-    """Files whose names are wanted, folder by folder, each once whatever the number of links to it.
+    """Files with wanted names, folder by folder, each once even if several links lead to it.
 
-    What is hidden is left out, such as a file being written, and what a report wrote. So are pipes, which would be
-    waited for; links that lead nowhere are not, so that they are named.
+    Hidden files, such as files being written, and files of reports are left out. So are pipes, since reading them could
+    block. Links that lead nowhere are included, so that they are reported.
     """
     seen: set[tuple[int, int]] = set()
     for folder, folders, found in os.walk(directory):

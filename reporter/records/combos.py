@@ -1,7 +1,7 @@
-"""Which combo each file of a folder tells of, once all of them have been read. Pure.
+"""Decides which combo each file of a folder belongs to, once all files were read. Pure.
 
-What a path alone says can be wrong: a folder's name may be a task's, and two runs may lie where nothing that paths are
-known to say tells them apart. Episodes of two runs are never taken for those of one.
+A path alone can be misleading: a folder's name may be a task's, and two runs may lie in places whose paths don't
+distinguish them. Episodes of two runs are never joined into one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from comborun.work import Combo
 
 ALL = "*"
-"""the file, where all names of a folder are episodes"""
+"""stands for the file if all names of a folder are episodes"""
 _DIGITS = re.compile(r"\d+")
 
 Told = tuple[int, int | None]
@@ -60,7 +60,7 @@ def _place(file: Reading, tasks: set[str]) -> None:
 
 @dataclass(frozen=True)
 class _Share:
-    """What one file tells of one combo."""
+    """The part of a file about one combo."""
 
     file: Reading
     path: PurePosixPath
@@ -72,7 +72,7 @@ class _Share:
         return self.file.format in NAME_COMBO
 
     def of_one_run(self, other: _Share, key: Told) -> bool:
-        """Whether what both tell of an episode can be from the same run."""
+        """Whether both may describe an episode of the same run."""
         alike = _said(self.told[key]) == _said(other.told[key])
         return alike and ((self.naming and other.naming) or self.beside(other))
 

@@ -1,4 +1,4 @@
-"""What the names of files and folders say of the combo of a file that names none."""
+"""Finds the combo of a file that names none in the names of files and folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 UNNAMED = "unnamed"
-"""for what no file and no folder names"""
+"""if no file and no folder gives a name"""
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
     r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"
@@ -55,7 +55,7 @@ def policy(path: str, environments: Collection[str] = ()) -> str:
 
 
 def _telling(path: str) -> tuple[str, ...]:
-    """The names in a path that say something, the outermost first."""
+    """The meaningful names in a path, the outermost first."""
     pure = PurePosixPath(path)
     found = [match[1] if (match := _RLINF.fullmatch(part)) else part for part in pure.parent.parts]
     return tuple(name for name in (*found, pure.stem) if name and not _SAYS_NOTHING.fullmatch(name))

@@ -27,14 +27,14 @@ SIMPLE = frozenset({str, int, float, bool, type(None)})
 ROLES = 5
 """fields that the rules look at"""
 MOST_LAYOUTS = 64
-"""of a file; one that invents fields gains nothing here"""
+"""most layouts of a file; for a program that invents fields this does not help"""
 WORD = 24
 """signs: a text this short comes again and again, and is kept once"""
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where a row has what, by the place of its field."""
+    """The positions of a row's fields."""
 
     kinds: tuple[type, ...]
     examples: dict[object, EpisodeRecord]
@@ -44,7 +44,7 @@ class _Layout:
     success: int
     seed: int | None
     numbers: Pick
-    """all that have to be finite"""
+    """positions of values that must be finite"""
     metrics: Pick
     texts: Pick
     """fields that are no metrics"""
@@ -71,7 +71,7 @@ class _Layout:
 
 
 def _pick(places: Sequence[int]) -> Pick:
-    """What gives the values at these places."""
+    """A function that returns the values at these positions."""
     if len(places) > 1:
         return itemgetter(*places)
     return lambda values: tuple(values[place] for place in places)
