@@ -46,19 +46,6 @@ def test_an_episode_per_file_has_its_index_from_the_name_and_its_combo_from_the_
     assert record.source == f"{RESULTS}/episode_2_final_res.json"
 
 
-def test_documents_of_all_generations_are_read_and_their_own_fields_kept() -> None:
-    navigation = read_sample(
-        "json-per-file", "bench/running/eb_nav/gpt_four_base/base/results/episode_1_final_res.json"
-    )
-    assert verdicts(navigation) == {0: "success"}
-    manipulation = only(
-        read_sample(
-            "json-per-file", "bench/running/eb_manipulation/gpt_four_base/base/results/episode_1_res.json"
-        ).records
-    )
-    assert manipulation.extra["action_success"] == [True, False]
-
-
 @pytest.mark.parametrize(
     ("text", "verdict", "complaint"),
     [
@@ -104,13 +91,6 @@ def test_a_half_written_document_is_torn(end: int) -> None:
 )
 def test_what_is_no_record_is_named_as_that(text: str, name: str, reason: str) -> None:
     assert reasons(read_text("json-per-file", text, at(name))) == [reason]
-
-
-def test_numbers_that_are_none_are_left_out_and_told() -> None:
-    text = '{"task_success": 1, "a": NaN, "b": Infinity, "c": 1e400, "d": 2}'
-    reading = read_text("json-per-file", text, at("episode_1_res.json"))
-    assert only(reading.records).metrics == {"d": 2.0}
-    assert len(reading.defects) == 3
 
 
 # lists of steps

@@ -20,7 +20,6 @@ from adapter_samples import (
     verdicts,
 )
 
-from comborun.attempt import Verdict
 from comborun.judging import ResultRules
 from comborun.reporter.records.reading import Context, RejectKind
 from comborun.rules.episodes import LINE_LIMIT
@@ -81,23 +80,11 @@ def test_a_log_of_the_other_program_names_suite_and_family() -> None:
     }
 
 
-def test_a_dead_server_is_no_failure_of_the_policy() -> None:
-    episode = "Caught exception: [Errno 111] Connection refused\nSuccess: False\n# episodes completed so far: {}\n"
-    reading = read_text("log-lines", "".join(episode.format(n) for n in range(1, 51)))
-    assert {record.verdict for record in reading.records} == {Verdict.ERRORED}
-    assert len(reading.records) == 50
-
-
 def test_an_episode_that_was_cut_off_is_left_out_and_told() -> None:
     text = "Success: True\n# episodes completed so far: 1\nStarting episode 2...\nSuccess: True\n"
     reading = read_text("log-lines", text)
     assert verdicts(reading) == {0: "success"}
     assert (only(reading.rejects).line, only(reading.rejects).kind) == (4, RejectKind.TORN)
-
-
-def test_an_episode_without_its_verdict_is_errored_and_told() -> None:
-    reading = read_text("log-lines", "# episodes completed so far: 1\n")
-    assert (verdicts(reading), complaints(reading)) == ({0: "errored"}, ["no field 'success': errored"])
 
 
 @pytest.mark.parametrize(

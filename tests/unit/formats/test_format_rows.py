@@ -14,7 +14,6 @@ from report_runs import row
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.judging import ResultRules
 from comborun.reporter.counting.measures import balanced_rate
-from comborun.reporter.merge import merge
 from comborun.reporter.records.files import decoded
 from comborun.reporter.records.reading import Context, Defect, Reading, Reject
 from comborun.rules.episodes import decode
@@ -67,18 +66,6 @@ def test_numbers_that_are_none_are_left_out_and_named() -> None:
     assert [reason for _, reason in told(reading.defects)] == [
         f"the field '{name}' is not a finite number: left out" for name in "abc"
     ]
-
-
-def test_an_integer_beyond_all_floats_is_no_metric() -> None:
-    reading = read('{"episode": 0, "success": true, "big": 1' + "0" * 400 + "}\n")
-    assert one(reading).metrics == {}
-    assert len(reading.defects) == 1
-
-
-def test_a_whole_record_counts_although_its_newline_is_missing() -> None:
-    reading = read(row(0) + row(1).rstrip("\n"))
-    assert [record.episode for record in reading.records] == [0, 1]
-    assert told(reading.defects) == [(2, "the last line lacks its newline; its record is whole and counts")]
 
 
 def test_records_glued_together_are_taken_apart() -> None:
@@ -146,13 +133,6 @@ def test_completion_is_the_verdict_and_the_id_ends_in_the_index() -> None:
     assert (reading.rejects, reading.defects) == ([], [])
 
 
-def test_a_rerun_that_was_appended_makes_duplicates_and_no_second_episodes() -> None:
-    context = replace(OURS, policy=None, environment=None)
-    reading = read_text("completion-rows", sample(LEGGED) * 2, context)
-    combo = only(merge(reading.records, {}))
-    assert (len(reading.records), len(combo.accepted), combo.duplicates) == (12, 6, (range(6),))
-
-
 def test_a_seed_that_was_ignored_pairs_nothing() -> None:
     row = {"episode_id": "a_ep0001", "completion": True, "seed": 42}
     reading = read_text("completion-rows", json.dumps(row) + "\n")
@@ -193,12 +173,6 @@ def test_many_copies_for_few_episodes_are_told_with_their_number() -> None:
     reading = jobs(0)
     assert (reading.by_ending, bool(reading.unpaired)) == (True, True)
     assert "the first 5 episodes that ended in 3 copies" in only(complaints(reading))
-
-
-def test_one_copy_of_the_environment_is_no_reason_for_caution() -> None:
-    rows = [{"job_name": "j", "env_id": 0, "episode_in_env": n, "success": True} for n in range(3)]
-    reading = read_text("job-rows", "".join(json.dumps(row) + "\n" for row in rows))
-    assert (reading.by_ending, reading.unpaired, reading.defects) == (False, "", [])
 
 
 def test_the_same_row_twice_is_the_same_episode() -> None:

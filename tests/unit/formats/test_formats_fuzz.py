@@ -10,10 +10,10 @@ import random
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pytest
-from adapter_samples import OURS, SAMPLES, read_text
+from adapter_samples import OURS, SAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -154,53 +154,9 @@ def test_no_file_takes_long_because_it_is_odd(kind: str) -> None:
         assert time.process_time() - began < 2, piece  # quadratic readers took five
 
 
-KEYS = """
-    episode success policy environment seed job_name env_id episode_in_env outcomes episode_idx completion episode_id
-    per_task per_episode per_group overall metrics successes sum_rewards video_paths task_group task_id pc_success
-    n_episodes episode_ix info task_success done step"""
-keys = st.sampled_from(KEYS.split()) | st.text(max_size=5)
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.text(max_size=8)
-    | st.sampled_from([10**400, "true", "ep0007"])
-)
-values: st.SearchStrategy[Any] = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6), max_leaves=20
-)
-
-
 @settings(max_examples=60)
 @given(st.lists(st.text(max_size=30) | st.from_regex(FILE, fullmatch=True), max_size=6))
 def test_no_name_of_a_file_is_too_strange(names: list[str]) -> None:
     for folder, paths in groups(names).items():
         reading = read_names(paths, Context(folder))
         assert len(reading.records) + len(reading.rejects) >= 1
-
-
-GOOD: dict[str, dict[str, Any]] = {
-    "jsonl-rows": {"episode": 7, "success": True},
-    "completion-rows": {"episode_id": "ep0007", "completion": True},
-    "job-rows": {"job_name": "j", "global_episode_index": 7, "success": True},
-    "eval-info": {"task_group": "g", "metrics": {"successes": [True]}},
-}
-
-
-@settings(max_examples=100)
-@given(st.lists(values, max_size=4), st.lists(st.binary(max_size=60), max_size=4), st.sampled_from(sorted(GOOD)))
-def test_a_valid_neighbour_of_anything_is_read(bad: list[Any], noise: list[bytes], format_: str) -> None:
-    if format_ == "eval-info":
-        content = json.dumps({"per_task": [*bad, GOOD[format_]]}).encode()
-    else:
-        lines = [*(line.replace(b"\n", b" ") for line in noise), *(json.dumps(value).encode() for value in bad)]
-        content = b"\n".join([b"", *lines, json.dumps(GOOD[format_]).encode()])
-    assert True in [record.success for record in read_text(format_, content).records]
-
-
-@given(st.lists(st.dictionaries(keys, values, max_size=6), max_size=5))
-def test_every_row_is_accounted_for_and_can_be_written_as_json(found: list[dict[str, Any]]) -> None:
-    reading = read_text("jsonl-rows", "".join(json.dumps(value) + "\n" for value in found))
-    assert len(reading.records) + len(reading.rejects) == len(found)
-    json.dumps([[dict(record.metrics), dict(record.extra)] for record in reading.records], allow_nan=False)

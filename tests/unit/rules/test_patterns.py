@@ -11,11 +11,6 @@ from comborun.rules.patterns import LONGEST_RECORD, PatternError, compiled, expl
 from comborun.rules.results import LOG_PATTERNS
 
 
-@pytest.mark.parametrize("text", ["Saved to .*/summary", r"\d+ episodes", "(a|b){2,5}", r"[][a-z]+x", "x+?y"])
-def test_python_patterns_are_taken(text: str) -> None:
-    assert compiled(text).pattern == text
-
-
 @pytest.mark.parametrize(
     ("text", "hint"),
     [

@@ -43,13 +43,6 @@ def test_results_new_lines_and_cpu_time_are_progress() -> None:
     assert one.stalled, "a look at the clock now and then is no work"
 
 
-def test_a_log_that_grows_and_says_nothing_new_is_no_progress() -> None:
-    one = course(stall=10)
-    for _ in range(10):
-        assert not one.look(1.0, news=False)
-    assert one.stalled
-
-
 def test_who_complains_in_a_loop_makes_no_progress_by_cpu_time_until_it_is_silent() -> None:
     one = course(stall=10)
     assert one.look(1.0, news=one.repetition.look(b"connection refused\n" * 30, cut=False))

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from comborun.rules.fields import Identity
-from comborun.rules.patterns import compiled
 from comborun.rules.readers import LogPattern
 from comborun.rules.results import LOG_PATTERNS, Folder, name_unread, unread
 from comborun.rules.tally import Counts
@@ -62,12 +61,6 @@ def test_a_word_that_is_denied_is_no_success(words):
 def test_rows_of_numbers_come_with_how_one_of_them_decides(tmp_path):
     sentence = said(tmp_path, {"r.csv": "rollout,length,reward\n0,5.0,0.5\n1,4.0,0.25\n"})
     assert "`success: {field: reward, at_least: NUMBER}`" in sentence
-
-
-@pytest.mark.parametrize("pattern", LOG_PATTERNS)
-def test_a_pattern_that_is_proposed_is_one_that_a_grid_may_have(pattern):
-    assert "'" not in pattern
-    compiled(pattern)
 
 
 def test_files_that_hold_no_episode_are_named_only_where_results_are_written_so(tmp_path):
