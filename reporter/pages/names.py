@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST, KEPT = 120, 60
 """characters of a name, and of one that was longer"""
-PRINTED = 2000
+PRINTED = 400
 """characters of a long name where it is explained"""
 
 T = TypeVar("T")
