@@ -79,6 +79,8 @@ def report(run: str | None, wanted: str | None, where: Where, output: Path | Non
     if run and (grid or _is_folder(run, where)):
         from comborun.reporter import report_folder
 
+        if how["videos"]:
+            raise UserError("--videos with a folder", "it copies from the host of a run; a folder's videos lie in it")
         folder = output or Path(run) / "report"
         plan = _plan(grid, where) if grid else None
         with working("making the report"):
@@ -125,11 +127,14 @@ def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which
     from comborun.reporter.collect import collect_run
 
     records = collect_run(source, dict(skipped)).records
-    named = (record.extra.get("video") for record in records if which == "all" or not record.success)
-    missing = [PurePosixPath(video) for video in named if isinstance(video, str) and not (source / video).exists()]
-    wanted = {path for path in missing if path.parts[:1] == ("sessions",)}
+    chosen = (record.extra.get("video") for record in records if which == "all" or not record.success)
+    named = [video for video in chosen if isinstance(video, str)]
+    if not named:
+        click.echo(f"no video to copy: no {'failed ' if which == 'failed' else ''}episode names one", err=True)
     if target.transport.host == LOCAL:
         return
+    missing = [PurePosixPath(video) for video in named if not (source / video).exists()]
+    wanted = {path for path in missing if path.parts[:1] == ("sessions",)}
     if unlisted := sum(path not in wanted for path in missing):  # several may have one name
         words = f"not brought: {several(unlisted, 'video')} that no listing of the host names"
         click.echo(f"{words}; `results: {{videos: '**/*.mp4'}}` in the grid lists them", err=True)

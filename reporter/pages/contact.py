@@ -45,6 +45,7 @@ class Picture:
 @dataclass(frozen=True)
 class ContactSheet:
     pictures: tuple[Picture, ...]
+    """none where no video is here"""
     note: str
     """what is not shown, and why"""
 
@@ -60,7 +61,10 @@ def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Pa
     away, rest = len(filmed) - len(there), len(there) - len(shown)
     notes = (
         f"{several(rest, 'failed episode')} with a video not shown." if rest else "",
-        f"{several(away, 'video')} not on this machine: `combo report --videos failed` brings them." if away else "",
+        f"{several(away, 'video')} not on this machine: `combo report RUN --videos failed` copies those that the run's"
+        " host has."
+        if away
+        else "",
         "" if _av() or not shown else "Without frames, since PyAV is not installed (pip install av).",
     )
     return ContactSheet(pictures, " ".join(filter(None, notes)))

@@ -37,8 +37,8 @@ T = TypeVar("T")
 SHOWN = 40
 """comparisons of a table, the smallest p first"""
 KINDS_SHOWN = 8
-NAMED = 3
-"""environments in a cell"""
+NAMED, NAMED_LENGTH = 3, 50
+"""environments in a cell, and their characters together"""
 STRENGTHS = (
     "Log-odds that an episode goes better than one of an average policy in the same environment; equal ends count half."
     " Policies that did not meet are compared through others. The intervals cover all strengths at once."
@@ -129,9 +129,11 @@ def _mean_row(mean: MacroMean, places: str) -> list[str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    if len(names) <= NAMED:
-        return ", ".join(names)
-    return f"{', '.join(names[: NAMED - 1])} and {len(names) - NAMED + 1} more"
+    shown = list(names if len(names) <= NAMED else names[: NAMED - 1])
+    while len(shown) > 1 and sum(map(len, shown)) > NAMED_LENGTH:
+        shown.pop()
+    left = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
 def _per_cent(limits: tuple[float, float] | None) -> str:

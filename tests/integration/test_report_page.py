@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -185,3 +187,23 @@ def test_the_page_runs_its_own_script_and_nothing_else(browser: Browser, page: P
     assert browser.value("document.title") == f"{page.parents[1].name}: success rates"
     browser.value("document.querySelector('main a').click()")
     assert len([words for words in browser.complaints if "Content Security Policy" in words]) >= 4
+
+
+def test_names_of_thousands_of_characters_and_lists_of_environments_make_no_row_tall(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rows = (
+        {"policy": f"{policy}{'policy ' * 300}", "environment": f"{number}. {'environment ' * 8}", "episode": episode,
+         "success": None if episode == 3 else episode < policy}
+        for policy in range(31) for number in range(2) for episode in range(4)
+    )  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report_folder(tmp_path, tmp_path / "report")
+    browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=1, mobile=True)
+    browser.open(tmp_path / "report" / "report.html")
+    assert max(browser.value("[...document.querySelectorAll('#means tr')].map((row) => row.offsetHeight)")) < 150
+    browser.call("Emulation.clearDeviceMetricsOverride")
+    printed = b64decode(browser.call("Page.printToPDF")["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) < 25
+    browser.value("document.querySelector('#names details').open = true")
+    assert max(browser.value("[...document.querySelectorAll('#names dd')].map((one) => one.offsetHeight)")) < 300
