@@ -15,7 +15,17 @@ from rich.text import Text
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import TableOptions, host_facts, render
-from comborun.monitor.wording import SYMBOLS, clock, duration, event_words, expectation, listed, state, visible
+from comborun.monitor.wording import (
+    SYMBOLS,
+    clock,
+    clock_words,
+    duration,
+    event_words,
+    expectation,
+    listed,
+    state,
+    visible,
+)
 from comborun.rules.words import Life, Outcome
 from comborun.text import alike, shape
 
@@ -146,6 +156,8 @@ def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = No
 
 
 def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
+    if (clocks := clock_words(after.ahead, after.host)) and not (before and clock_words(before.ahead, before.host)):
+        yield clocks
     if after.hint and not (before and before.hint == after.hint):
         yield after.hint
     if after.notify_problem and not (before and before.notify_problem):  # its age changes with every look

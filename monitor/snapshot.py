@@ -213,6 +213,8 @@ class RunFacts:
     """None unless Slurm starts the sessions"""
     again: Mapping[str, int] = field(default_factory=dict)
     """session -> the attempt after which a user requested another one"""
+    ahead: float = 0.0
+    """seconds by which the clock of another host is ahead of this machine's"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,6 +24,7 @@ from comborun.monitor.wording import (
     SYMBOLS,
     brief,
     clock,
+    clock_words,
     duration,
     event_words,
     expectation,
@@ -142,7 +143,8 @@ def _title(status: RunStatus, options: TableOptions) -> list[Text]:
         lines += _unreachable(status, options)
     if status.host_event:
         lines.append(Text(f"! {event_words(status.host_event, status.host, options.zone)}", "bold yellow"))
-    said = [status.hint, status.notify_problem, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
+    clocks = clock_words(status.ahead, status.host)
+    said = [clocks, status.hint, status.notify_problem, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
     lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
     return [*lines, Text()]
 

@@ -85,7 +85,10 @@ class Source:
     def _look(self, history: History, known: Known) -> tuple[History, bytes]:
         answer = observe(self.transport, self.view.directory, known, self.view.tail)
         sessions = {session.name: session for session in self.view.plan.sessions}
-        return fold(history, parse_snapshot(answer), sessions), answer
+        snapshot = parse_snapshot(answer)
+        if self.transport.host != LOCAL:
+            snapshot = replace(snapshot, ahead=snapshot.now - time.time())
+        return fold(history, snapshot, sessions), answer
 
     def addressed(self, words: Sequence[str], *, guess: bool = False) -> Addressed:
         """The sessions that the words name. Raises UserError for a word that names none."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SIZES = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_CLOCK_S = 60.0
+"""that a host's clock may be off without a word"""
 LONGEST = 200
 """most characters of a line"""
 
@@ -120,6 +122,14 @@ def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
     first, last = (clock(moment, zone, near=now) for moment in (end.earliest, end.latest))
     times = f"about {last}" if first == last else f"{first}–{last}"
     return f"ends {times} (in {span(end.earliest - now, end.latest - now)})"
+
+
+def clock_words(ahead: float, host: str) -> str:
+    """What is to be known of times of day where the clocks of a host and of this machine differ; else empty."""
+    if abs(ahead) < _CLOCK_S:
+        return ""
+    way = "ahead" if ahead > 0 else "behind"
+    return f"the clock of {visible(host)} is {brief(abs(ahead))} {way}: times of day are its own"
 
 
 def event_words(event: HostEvent, host: str, zone: tzinfo | None) -> str:

@@ -13,9 +13,13 @@ from pathlib import Path
 
 import pytest
 from accounts import accounted_for, planned
-from box import alive, kill
+from box import alive, kill, until
+from desk import Desk
 from ground import Ground, set_login_environment
 from matrix import faults
+from test_host_flow import far, far_grid, far_host
+
+__all__ = ["far", "far_host"]
 
 HOUR = 3600
 SOURCE = Path(__file__).with_name("clock.c")
@@ -60,6 +64,26 @@ def test_a_clock_that_is_set_by_seconds(ground: Ground, fault: int, clock_librar
     assert ground.await_done()["succeeded"] == "2", ground.story
     assert len(ground.run.begins) == 3
     accounted_for(ground, planned("policy1", "policy10"))
+
+
+@pytest.mark.parametrize("seconds", [600, -600])
+def test_ages_and_what_is_left_hold_where_the_laptops_clock_is_off(
+    far: Desk, seconds: int, clock_library: Path, tmp_path: Path
+) -> None:
+    far.combo("launch", far_grid(far, pace="0.5", policies="[good]", environments="[maze]", episodes="200"))
+    until(lambda: far.json("status")["estimated_end"], "its end can be told")
+    assert "clock of testbox" not in far.combo("status").stdout
+    clock = tmp_path / "clock"
+    clock.write_text(str(seconds))
+    far.environment |= {"LD_PRELOAD": str(clock_library), "FAULT_CLOCK": str(clock)}
+    seen = far.json("status")
+    assert 0 < seen["seconds"] < 60
+    assert 0 <= seen["sessions"][0]["idle_seconds"] < 60
+    assert seen["estimated_end"] is None or 0 < seen["estimated_end"] - seen["now"] < 300
+    assert "the clock of testbox is 10 min" in far.combo("status").stdout
+    (run,) = far.json("runs")
+    assert 0 < run["seconds"] < 60
+    far.combo("stop", "--yes")
 
 
 def preload(ground: Ground, clock_library: Path) -> Path:
