@@ -34,6 +34,7 @@ ROOM = {
     "token": "an exclusive token",
     "cap": "a place under a per-GPU or per-host limit",
     "unknown": "a memory measurement",
+    "processes": "room",
     "lease": "access to the lease folder",
 }
 """waits for a resource of the host"""

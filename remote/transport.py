@@ -165,7 +165,8 @@ def _bash(command: list[str], stdin: IO[bytes], stdout: IO[bytes], stderr: IO[by
 
 
 def _no_child(error: OSError) -> HostError:
-    return HostError(f"this machine can't start a process: {error.strerror}", "ulimit -a shows its limits")
+    hint = "`ulimit -u` shows the limit on processes, `ulimit -a` all of them"
+    return HostError(f"this machine can't start a process: {error.strerror}", hint)
 
 
 def _wait(child: Fork | subprocess.Popen[bytes], written: list[IO[bytes]], deadline: float, limit: int) -> int:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 class Child:
     __slots__ = ("code", "pid")
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: int, code: int | None = None) -> None:
         self.pid = pid
-        self.code: int | None = None
+        self.code = code
 
     def poll(self) -> int | None:
         """None while it runs, then its exit code."""
@@ -67,6 +67,18 @@ def fork(work: Callable[[], object], out: str = "", keep: Sequence[int] = ()) ->
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+NOT_RUN = 126
+"""the code of what could not be started"""
+
+
+def background(command: Sequence[str], out: str) -> subprocess.Popen[bytes] | Child:
+    """A command as `quietly` starts it; one that can't be started has ended with `NOT_RUN`."""
+    try:
+        return quietly(command, out)
+    except OSError:
+        return Child(0, NOT_RUN)
 
 
 def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:

@@ -11,7 +11,8 @@ import math
 import os
 import time
 
-from comborun.host import chain, engines, files
+from comborun.host import chain, engines, files, machine
+from comborun.host.admission import WAITS_MOST
 from comborun.host.queue import QUEUED, STARTING
 
 TYPE_CHECKING = False
@@ -25,6 +26,8 @@ BUDGET = 6
 _REFUSED, _OVERDUE = 1, 2
 """what a refused and an overdue start cost of the budget"""
 _FIRST_WAIT_S = 0.1
+_ROOM_S = 2.0
+"""between two looks for room on a machine that starts no more processes"""
 _SLOTS_MOST = 6
 """digits"""
 
@@ -41,6 +44,9 @@ class Launcher:
         """the time when the next waiting session may start"""
         self.opening: set[str] = set()
         """sessions whose window is not known to be open"""
+        self.lacks = ""
+        """why this machine starts nothing more"""
+        self._room_at = 0.0
         self._again: set[str] = set()
         self._waiting: str | None = None
 
@@ -51,11 +57,13 @@ class Launcher:
         self.nobody, self.due = False, math.inf
         if dispatcher.look_at_hold().kind:
             return
+        if self.lacks and not self._room(now):
+            return
         self._read_slots()
         if dispatcher.queue.busy < self.slots:
             dispatcher.admission.round()
             dispatcher.servers.keep()
-        while dispatcher.queue.busy < self.slots:
+        while dispatcher.queue.busy < self.slots and not self.lacks:
             pick = dispatcher.admission.pick((one.name for one in self.eligible(now)), self._folder)
             if pick is None:
                 self.nobody = dispatcher.admission.nobody
@@ -68,6 +76,20 @@ class Launcher:
                 break
         if not dispatcher.queue.busy:
             self._stuck(now)
+
+    def _room(self, now: float) -> bool:
+        """Whether a machine that started nothing more does so again."""
+        if now >= self._room_at:
+            self._note_lack(machine.lack())
+        self.due, self.nobody = self._room_at, bool(self.lacks)
+        return not self.lacks
+
+    def _note_lack(self, lack: str) -> None:
+        if lack and lack != self.lacks:
+            self._dispatcher.journal(f"no-room {lack}")
+        self._dispatcher.waiting_changed |= lack != self.lacks
+        self.lacks = lack
+        self._room_at = time.monotonic() + _ROOM_S
 
     def eligible(self, now: float) -> Iterator[Session]:
         """Sessions that wait only for their turn, in order."""
@@ -141,7 +163,7 @@ class Launcher:
         """Open a window for the attempt that was granted."""
         self._dispatcher.expect(session)
         if not self._dispatcher.windows.open(session, session.attempt):
-            self.refused(session, "there can be no FIFO for its window")
+            self.refused(session, "its window can't be opened")
 
     # Whether it begins
 
@@ -157,7 +179,7 @@ class Launcher:
             session.opening = None
             if code:
                 dispatcher.windows.forget(name)
-                self.refused(session, f"{dispatcher.engine.kind} refused (code {code})")
+                self.refused(session, f"{dispatcher.engine.kind} refused ({dispatcher.engine.said or f'code {code}'})")
         for name in list(self._again):
             session = dispatcher.queue.sessions[name]
             if session.again_at is not None and session.life == STARTING and now < session.again_at:
@@ -169,11 +191,26 @@ class Launcher:
                 self.start(session)
 
     def refused(self, session: Session, why: str) -> None:
-        """Try a refused window again, each time after a longer wait."""
+        """Try a refused window again, after longer and longer waits; on a machine that starts nothing more, when it does."""
+        if lack := machine.lack(why):
+            self._note_lack(lack)
+            self._take_back(session)
+            return
         if session.life != STARTING or session.again_at is not None:
             return
         if self._spend(session, _REFUSED, why):
             self.later(session, _FIRST_WAIT_S * (1 << max(0, BUDGET - session.budget - 1)))
+
+    def _take_back(self, session: Session) -> None:
+        """It waits as if its attempt had not been granted."""
+        dispatcher, at = self._dispatcher, self._dispatcher.attempts.at(session.name, session.attempt)
+        if session.life != STARTING or os.path.exists(at.claim):
+            return
+        files.remove(at.grant)
+        dispatcher.windows.forget(session.name)
+        session.attempt, session.gpus, session.again_at = session.attempt - 1, (), None
+        dispatcher.queue.set_life(session, QUEUED)
+        dispatcher.admission.give_back(session.name)
 
     def later(self, session: Session, wait_s: float = _FIRST_WAIT_S) -> None:
         """Start it again when its former window is surely gone."""
@@ -242,5 +279,7 @@ class Launcher:
             elif session.retry_at is None:
                 names.append(session.name)
         room = dispatcher.admission.waits(names)
+        if self.lacks:
+            room = [(name, "processes", "", self.lacks) for name in names[:WAITS_MOST]]
         named = {line[0] for line in room}
         return [line for line in retries if line[0] not in named] + smokes + room + dispatcher.servers.waits(names)

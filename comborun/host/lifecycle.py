@@ -329,7 +329,7 @@ class Lifecycle(Overseer):
 
     def run_program(self, verb: str, *words: object) -> Opening:
         """Run a verb of the host program in the background."""
-        return children.quietly(self.program(verb, *words), self.layout.out)
+        return children.background(self.program(verb, *words), self.layout.out)
 
     def finalize_lost(self, name: str, number: int) -> Child:
         """Write the end of a lost attempt; this may take seconds."""
@@ -338,6 +338,9 @@ class Lifecycle(Overseer):
             self.attempts.finalize_lost(name, number)
             files.tell(self.layout.fifo, f"ended {bare(name)} {number}")
 
-        child = children.fork(work)
+        try:
+            child = children.fork(work)
+        except OSError:  # it is still lost at the next look
+            return children.Child(0, children.NOT_RUN)
         self.children.append(child)
         return child

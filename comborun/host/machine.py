@@ -2,13 +2,73 @@
 
 from __future__ import annotations
 
+import errno
+import glob
 import os
+import resource
 from collections.abc import Collection, Sequence
 
 from comborun.host import files, process
 
 _COUNT_MOST = 18
 """digits of the largest plausible count"""
+_START_TAKES = 4
+"""processes of a session, at least: its window, its supervisor, its script and its program"""
+_LACKS = {
+    errno.EMFILE: "too many files are open here (`ulimit -n`)",
+    errno.ENFILE: "too many files are open on this machine",
+    errno.ENOMEM: "there is no memory for another process (`ulimit -v`)",
+}
+
+
+def lack(said: str = "") -> str:
+    """Why nothing more can be started here now: as somebody `said`, or as an attempt shows; empty if it can be."""
+    number = next((one for one in (errno.EAGAIN, *_LACKS) if os.strerror(one) in said), 0) or _tried()
+    return lacking(number) if number else ""
+
+
+def _tried() -> int:
+    """The error of starting as many processes as a session has; 0 where that works."""
+    children: list[int] = []
+    pipes: list[int] = []
+    try:
+        for _ in range(_START_TAKES):
+            pipes += os.pipe()
+            pid = os.fork()
+            if not pid:
+                os._exit(0)  # it counts until it is waited for
+            children.append(pid)
+    except OSError as error:
+        return error.errno or errno.EAGAIN
+    finally:
+        for pid in children:
+            os.waitpid(pid, 0)
+        for fd in pipes:
+            os.close(fd)
+    return 0
+
+
+def lacking(number: int) -> str:
+    """The limit behind such an error; empty for an error that is of no limit."""
+    if number != errno.EAGAIN:
+        return _LACKS.get(number, "")
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if most == resource.RLIM_INFINITY or threads() + 2 * _START_TAKES < most:
+        return "the limit on processes of this machine, or of a control group, is reached"
+    return f"the limit on processes is reached: this user may have {most}, threads included (`ulimit -u`)"
+
+
+def threads() -> int:
+    """Of all processes of this user."""
+    return sum(map(_threads, glob.glob("/proc/[0-9]*/task")))
+
+
+def _threads(folder: str) -> int:
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return 0
+    return status.st_nlink - 2 if status.st_uid == os.getuid() else 0
 
 
 def memory_kib() -> tuple[int | None, int | None]:

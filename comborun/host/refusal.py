@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable
 
+from comborun.host import machine
+
 USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75, 78
 """exit codes, as sysexits.h has them"""
 
@@ -34,7 +36,7 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         return FAULT
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        complain(f"{verb}: {error.strerror or error}{where}")
+        complain(f"{verb}: {machine.lacking(error.errno or 0) or error.strerror or error}{where}")
         return FAULT
     return code
 

@@ -14,7 +14,7 @@ import re
 import time
 from dataclasses import dataclass
 
-from comborun.host import files, queue
+from comborun.host import files, machine, queue
 from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, stopping
 from comborun.host.engines import launch_s
 from comborun.host.overseer import gpus_of
@@ -281,6 +281,9 @@ class Servers:
         if code is not None:
             server.opening = None
         if not code and time.monotonic() < server.due:
+            return
+        if code and machine.lack(self._run.engine.said):
+            self._open(server)  # and it is looked at again later
             return
         late = f"it did not begin within {launch_s():g} s"
         note = f"its window was refused (code {code})" if code else late

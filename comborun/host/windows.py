@@ -140,10 +140,10 @@ class Windows:
             window.supervisor = child
             self._dispatcher.children.append(child)
             os.write(window.fd, f"{child.pid}\n".encode())
-        except OSError:  # no process can be started
+        except OSError as error:  # no process can be started
             self.forget(session.name)
             if session.life == STARTING:
-                self._dispatcher.launcher.refused(session, "its supervisor could not be started")
+                self._dispatcher.launcher.refused(session, f"its supervisor could not be started: {error.strerror}")
             return
         if session.life == STARTING and not self.go(session):
             self._dispatcher.launcher.refused(session, "its supervisor left")

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from box import until
 from desk import EVALUATOR as HERE
 from desk import Desk, desk, evaluate
 from sshd import Sshd, fresh_user, running_sshd
+
+from comborun.rules.records import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,6 +62,30 @@ def test_run_on_a_host_ends_in_a_report_on_the_laptop(far: Desk, far_host: Sshd)
     document = json.loads(Path(folder[1], "final_benchmark_report.json").read_text())
     assert document["totals"]["completed"] == 16
     assert not (run / "report").exists(), "nothing but the run is left on the host"
+
+
+def test_a_host_at_its_limit_on_processes_is_named_and_the_run_goes_on_when_there_is_room(
+    far: Desk, far_host: Sshd
+) -> None:
+    home, user = far_host.user.home, str(far_host.user.uid)
+    (home / ".bashrc").write_text("[[ ! -e ~/limited ]] || ulimit -u 60\n")
+    (home / "limited").touch()
+    grid = far_grid(far, pace="0.5", policies="[good]", environments="[maze, field]", limits="{parallel: 1}")
+    assert far.combo("launch", grid).returncode == 0
+    others = [subprocess.Popen(["setpriv", "--reuid", user, "--clear-groups", "sleep", "300"]) for _ in range(60)]
+    try:
+        (run,) = far_runs(far_host)
+        until((run / "dispatch/waiting").exists, "the second session waits")
+        (home / "limited").unlink()
+        assert "waits for room" in far.combo("status").stdout
+        assert "ulimit -u" in far.combo("explain", "field_good").stdout
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+    until((run / "dispatch/done").exists, "it goes on when there is room")
+    assert parse((run / "dispatch/done").read_text())["succeeded"] == "2"
+    assert {path.parent.name for path in run.glob("sessions/*/attempt-*/end")} == {"attempt-1"}
 
 
 def test_a_combo_is_tried_on_the_host_and_results_that_were_not_found_there_are_read_again(

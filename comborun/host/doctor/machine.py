@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import glob
 import os
 import re
 import resource
@@ -213,7 +212,7 @@ def limits(box: Box) -> Iterator[Finding]:
     yield open_files(soft, hard)
     most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     allowed = [*([] if most == resource.RLIM_INFINITY else [most]), *_group_limits(box, "pids")]
-    yield processes(sum(map(_threads, glob.glob("/proc/[0-9]*/task"))), min(allowed, default=None))
+    yield processes(measured.threads(), min(allowed, default=None))
 
 
 def open_files(soft: int, hard: int) -> Finding:
@@ -232,14 +231,6 @@ def processes(used: int, allowed: int | None) -> Finding:
     cost = 'sessions die with "can\'t fork": a simulator has hundreds of threads'
     fix = "ulimit -u unlimited  # or raise nproc in /etc/security/limits.conf"
     return graded("processes", level, f"{used} of {allowed} in use", cost, fix)
-
-
-def _threads(folder: str) -> int:
-    try:
-        status = os.stat(folder)
-    except OSError:
-        return 0
-    return status.st_nlink - 2 if status.st_uid == os.getuid() else 0
 
 
 def proc(_: Box) -> Iterator[Finding]:

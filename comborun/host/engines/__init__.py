@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         """tmux or screen."""
 
         kind: str
+        said: str
+        """why it refused a window, the last time"""
 
         def prepare(self) -> None:
             """Called once before the first start; starts nothing."""

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Sequence
 
 from comborun.host import files
-from comborun.host.children import quietly
+from comborun.host.children import Child, background
 
 _CONFIGURATION = "startup_message off\ndefscrollback 500\nzombie\n"
 _ANSWER_S = 5.0
@@ -20,7 +20,7 @@ _ANSWER_S = 5.0
 class Screen:
     """The screens of one run."""
 
-    kind = "screen"
+    kind, said = "screen", ""
 
     def __init__(self, run: str) -> None:
         self._file = f"{run}/dispatch/screenrc"
@@ -35,8 +35,8 @@ class Screen:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
 
-    def start(self, window: str, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        return quietly(["screen", "-c", self._file, "-dmS", window, *words], self._out)
+    def start(self, window: str, words: Sequence[str]) -> subprocess.Popen[bytes] | Child:
+        return background(["screen", "-c", self._file, "-dmS", window, *words], self._out)
 
     def descriptors(self) -> list[int]:
         return []

@@ -18,15 +18,13 @@ import time
 from collections.abc import Sequence
 
 from comborun.host import files, process
-from comborun.host.children import quietly
+from comborun.host.children import NOT_RUN, quietly
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))
 _TRIES = 4
 _NAME_FREE_S, _NAME_LOOK_S = 2.0, 0.05
 """seconds in which a window of the same name may close, and between two tries"""
-_NOT_RUN = 126
-"""exit code of a process that could not be started"""
 _FINISH_S = 2.0
 _FLAGS = ("-f", "no-output,ignore-size")
 """flags of the control client: it shows nothing, and no window takes its size"""
@@ -59,6 +57,7 @@ class Tmux:
     kind = "tmux"
 
     def __init__(self, run: str) -> None:
+        self.said = ""
         self.socket = os.environ.get("COMBORUN_TMUX_SOCKET") or "comborun"
         self._file = f"{run}/dispatch/tmux.conf"
         self._out = f"{run}/dispatch/out"
@@ -90,7 +89,7 @@ class Tmux:
                 self._preparing = quietly([*self._tmux, "start-server", ";", "source-file", path], self._out)
             except OSError:
                 self._waiting.remove(made)
-                made.code = _NOT_RUN
+                made.code = NOT_RUN
                 return made
         self.serve()
         return made
@@ -148,7 +147,7 @@ class Tmux:
         command = ["new-session", *self._flags, "-s", made.name, "--", *made.words]
         line = " ".join(map(quoted, command))
         if "\n" in line:  # each line is a command
-            made.code = _NOT_RUN
+            made.code = NOT_RUN
         elif self._client:
             self._asked.append(made)
             self._say(line)
@@ -156,7 +155,7 @@ class Tmux:
             try:
                 self._connect(command)
             except OSError:
-                made.code = _NOT_RUN
+                made.code = NOT_RUN
             else:
                 self._asked.append(made)
 
@@ -228,7 +227,7 @@ class Tmux:
             made.again_at = time.monotonic() + _NAME_LOOK_S
             self._waiting.append(made)
         else:
-            made.code = 1
+            made.code, self.said = 1, said.decode("utf-8", "replace")
 
     def _lacks_flags(self, said: bytes) -> bool:
         """Whether tmux (before 3.2) refused our flags just now; then it gets none from now on."""
@@ -248,7 +247,7 @@ class Tmux:
             if made.code is None and made.tries < _TRIES:
                 self._waiting.append(made)
             elif made.code is None:
-                made.code = code or 1
+                made.code, self.said = code or 1, said.decode("utf-8", "replace")
 
     def _reap(self, client: subprocess.Popen[bytes]) -> int:
         for pipe in filter(None, (client.stdin, client.stdout)):
