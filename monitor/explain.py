@@ -143,7 +143,7 @@ def _ended(question: Question) -> Iterator[str]:
     if _never_began(seen):
         yield f"attempt {seen.attempt} was called off{when} and never began{why}"
         return
-    yield f"attempt {seen.attempt} ended{when} after {duration(seen.seconds or 0.0)}{why}"
+    yield f"attempt {seen.attempt} ended{when}{_lasted(seen)}{why}"
     yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
         yield f"to be complete, it needs {_evidence(question.session)}"
@@ -151,6 +151,10 @@ def _ended(question: Question) -> Iterator[str]:
         yield f"its processes held {amount(seen.peak_memory)} of memory at most, as far as was seen"
     if seen.failure:
         yield _retries(question)
+
+
+def _lasted(seen: SessionStatus) -> str:
+    return "" if seen.seconds is None else f" after {duration(seen.seconds)}"
 
 
 def _never_began(seen: SessionStatus) -> bool:
@@ -191,7 +195,7 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
         going = sum(one.life is not Life.ENDED for one in status.sessions)
         yield f"the grid's last command runs once all sessions have ended: {going} have not"
     elif seen.life is Life.ENDED:
-        yield f"it ended after {duration(seen.seconds or 0.0)}{f': {seen.note}' if seen.note else ''}"
+        yield f"it ended{_lasted(seen)}{f': {seen.note}' if seen.note else ''}"
     else:
         yield f"it has been running for {duration(seen.seconds or 0.0)}"
 

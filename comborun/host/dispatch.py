@@ -208,6 +208,8 @@ class Dispatcher(Lifecycle):
             self.admission.progressed(session.name)
         elif message.what == "refused" and session.life == STARTING:
             self.launcher.refused(session, f"its supervisor left with code {message.word or 0}")
+        elif message.what == "lacks" and session.life == STARTING:
+            self.launcher.refused(session, f"its supervisor left: {os.strerror(int(message.word or 0))}")
 
     def _heed_person(self, message: Message) -> None:
         if self._after and message.name != AFTER:

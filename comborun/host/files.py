@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import stat
 import time
 
@@ -219,7 +220,8 @@ def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
 
 def inheritable(fd: int) -> int:
     """The same open file under a high number, which a command inherits."""
-    high = fcntl.fcntl(fd, fcntl.F_DUPFD, _HIGH)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    high = fcntl.fcntl(fd, fcntl.F_DUPFD, _HIGH if most == resource.RLIM_INFINITY else min(_HIGH, most // 2))
     os.close(fd)
     return high
 

@@ -191,7 +191,7 @@ class Launcher:
                 self.start(session)
 
     def refused(self, session: Session, why: str) -> None:
-        """Try a refused window again, after longer and longer waits; on a machine that starts nothing more, when it does."""
+        """Try it again after a wait that grows; on a machine that starts nothing more, when it does again."""
         if lack := machine.lack(why):
             self._note_lack(lack)
             self._take_back(session)

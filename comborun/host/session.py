@@ -81,8 +81,8 @@ def _supervise(arguments: list[str], grant: int) -> int:
         if refusal.code != MADE:
             supervisor.tell("refused", refusal.code)
         raise
-    except (OSError, MemoryError):
-        supervisor.withdraw()
+    except (OSError, MemoryError) as error:
+        supervisor.withdraw(getattr(error, "errno", None) or errno.ENOMEM)
         raise
 
 
@@ -193,15 +193,15 @@ class Supervisor(Attempt):
         pid, start, boot = self.identity
         return [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
 
-    def withdraw(self) -> None:
-        """Give the attempt back after a lack of processes, memory or room; it may be made later."""
+    def withdraw(self, number: int) -> None:
+        """Give the attempt back after an error for lack of processes, memory or room; it may be made later."""
         if self.pid:
             return
         if self.display:
             self.display.close()
         if self.claimed:
             self.place.withdraw()
-        self.tell("refused", CANT_WRITE)
+        self.tell("lacks", number)
 
     # Its command
 

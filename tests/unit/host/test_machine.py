@@ -1,8 +1,11 @@
-"""What the kernel counts when memory runs out."""
+"""What the kernel counts when memory runs out, and its limits on processes and files."""
 
 from __future__ import annotations
 
-from comborun.host import machine
+import os
+import resource
+
+from comborun.host import files, machine
 
 
 def test_what_was_killed_for_memory_is_counted_in_the_group_before_the_host(monkeypatch):
@@ -19,3 +22,18 @@ def test_both_counts_are_numbers_or_nothing():
     group, comma, host = machine.kills().partition(",")
     assert comma
     assert all(count.isdecimal() or not count for count in (group, host))
+
+
+def test_where_few_files_may_be_open_a_command_still_inherits_its_lock_and_what_lacks_is_named():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
+        fd = files.inheritable(os.open(os.devnull, os.O_RDONLY))
+        assert 50 <= fd < 100
+        os.close(fd)
+        assert machine.lack() == ""
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4, before[1]))
+        assert "ulimit -n" in machine.lack()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert "ulimit -n" in machine.lack("create window failed: fork failed: Too many open files")
