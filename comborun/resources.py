@@ -194,6 +194,8 @@ class HostFacts:
 
     gpu_trouble: str = ""
     """the problem with nvidia-smi, as a clause; `gpus` may then lack some or all"""
+    gpu_fix: str = ""
+    """a command on that host that mends it, if one is known"""
 
     python: str = ""
     """the interpreter that the host program runs with"""

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
+from comborun.host.doctor.gpus import FAULTS
 from comborun.remote import program
 from comborun.resources import Card, HostFacts
 from comborun.text import KIB, harmless
@@ -57,7 +58,8 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         tmux=answer["tmux"],
         screen=answer["screen"],
         missing=tuple(answer["missing"]),
-        gpu_trouble=_trouble(gpus),
+        gpu_trouble=(trouble := _trouble(gpus)),
+        gpu_fix=next((fix for said, (_, _, fix) in FAULTS.items() if said in trouble.lower()), ""),
         lacking=tuple(answer["lacking"]),
         absent=tuple(map(harmless, answer.get("absent", ()))),
         origins={name: answer[name] for name in ("checkpoints", "code") if answer.get(name)},

@@ -192,7 +192,7 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) ->
     if host.gpu_trouble:
         raise UserError(
             f"a session asks for {asked}, and on {host.called} {host.gpu_trouble}, so its GPUs are not known",
-            f"try `nvidia-smi -L` there; `combo doctor` says more{slurm}",
+            f"`{host.gpu_fix or 'nvidia-smi -L'}` there; `combo doctor` says more{slurm}",
         )
     raise UserError(
         f"a session asks for {asked}, and {host.called} offers {len(allowed)}"

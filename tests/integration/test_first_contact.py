@@ -65,19 +65,24 @@ MISTAKES = {
     ),
     "no Python": Mistake(("testbox", "Python 3.8"), host=HIDE.replace("{programs}", PYTHONS)),
     "a typo in the conda environment": Mistake(
-        ("testbox is not ready", "environment isaclab"), {"setup": "conda activate isaclab"}
+        ("testbox is not ready", "environment isaclab", "source FOLDER/etc/profile.d/conda.sh"),
+        {"setup": "conda activate isaclab"},
     ),
-    "a missing checkpoint": Mistake(("there is no ~/models/none.pt",), MISSING),
+    "a missing checkpoint": Mistake(("there is no ~/models/none.pt", "from: none.pt, to: ~/models/none.pt"), MISSING),
     "a program that is not there": Mistake(
-        ("no-such-program",), {"command": "no-such-program {episodes} {output_dir}"}
+        ("no-such-program", "add its folder to PATH in `setup`"), {"command": "no-such-program {episodes} {output_dir}"}
+    ),
+    "a path that is relative to nothing there": Mistake(
+        ("eval.py is relative", "`workdir: ~/FOLDER`", "from: ., to: ~/a home"),
+        {"command": "python3 eval.py {episodes} {output_dir}"},
     ),
     "a wrong flag of the program": Mistake(("unrecognized arguments: --epsiodes 3",), {"command": FLAG}, "try"),
     "a wrong pattern of results": Mistake(
         ("the pattern takes *.json", 'results: {files: "**/*.jsonl"}'), {"results": '{files: "*.json"}'}, "try"
     ),
     "a full GPU": Mistake(("waits for", "GPU 0", "free"), ON_GPU, host=GPU),
-    "a driver that was upgraded": Mistake(("Driver/library version mismatch",), ON_GPU, host=GPU),
-    "a full disk": Mistake(("testbox is not ready", "disk:", "is full"), host=FULL),
+    "a driver that was upgraded": Mistake(("Driver/library version mismatch", "`sudo reboot` there"), ON_GPU, host=GPU),
+    "a full disk": Mistake(("testbox is not ready", "disk:", "is full", "combo clean"), host=FULL),
 }
 BEGINS = ("a full GPU",)
 

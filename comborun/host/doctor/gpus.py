@@ -20,7 +20,7 @@ _GPU_COLUMNS = "index,uuid,memory.total,memory.used,driver_version,name"
 _APP_COLUMNS = "gpu_uuid,pid,used_memory,process_name"
 _WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
 _GONE = ("a GPU has fallen off its bus", "what ran on it is gone", "sudo reboot")
-_FAULTS = {
+FAULTS = {
     "driver/library version mismatch": (
         "the driver was upgraded while its kernel module stayed loaded",
         "programs that use a GPU already go on, new ones can't start",
@@ -89,7 +89,7 @@ def driver(box: Box) -> Iterator[Finding]:
 
 
 def _fault(said: str, code: int) -> Finding:
-    for sign, (found, cost, fix) in _FAULTS.items():
+    for sign, (found, cost, fix) in FAULTS.items():
         if sign in said.lower():
             return error("driver", f"{found}: {said}", cost, fix)
     found = f"nvidia-smi ends with code {code}: {said or 'it says nothing'}"
