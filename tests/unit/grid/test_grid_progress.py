@@ -42,13 +42,6 @@ def test_it_is_a_number_or_the_attribute_of_each_combos_own() -> None:
     assert each_of(grid("silent: true", others)) == {("act", "spatial"): 0, ("slow", "spatial"): 0}
 
 
-def test_an_override_of_progress_replaces_it_too() -> None:
-    own = "overrides: [{when: {policy: slow}, progress: {" + BAR + ', each: "{policy.trials}"}}]\n'
-    none = "overrides: [{when: {policy: slow}, progress: {silent: true}}]\n"
-    without = "overrides: [{when: {policy: slow}, progress: none}]\n"
-    assert [each_of(grid("each: 25", more))["slow", "goal"] for more in (own, none, without)] == [5, 0, 0]
-
-
 def test_what_is_no_number_for_a_combo_is_told_once_with_its_line() -> None:
     assert problems('each: "{environment.trials}"') == [
         "grid.yaml:5:45: `progress.each`: {environment.trials} is not there for environment `goal`",

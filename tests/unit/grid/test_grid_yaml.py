@@ -51,20 +51,3 @@ def test_every_key_and_value_has_its_place() -> None:
     assert source.key_place("b", 1, "c") == Place(4, 6)
     assert source.place("b", 1, "d") == source.key_place("b", 1, "d") == Place(4, 12)
     assert source.place("e") == Place(5, 1)
-
-
-def test_a_piece_is_found_within_its_scalar_alone() -> None:
-    source = read_source("a: piece\nb: >-\n  one\n  piece\nc: 'it''s a piece'\n", "grid.yaml")
-    scalars = [tree for tree in source.root.values() if isinstance(tree, Scalar)]
-    assert [source.locate(scalar, "piece") for scalar in scalars] == [Place(1, 4), Place(4, 3), Place(5, 13)]
-    assert source.locate(scalars[2], "it's") == scalars[2].place
-    assert source.locate(scalars[0], "") == Place(1, 4)
-
-
-def test_the_same_key_twice_keeps_the_first_and_tells_both_places() -> None:
-    source = read_source("a: 1\nb: 2\n'a': 3\n", "grid.yaml")
-    assert isinstance(first := source.root["a"], Scalar)
-    assert first.text == "1"
-    (problem,) = source.problems
-    assert (problem.line, problem.column) == (3, 1)
-    assert "line 1" in problem.hint

@@ -49,10 +49,3 @@ def test_an_end_whose_cause_is_of_a_later_version_is_still_read() -> None:
 def test_by_default_an_error_of_the_program_is_not_tried_again() -> None:
     times = {rule.failure: rule.times for rule in DEFAULT_RETRY}
     assert [times[one] for one in (Failure.ERROR, Failure.NO_RESULT, Failure.TIMED_OUT)] == [0, 0, 0]
-
-
-def test_by_default_what_the_machine_did_is_tried_again_later() -> None:
-    again = {rule.failure for rule in DEFAULT_RETRY if rule.times}
-    of_the_machine = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.KILLED, Failure.LOST}
-    assert of_the_machine <= again
-    assert len(DEFAULT_RETRY) == len({rule.failure for rule in DEFAULT_RETRY}), "a class has one rule"

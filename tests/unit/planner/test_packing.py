@@ -45,19 +45,6 @@ def test_a_job_of_39_gib_counts_once_whether_it_runs_already_or_not(total: int, 
     assert f"GPU memory: {fitting} per GPU" in outlook(plan, parse_grid(GRID + text, Path("g")), on, NOTHING_KNOWN).caps
 
 
-def test_a_session_that_says_no_memory_has_its_gpu_alone_unless_the_grid_says_how_many() -> None:
-    on = host(*(Card(index, "", "", 80000, 0) for index in range(2)))
-    for text, fitting in (("", 2), ("limits: {per_gpu: 3}\n", 6)):
-        plan = laid("resources: {gpus: 1}\n" + text, on)
-        assert at_once(plan, on) == fitting
-
-
-def test_a_gpu_of_which_others_leave_less_than_a_tenth_takes_no_session_that_says_no_memory() -> None:
-    for used, fitting in ((7000, 1), (74000, 0)):
-        on = host(Card(0, "", "", 80000, used))
-        assert at_once(laid("resources: {gpus: 1}\n", on), on) == fitting, "as on the host"
-
-
 def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() -> None:
     small, large = (Job(5, Request(1, gpu_memory=size)) for size in (8000, 30000))
     capacity = gpus({0: 10000, 1: 35000})

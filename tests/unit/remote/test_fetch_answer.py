@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from comborun.errors import HostError, UserError
 from comborun.remote.fetch import Fetched, FetchOptions, fetch, mirror_directory
-from comborun.remote.mirror import Held, Piece, Skipped, parse_answer, request, safe_path
+from comborun.remote.mirror import Skipped, parse_answer, safe_path
 from comborun.remote.transport import Completed
 from comborun.text import GIB, MIB
 
@@ -165,22 +165,6 @@ def test_a_file_that_no_run_has_is_not_told_as_left_out_either(name: str) -> Non
         parse_answer(stream(skipped=[(name, "broken")]))
 
 
-def test_names_of_any_kind_are_told_as_they_are() -> None:
-    path = PurePosixPath("sessions/e_p/attempt-1/out/a\nb%0A\udcff.jsonl")
-    piece = Piece(path, 10, 4, 0, "-", b"")
-    told = json.loads(zlib.decompress(request({path: Held(1, 2)}, {path: "whole"}, (piece, 6))))
-    assert told["have"] == {str(path): [1, 2]}
-    assert told["again"] == {str(path): "whole"}
-    assert told["part"] == [str(path), 6, 10, 4]
-
-
-def test_what_was_sent_lies_in_the_mirror_with_its_time(tmp_path: Path) -> None:
-    host = Host(stream(announced("id", b"run-1\n", changed=1_700_000_000_123_456)))
-    assert fetch(host, "/run", tmp_path / "m") == Fetched(1, 6, 0)
-    assert contents(tmp_path / "m") == {"id": b"run-1\n"}
-    assert (tmp_path / "m/id").stat().st_mtime_ns == 1_700_000_000_123_456_000
-
-
 def test_a_cut_off_answer_is_an_error_and_whole_files_stay(tmp_path: Path) -> None:
     answer = stream(*batch((ID, b"run-1\n"), (RESULT, b"{}\n" * 40)))
     with pytest.raises(HostError, match="cut off") as caught:
@@ -223,14 +207,6 @@ def test_new_bytes_are_put_behind_the_old_ones_only_if_both_together_are_right(t
     host = Host(stream(other), stream(*batch((RESULT, b"eins\nzwo\ndrei\n"))))
     fetch(host, "/run", tmp_path)
     assert contents(tmp_path) == {str(RESULT): b"eins\nzwo\ndrei\n"}
-
-
-def test_what_the_dispatcher_took_back_goes_and_what_an_attempt_left_stays(tmp_path: Path) -> None:
-    there = batch((DONE, b"at=1\n"), (RESULT, b"{}\n"), (END, b"x=1\n"), (ID, b"r\n"))
-    fetch(Host(stream(*there)), "/run", tmp_path)
-    gone = [str(path) for path in (DONE, RESULT, END, ID)]
-    assert fetch(Host(stream(gone=gone)), "/run", tmp_path).kept == 2
-    assert sorted(contents(tmp_path)) == sorted(map(str, (RESULT, END, ID)))
 
 
 def test_a_host_that_promises_more_and_sends_nothing_is_not_asked_for_ever(tmp_path: Path) -> None:

@@ -38,10 +38,6 @@ def test_a_request_says_how_long_it_is_and_quotes_in_one_layer() -> None:
     assert body == b"""unset -v REPLY; set -- 'it'"'"'s' ''; echo hi\0"""
 
 
-def test_a_timeout_of_nothing_still_is_one() -> None:
-    assert request(timeout=0).head(MARK).split()[1] == b"0.001"
-
-
 def test_a_script_with_a_nul_is_refused() -> None:
     with pytest.raises(ValueError, match="NUL"):
         request("echo \0").head(MARK)
@@ -60,15 +56,6 @@ def test_an_answer_is_found_however_it_is_cut_and_whatever_surrounds_it(
     assert answer.complete
     done = answer.completed()
     assert (done.code, done.stdout, done.stderr) == (code, stdout, stderr)
-
-
-def test_an_answer_is_complete_only_when_both_streams_are() -> None:
-    stdout, stderr = framed(b"out", b"err")
-    answer = Answer(MARK, 100)
-    answer.feed(stdout, b"")
-    assert (answer.begun, answer.complete) == (True, False)
-    answer.feed(b"", stderr)
-    assert answer.complete
 
 
 def test_each_stream_has_the_limit_for_itself() -> None:
