@@ -27,14 +27,15 @@ class Between:
     before: str
     after: str
     rows: tuple[tuple[str, Comparison], ...]
-    """the policy, or both names where the runs call theirs otherwise; in the comparison a is the second run and b the
-    first, so that a gain is positive, and Holm's p is over all of them"""
+    """the policy (or both names if they differ) and the comparison, in which a is the second run and b the first, so
+    that a gain is positive; Holm's p is over all of them
+    """
     notes: tuple[str, ...]
-    """what is not compared, and what to mind; plain text with the names as they came: escape it"""
+    """combos that are not compared, and cautions; plain text with unescaped names"""
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What is decided, and how much is not."""
+        """The decided comparisons, and the number of undecided ones."""
         decided = [_sentence(policy, one) for policy, one in self.rows if one.decided]
         if undecided := sum(not one.decided for _, one in self.rows):
             decided.append(
@@ -44,7 +45,7 @@ class Between:
 
 
 def compare_runs(before: Collected, after: Collected) -> Between:
-    """Every combo that both have, paired where seeds or initial states show it. Raises UserError without any."""
+    """Compare every combo that both have, paired if seeds or initial states show it. Raises UserError without any."""
     if before.name == after.name:
         raise UserError(f"{before.name} is compared with itself", "name two runs")
     first, second = _sides(before), _sides(after)
@@ -77,7 +78,7 @@ def _sides(collected: Collected) -> dict[Combo, Side]:
 
 
 def _partners(first: dict[Combo, Side], second: dict[Combo, Side]) -> dict[Combo, Combo]:
-    """Combo of the second run -> that of the first. A lone policy is taken for the other's, whatever its name."""
+    """Combo of the second run -> combo of the first. A single policy is matched with the other's, whatever its name."""
     names = tuple({policy for policy, _ in combos} for combos in (first, second))
     if len(names[0]) == len(names[1]) == 1:
         (then,) = names[0]

@@ -29,7 +29,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class CanaryCombo:
-    """One combo, alone and beside others."""
+    """One combo, compared alone and beside others."""
 
     policy: str
     environment: str
@@ -61,7 +61,7 @@ class CanaryCombo:
 
     @property
     def _unseen(self) -> str:
-        """Of how many the starts could be compared, where that is not all of them."""
+        """The number of episodes whose starts could be compared, if not all."""
         if self.starts_compared == self.compared:
             return ""
         return f" (starts compared in {self.starts_compared or 'none'} of them)"
@@ -79,7 +79,7 @@ class Canary:
 
     @property
     def silent(self) -> tuple[CanaryCombo, ...]:
-        """Combos of which the canary can say nothing."""
+        """Combos about which the canary says nothing."""
         return tuple(combo for combo in self.combos if not combo.compared)
 
     def to_json(self) -> str:
@@ -87,20 +87,20 @@ class Canary:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Raises ValueError, KeyError or TypeError for what is none."""
+        """Raises ValueError, KeyError or TypeError for other text."""
         data = json.loads(text)
         return cls(data["run"], tuple(_combo(entry) for entry in data["combos"]))
 
 
 def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[EpisodeRecord]) -> Canary:
-    """`run` is the canary's; by its combos."""
+    """Compares the canary `run`, by its combos."""
     before = {combo.key: combo for combo in merge(parallel, {})}
     canary = {combo.key: combo for combo in merge(alone, {})}
     return Canary(run, tuple(_compare(key, before.get(key), combo) for key, combo in sorted(canary.items())))
 
 
 def told_rejects(canary: Canary, rejects: Sequence[Reject]) -> str:
-    """What of a canary's records was rejected: at least one of `rejects`."""
+    """Says which of a canary's records were rejected; `rejects` has at least one."""
     count, first = len(rejects), rejects[0]
     records = f"{several(count, 'record')} of the canary {'were' if count != 1 else 'was'} rejected"
     nothing = "" if canary.combos else " and none is left, so nothing can be said"

@@ -1,4 +1,4 @@
-"""What the comparisons decide, and what they leave open, in words: plain text with the names as they came. Pure."""
+"""What the comparisons decide and leave open, in words: plain text with unescaped names. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ One = TypeVar("One", bound="Tested")
 
 NOTHING_DECIDED = "No comparison is decided."
 PAIRS_TOLD = 6
-"""undecided pairs of an environment that are named with their numbers; of more only the names are"""
+"""undecided pairs of an environment that are named with numbers; of more only the names are given"""
 PAIRS_NAMED = 24
 """undecided pairs that are named"""
 DIFFERS = 0.05
@@ -41,7 +41,7 @@ DIFFERS = 0.05
 
 @dataclass(frozen=True)
 class Claims:
-    """Sentences. Names in them must be escaped."""
+    """Sentences, with unescaped names."""
 
     decided: tuple[str, ...]
     """over all environments, then by environment, the largest difference first"""
@@ -56,7 +56,7 @@ class Claims:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """As a reader meets them, what is decided first; where nothing was compared, only why."""
+        """All sentences, the decided ones first; if nothing was compared, only the reason."""
         if not self.decided and not self.undecided:
             return self.left_out
         return (*(self.decided or [NOTHING_DECIDED]), *self.left_open)
@@ -134,7 +134,7 @@ def _basis(one: Comparison) -> str:
 
 
 def _unknown(one: Comparison, causes: Causes) -> str:
-    """How many episodes the claim leaves out, and why they are not there."""
+    """The number of episodes that the claim leaves out, and why they are missing."""
     reasons = [
         f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, one.environment))) else "")
         for policy, count in zip((one.a, one.b), one.unknown, strict=True)
@@ -163,7 +163,7 @@ def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
 
 
 def _limit(group: EnvironmentComparisons) -> str:
-    """What these many episodes could have shown, so that nobody takes `not decided` for `equal`."""
+    """The gap that so many episodes could show, so that nobody reads `not decided` as `equal`."""
     if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
         given_up = any(one.sequential and one.sequential.stopped and not one.decided for one in group.comparisons)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""

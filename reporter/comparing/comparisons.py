@@ -36,19 +36,19 @@ MOST = 20_000
 
 @dataclass(frozen=True)
 class Sequential:
-    """What a comparison that is tested after every pair was planned to be."""
+    """The plan of a comparison that is tested after every pair."""
 
     n_max: int
-    """pairs, at most"""
+    """most pairs"""
     stopped: bool
-    """decided before the last of them: what ran later is kept, and not used here"""
+    """decided before the last pair: later episodes are kept, and not used here"""
     alpha: float
     """two-sided, for the whole family"""
 
 
 @dataclass(frozen=True)
 class Tested:
-    """What every comparison has; differences are a's success rate minus b's."""
+    """The common part of all comparisons; differences are a's success rate minus b's."""
 
     a: str
     b: str
@@ -56,11 +56,11 @@ class Tested:
     interval: Interval
     """95 %, of this difference alone"""
     p: float
-    """two-sided, among the episodes that have a verdict"""
+    """two-sided, among the episodes with a verdict"""
     worst_p: float
-    """the same where every other planned episode counts against the better policy; 1 where that turns the sign"""
+    """the same if every other planned episode counts against the better policy; 1 if that changes the sign"""
     p_holm: float
-    """adjusted over all comparisons of the report"""
+    """corrected over all comparisons of the report"""
     worst_holm: float
 
     @property
@@ -69,7 +69,7 @@ class Tested:
 
     @property
     def bounded(self) -> bool:
-        """Whether p is only a bound: a test after every pair says whether it decides at its level, and no more."""
+        """Whether p is only a bound: a test after every pair only says whether it decides at its level."""
         return False
 
     @property
@@ -78,7 +78,7 @@ class Tested:
 
     @property
     def only_completed(self) -> bool:
-        """Decided among the completed episodes, and not where the others are counted."""
+        """Whether it is decided among the completed episodes, but not if the others count."""
         return self.p_holm <= self.level < self.worst_holm
 
     @property
@@ -87,7 +87,7 @@ class Tested:
 
     @property
     def better(self) -> str | None:
-        """None where it is not decided."""
+        """The better policy; None if undecided."""
         return self.ahead if self.decided else None
 
 
@@ -98,20 +98,20 @@ class Comparison(Tested):
 
     environment: str
     rate_a: Proportion
-    """of the episodes used here: the common ones when paired"""
+    """of the episodes used: the common ones if paired"""
     rate_b: Proportion
     pairing: str
-    """what the records say of the starts of the episodes that both have: one clause"""
+    """a clause about the starts of the common episodes"""
     pairs: PairCounts | None
-    """None where the episodes are not verifiably paired"""
+    """None if pairing is not verified"""
     unknown: tuple[int, int] = (0, 0)
-    """of a and of b: planned episodes that are errored, missing, or recorded as success and as failure"""
+    """planned episodes of a and of b that are errored, missing, or contradictory"""
     sequential: Sequential | None = None
-    """None where all episodes count, however they went"""
+    """None if all episodes count in any case"""
     prevented: str = ""
-    """why it could not be tested after every pair, as was planned; empty where it was, or was not to be"""
+    """why it could not be tested after every pair as planned; empty if it was, or was not planned"""
     so_far: bool = False
-    """the run is not over, so more episodes may come"""
+    """whether more episodes may come, since the run is not over"""
 
     @property
     def paired(self) -> bool:
@@ -129,7 +129,7 @@ class Comparison(Tested):
 
     @property
     def test_words(self) -> str:
-        """For a table."""
+        """The test's name for a table."""
         return f"{self.test}, not CASM as planned" if self.prevented else self.test
 
     @property
@@ -155,24 +155,25 @@ class Overall(Tested):
     mean_a: float
     mean_b: float
     paired: int
-    """environments in which the episodes are paired"""
+    """number of environments with paired episodes"""
     range: Interval
     """the smallest and the largest difference of an environment"""
     heterogeneity: float
     """p of "the difference is the same in every environment" (Cochran's Q)"""
     unknown: tuple[int, int]
-    """as of a comparison, added up"""
+    """sums over the comparisons"""
 
 
 @dataclass(frozen=True)
 class Detectable:
-    """The smallest true difference that would be found with 80 % probability, by the least able of the environment's
-    comparisons: two independent rates on either side of 50 %, the hardest place."""
+    """The smallest true difference found with 80 % probability in every comparison of an environment, for two
+    independent rates on either side of 50 %, where it is hardest.
+    """
 
     n: int
     """episodes per policy: the fewest of any comparison of the environment"""
     alone: float | None
-    """tested alone at 5 %; None where not even 0 against 100 % would be found"""
+    """tested alone at 5 %; None if not even 0 against 100 % would be found"""
     in_family: float | None
     """at its share of 5 % over all comparisons of the report"""
 
@@ -183,8 +184,9 @@ class EnvironmentComparisons:
     comparisons: tuple[Comparison, ...]
     """in the order of the policies"""
     letters: tuple[tuple[str, str], ...]
-    """policy -> letters, best rate first: policies that share a letter are not told apart. Empty where only some
-    of the pairs are compared, and where they are too many"""
+    """policy -> letters, best rate first: policies that share a letter are not distinguished. Empty if only some pairs
+    are compared, or too many
+    """
     detectable: Detectable
 
     @property
@@ -194,21 +196,21 @@ class EnvironmentComparisons:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """All that are printed: the family that Holm's correction is made over."""
+    """All printed comparisons: the family of Holm's correction."""
 
     environments: tuple[EnvironmentComparisons, ...]
-    """those with at least two policies that have completed episodes"""
+    """environments with at least two policies with completed episodes"""
     size: int
-    """how many comparisons within environments the family has"""
+    """number of comparisons within environments in the family"""
     left_out: tuple[tuple[str, tuple[str, ...]], ...]
-    """environment -> policies without a completed episode; only environments in which several policies are counted"""
+    """environment -> policies without a completed episode, for environments with several counted policies"""
     overall: tuple[Overall, ...] = ()
     """over environments; empty with one of them, and where the data chose how many episodes there are. They share one
     half of the error, the comparisons within environments the other"""
     graded: tuple[Graded, ...] = ()
     """by the metrics that the grid names, in the same family: first those over environments"""
     too_many: int = 0
-    """how many comparisons were left out, since they are more than MOST"""
+    """number of comparisons that were left out because they are more than MOST"""
 
     @property
     def all(self) -> tuple[Comparison, ...]:
@@ -234,7 +236,7 @@ class Comparisons:
 
 
 def comparison_of(met: Meeting) -> Comparison:
-    """With the adjusted p still those of the comparison alone."""
+    """The comparison, with p not corrected yet."""
     a, b, seen = met.a, met.b, met.seen
     p = p_of(seen)
     worst = p
@@ -262,7 +264,7 @@ def comparison_of(met: Meeting) -> Comparison:
 
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
-    """Of the episodes that are compared."""
+    """The rates of the compared episodes."""
     if pairs is None or isinstance(a, Counted) or isinstance(b, Counted):
         return proportion(*a.counts, a.by_start[1]), proportion(*b.counts, b.by_start[1])
     common = a.completed & b.completed

@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AggregateCounts:
-    """Of a program that tells how many episodes succeeded, and not which."""
+    """The counts of a program that reports only how many episodes succeeded."""
 
     successes: int
     episodes: int
     metrics: Mapping[str, float]
-    """means over the episodes of the sessions that tell them"""
+    """means over the episodes of the sessions that report them"""
     attempts: frozenset[tuple[str, int]]
-    """(session, attempt) of what was taken"""
+    """(session, attempt) of the counts used"""
 
 
 def tallies(aggregates: Iterable[Aggregate], planned: Mapping[str, int]) -> dict[Combo, AggregateCounts]:
-    """One per combo, its sessions added up; `planned` is session -> episodes, as far as a plan says it.
+    """One per combo, with its sessions added; `planned` is session -> episodes, if a plan gives it.
 
-    Per session the lowest attempt that is complete is taken as a whole, else the one with the most episodes, whatever
-    came of them.
+    Of each session the lowest complete attempt counts as a whole, else the one with the most episodes, whatever its
+    results.
     """
     sessions: defaultdict[tuple[Combo, str], list[Aggregate]] = defaultdict(list)
     for aggregate in aggregates:
@@ -61,7 +61,7 @@ def _sum(found: Sequence[Aggregate]) -> AggregateCounts:
 
 
 def _mean(name: str, found: Sequence[Aggregate]) -> float:
-    """Weighed by episodes; 0 episodes weigh as one, so that there is a mean at all."""
+    """A mean weighted by episodes; 0 episodes weigh as one, so that a mean exists."""
     values = [(aggregate.metrics[name], max(1, aggregate.episodes)) for aggregate in found if name in aggregate.metrics]
     total = sum(weight for _, weight in values)
     return sum(value * (weight / total) for value, weight in values)
@@ -73,11 +73,11 @@ class MacroMean:
 
     policy: str
     environments: int
-    """how many it should be over: those in which any policy's episodes are counted"""
+    """the number of environments in which any policy's episodes count"""
     episodes: int
-    """completed ones, of all environments"""
+    """completed episodes in all environments"""
     mean: float | None
-    """None where an environment has no completed episode of this policy"""
+    """None if this policy has no completed episode in an environment"""
     interval: Interval | None
     """95 %, the environments taken as fixed"""
     missing: tuple[str, ...]
@@ -85,14 +85,13 @@ class MacroMean:
     partial: tuple[str, ...]
     """environments in which some planned episodes have no verdict"""
     early: tuple[str, ...] = ()
-    """environments in which its episodes stopped early: their number depends on how they went, and so does the rate"""
+    """environments in which its episodes stopped early: their number depends on the results, and so does the rate"""
 
 
 def macro_means(
     policies: Sequence[str], environments: Sequence[str], combos: Sequence[ComboSummary]
 ) -> tuple[MacroMean, ...]:
-    """One per policy with counted episodes; none where fewer than two environments are counted: a mean would say
-    nothing new."""
+    """One per policy with counted episodes; none for fewer than two environments, where a mean says nothing new."""
     cells = {combo.key: combo for combo in combos if combo.rate is not None}
     counted = {environment for _, environment in cells}
     names = [environment for environment in environments if environment in counted]

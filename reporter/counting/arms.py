@@ -1,5 +1,6 @@
-"""What differed between policies, or between two runs, besides what is compared: hosts, GPU models and drivers, seeds,
-checkpoints, and code that was not committed. Pure."""
+"""Finds differences between policies, or between two runs, beside the compared ones: hosts, GPU models and drivers,
+seeds, checkpoints, uncommitted code. Pure.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
 
 _CHECKPOINT, _ENDS = "checkpoints.", ".sha256_of_ends"
 NAMED = 4
-"""policies that a sentence names with what they had; of more, only that they differ"""
+"""policies that a sentence names with their values; of more it only says that they differ"""
 LONG = 60
-"""signs of a value"""
+"""characters of a value"""
 SHORT = 12
-"""signs of a commit or digest"""
+"""characters of a commit or digest"""
 
 
 def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> tuple[str, ...]:
-    """Sentences: a comparison of policies is also one of what they ran on. `seeds`: by episode, as recorded."""
+    """Sentences about different conditions, which a comparison of policies then includes. `seeds`: by episode, as
+    recorded.
+    """
     return tuple(_sentences(collected, seeds))
 
 
@@ -54,7 +57,7 @@ def _sentences(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -
 
 
 def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> Iterator[str]:
-    """Combos whose records hold other seeds than the plan gave: S in all episodes, or S + episode."""
+    """Combos whose records have other seeds than the plan gave: S in all episodes, or S + episode."""
     found: list[str] = []
     for combo, histories in collected.by_combo.items():
         recorded = seeds.get(combo, {})
@@ -90,7 +93,7 @@ _OF_RUNS = {
 
 
 def between_runs(before: Collected, after: Collected) -> Iterator[str]:
-    """What the provenance of two runs says of more than their policies."""
+    """Differences in the provenance of two runs, apart from their policies."""
     for run in (before, after):
         yield from _uncommitted(run.provenance, run.name)
     yield from _not_the_same(_versions(before.provenance), _versions(after.provenance))
@@ -117,14 +120,14 @@ def _uncommitted(provenance: Mapping[str, str], run: str) -> Iterator[str]:
 
 
 def _versions(provenance: Mapping[str, str]) -> dict[str, str]:
-    """With commits of folders, and digests of what was shipped, in place of all that is known of them."""
+    """The provenance reduced to commits of folders and digests of shipped files."""
     code = ", ".join(f"{one['commit'][:SHORT]} in {one['folder']}" for one in _entries(provenance, "code"))
     sync = ", ".join(f"{one['sha256'][:SHORT]} of {one['from']}" for one in _entries(provenance, "sync"))
     return {**provenance, "code": code, "sync": sync}
 
 
 def _entries(provenance: Mapping[str, str], name: str) -> list[dict[str, Any]]:
-    """Empty where the manifest does not have it so."""
+    """The entries; empty if the manifest has another form."""
     needed = {"code": {"folder", "commit"}, "sync": {"from", "sha256"}}[name]
     try:
         found = json.loads(provenance.get(name, "[]"))
@@ -134,7 +137,7 @@ def _entries(provenance: Mapping[str, str], name: str) -> list[dict[str, Any]]:
 
 
 def _code_of_policies(collected: Collected) -> Iterator[tuple[str, str]]:
-    """The commit of each policy's folder, as far as that is a repository of its own."""
+    """The commit of each policy's folder, if it is its own repository."""
     folders = _entries(collected.provenance, "code")
     for history in collected.sessions:
         workdir = (history.session.workdir or "").removeprefix("~")
@@ -151,7 +154,7 @@ def _planned_seeds(collected: Collected) -> Iterator[tuple[str, str]]:
 
 
 def _same_files(provenance: Mapping[str, str]) -> Iterator[str]:
-    """Policies whose files can't be told apart: a comparison of them is one of a policy with itself."""
+    """Policies with the same files: comparing them compares a policy with itself."""
     owners: defaultdict[str, list[str]] = defaultdict(list)
     for name, value in provenance.items():
         if name.startswith(_CHECKPOINT) and name.endswith(_ENDS):

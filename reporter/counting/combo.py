@@ -1,4 +1,4 @@
-"""One cell of the grid as values: what was counted, measured and timed, and how its sessions ended. Pure."""
+"""One cell of the grid as values: counts, measurements, times, and how its sessions ended. Pure."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Counts:
 
     planned: int
     completed: int
-    """with a verdict: success or failure"""
+    """episodes with a verdict: success or failure"""
     successes: int
     errored: int
     missing: int
     missing_episodes: Spans
     measured: int = 0
-    """with numbers, where no verdict was asked for"""
+    """episodes with numbers, if no verdict was requested"""
 
     @property
     def recorded(self) -> int:
@@ -55,7 +55,7 @@ class Counts:
     @property
     def completeness(self) -> Completeness:
         evaluated = self.completed + self.measured
-        if evaluated and not self.missing:  # without a verdict that was asked for nothing was evaluated
+        if evaluated and not self.missing:  # without the requested verdicts nothing was evaluated
             return Completeness.COMPLETE
         return Completeness.PARTIAL if self.recorded else Completeness.NONE
 
@@ -67,29 +67,31 @@ class ComboSummary:
     unit: Unit
     planned: int
     counts: Counts | None
-    """None where records can't tell: steps instead of episodes, or a program that leaves no records"""
+    """None if records can't show it: steps instead of episodes, or a program without records"""
     rate: Proportion | None
     """of completed episodes"""
     rate_of_planned: Proportion | None
-    """the same successes over all planned episodes: errored and missing ones as failures; None where none completed,
-    because such a rate would speak of nothing that ran"""
+    """the same successes over all planned episodes, with errored and missing ones as failures; None without completed
+    episodes, because it would describe nothing that ran
+    """
     ending: Ending
     metrics: tuple[MetricMean, ...]
     metrics_absent: tuple[str, ...]
-    """metrics that the grid names and no completed episode has"""
+    """metrics of the grid that no completed episode has"""
     bounds: tuple[float, float] | None
-    """the success rate if every errored and missing episode had failed, and if each had succeeded; None where none
-    completed, as for `rate_of_planned`"""
+    """the success rate if every errored and missing episode had failed, and if each had succeeded; None without
+    completed episodes
+    """
     retried: int
     """episodes whose record comes from a second attempt or a later one"""
     failures: FailureKinds | None
-    """None where no episode has a record"""
+    """None without records"""
     time_to_success: TimeToSuccess | None
-    """None where no record says when it succeeded"""
+    """None if no record says when it succeeded"""
     balanced: Balanced | None
-    """None where the records don't name copies of the environment that ran side by side"""
+    """None if the records don't name parallel copies of the environment"""
     not_needed: int = 0
-    """episodes that were left out because what they were for was decided; none of them is planned any more"""
+    """episodes that were left out after a decision; none of them is planned any more"""
 
     @property
     def key(self) -> Combo:
@@ -102,21 +104,21 @@ class ComboSummary:
 
 @dataclass(frozen=True)
 class ComboRecords:
-    """What was found of one combo."""
+    """The records of one combo."""
 
     histories: Sequence[SessionHistory]
-    """empty where nobody planned it"""
+    """empty without a plan"""
     merged: MergedCombo | None
     tally: AggregateCounts | None
-    """None where records tell more"""
+    """None if there are records"""
     not_needed: int = 0
     """episodes"""
     time_field: str | None = None
-    """of which the times to success are taken"""
+    """the field with the times to success"""
     starts: int | None = None
-    """of the episodes with a verdict: different ones, where that is known"""
+    """number of different starts among the episodes with a verdict, if known"""
     ends: Ends | None = None
-    """None where no record tells it"""
+    """None if no record says it"""
 
 
 def summarize_combo(combo: Combo, found: ComboRecords, *, run_over: bool) -> ComboSummary:
@@ -171,7 +173,7 @@ def _counted(tally: AggregateCounts, histories: Sequence[SessionHistory]) -> Cou
 
 
 def _reported_means(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    """Means as the program tells them; of a spread it says nothing."""
+    """The program's own means, without a spread."""
     names = wanted or tuple(tally.metrics)[:LIMIT]
     return tuple(
         MetricMean(name, tally.metrics[name], tally.episodes, None, None) for name in names if name in tally.metrics
@@ -184,5 +186,5 @@ def _bounds(counts: Counts) -> Interval:
 
 
 def describe_missing(counts: Counts) -> str:
-    """`3-7, 12`; empty when nothing is missing."""
+    """`3-7, 12`; empty if nothing is missing."""
     return describe(counts.missing_episodes)

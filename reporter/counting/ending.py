@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from comborun.reporter.collected import Attempt, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
-"""as Linux numbers them: the host's, not those of the machine that makes the report"""
+"""Linux's numbers: those of the host, not of the machine that makes the report"""
 
 _WORST_FIRST = (Outcome.LOST, Outcome.FAILED, Outcome.PARTIAL, Outcome.CANCELLED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
 _CAUSES = {
@@ -31,7 +31,7 @@ _CAUSES = {
 
 @dataclass(frozen=True)
 class Ending:
-    """`outcome` is None while there is no end record, and where there never was a session."""
+    """`outcome` is None without an end record, and without a session."""
 
     outcome: Outcome | None
     cause: str
@@ -39,10 +39,10 @@ class Ending:
     """whether every session ended by itself with code 0"""
     attempts: int
     seconds: float | None
-    """of the attempts whose records count; None when one of them has no recorded start and end"""
+    """seconds of the attempts whose records count; None if one has no recorded start or end"""
     warnings: tuple[str, ...]
     peak_memory: int | None = None
-    """bytes of main memory that the processes of one attempt held together at most, as far as was seen"""
+    """bytes: the most main memory of one attempt in the samples"""
     log: tuple[str, ...] = ()
     """the last lines of a session that failed"""
 
@@ -54,15 +54,15 @@ class Ending:
 
 
 Contributing = Collection[tuple[str, int]]
-"""session and attempt of every record that counts"""
+"""(session, attempt) of every record that counts"""
 
 
 def ending(
     histories: Sequence[SessionHistory], counted: Completeness | None, contributing: Contributing, *, run_over: bool
 ) -> Ending:
-    """The ending of a combo: of its worst session, where it has several.
+    """The ending of a combo; with several sessions, of the worst one.
 
-    `counted` is what the records say, None where they can't tell; `run_over`: nothing of the run can live any more.
+    `counted`: the records' counts, or None if they show nothing; `run_over`: nothing of the run can be alive.
     """
     lost = (Cause.LOST, "lost, without an end record") if run_over else (None, "running, or lost")
     ends = [_ending(history, counted, contributing, lost) for history in histories]
@@ -81,7 +81,7 @@ def ending(
 
 
 def cause_words(end: End) -> str:
-    """Why an attempt ended, for people: `exit code 139 (SEGV)`."""
+    """Why an attempt ended, in words: `exit code 139 (SEGV)`."""
     words = _CAUSES.get(end.cause, "exit code unknown" if end.code is None else f"exit code {end.code}")
     if end.cause is Cause.SIGNAL and end.code is None:
         words = f"signal {end.signal}"
@@ -93,7 +93,7 @@ def cause_words(end: End) -> str:
 
 
 def _with_evidence(cause: str, end: End, session: Session) -> str:
-    """What is missing where no record could be: a training that ended well and too early."""
+    """The cause, with the missing evidence if there could be no records: a training that ended well but too early."""
     evidence = session.evidence.beside_records
     short = end.clean and end.completeness is not Completeness.COMPLETE
     return f"{cause}, without {evidence}" if short and evidence and not session.results.has_records else cause
@@ -102,7 +102,7 @@ def _with_evidence(cause: str, end: End, session: Session) -> str:
 def _ending(
     history: SessionHistory, counted: Completeness | None, contributing: Contributing, lost: tuple[Cause | None, str]
 ) -> Ending:
-    """`lost` is what to say of an attempt without an end record."""
+    """`lost`: the words for an attempt without an end record."""
     attempts = history.attempts
     if not attempts:
         return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
@@ -139,7 +139,7 @@ def _contradictions(
 
 
 def _accepted_seconds(history: SessionHistory, contributing: Contributing) -> float | None:
-    """Of the attempts whose records count; where none does, of the last attempt."""
+    """Seconds of the attempts whose records count; without any, of the last attempt."""
     name = history.session.name
     accepted = [attempt for attempt in history.attempts if (name, attempt.number) in contributing]
     durations = [attempt.seconds for attempt in accepted or history.attempts[-1:]]

@@ -1,4 +1,4 @@
-"""What the episodes of a combo measure beside their success rate. Pure."""
+"""What the episodes of a combo measure besides their success rate. Pure."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 LIMIT = 40
 """metrics per combo where the grid names none; a program that invents field names must not fill the report"""
 FEWEST_FOR_PERCENTILES = 20
-"""with fewer values, 5 % and 95 % are little more than the extremes"""
+"""with fewer values, the 5 % and 95 % percentiles are close to the extremes"""
 FAILURE_FIELDS = (
     *("failure", "failure_kind", "failure_mode", "failure_reason", "termination", "termination_reason", "end_reason"),
     *("reason", "error"),
 )
 """the plainest first"""
 KINDS = 12
-"""shown per combo; a program that writes a sentence of its own each time must not fill the report"""
+"""most kinds shown per combo; a program may write a different sentence each time"""
 ERRORED = "no verdict (errored)"
 KIND_LENGTH = 80
 """characters"""
@@ -43,41 +43,41 @@ TIME_FIELDS = {
     ),
     **dict.fromkeys(("steps_to_success", "steps", "num_steps", "episode_length", "episode_steps"), "steps"),
 }
-"""field -> unit, the plainest first; wall time is none of them, since it tells of the machine"""
+"""field -> unit, the clearest first; wall time is left out, since it depends on the machine"""
 PLACES = 36
-"""of a line: more than a small plot can show apart"""
+"""most points of a line; a small plot can't show more"""
 
 Running = tuple[tuple[int, int], ...]
-"""(completed, successes) of the first episodes by index, at places close enough to draw a line through"""
+"""(completed, successes) of the first episodes by index, at points dense enough for a line"""
 
 
 @dataclass(frozen=True)
 class MetricMean:
-    """Over the completed episodes that have the metric."""
+    """The mean over the completed episodes with the metric."""
 
     name: str
     mean: float
     n: int
     interval: Interval | None
-    """95 % for the mean (t); None where fewer than 5 values, or equal ones, say nothing of it"""
+    """95 % interval of the mean (t); None with fewer than 5 values, or only equal ones"""
     percentiles: Interval | None
     """5 % and 95 % of the episodes; None below 20 values"""
 
 
 @dataclass(frozen=True)
 class FailureKinds:
-    """Of the episodes of a combo that count and did not succeed, errored ones included."""
+    """The kinds of the failed and errored episodes of a combo."""
 
     field: str | None
     """the field of the records that says it; None where no record has one"""
     counts: tuple[tuple[str, int], ...]
     """kind -> failed episodes, the most frequent first"""
     other: int
-    """of kinds beyond the limit"""
+    """episodes of kinds beyond the limit"""
     untold: int
-    """failed, and the record does not say how"""
+    """failed episodes whose record gives no kind"""
     errored: int
-    """gave no verdict"""
+    """episodes without a verdict"""
 
     @property
     def total(self) -> int:
@@ -87,17 +87,18 @@ class FailureKinds:
 @dataclass(frozen=True)
 class TimeToSuccess:
     field: str
-    """the metric that holds the time of each successful episode; of a program that goes on after a success it is the
-    length of the episode"""
+    """the metric with the time of each successful episode; if the program continues after a success, the length of the
+    episode
+    """
     unit: str
     """`s` or `steps`"""
     curve: Incidence
     untimed: int
-    """successful episodes without the field: in n, but in no step of the curve"""
+    """successful episodes without the field: they count in n, but in no step of the curve"""
 
 
 def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    """In the order of the metrics that are named, or where none is in the order in which the records name them."""
+    """The metrics in the order of the grid, or else of the records."""
     return tuple(
         MetricMean(name, _mean(values), len(values), mean_interval(values), _percentiles(values))
         for name, values in _values(records, wanted).items()
@@ -141,7 +142,7 @@ class Ends:
     """episodes that gave no verdict"""
 
     def by(self, kind: str) -> frozenset[int]:
-        """The episodes that ended so."""
+        """The episodes of this kind."""
         return frozenset(self.errored if kind == ERRORED else compress(self.episodes, map(kind.__eq__, self.words)))
 
 
@@ -158,7 +159,7 @@ def ends_of(records: Sequence[EpisodeRecord]) -> Ends:
 
 
 def failure_kinds(ends: Ends) -> FailureKinds:
-    """The most frequent ones."""
+    """The most frequent kinds."""
     kinds = Counter(ends.words)
     untold = kinds.pop("", 0)
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
@@ -172,13 +173,14 @@ def _first_line(text: str) -> str:
 
 
 def _word(value: JsonValue) -> str:
-    """The first line of what a field says, if that is text."""
+    """The first line of a field, if it is text."""
     return _first_line(value) if isinstance(value, str) else ""
 
 
 def time_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str | None:
-    """The field of which all curves of a report are made, since seconds and steps have no axis in common: that of the
-    most combos, then the plainest. Steps that are no whole numbers are not steps."""
+    """The field for all curves of a report, since seconds and steps have no common axis: the one of most combos, then
+    the clearest. Steps that are not whole numbers are not steps.
+    """
     found = Counter(name for records in combos for name in _timed(having(records, Verdict.SUCCESS)))
     return min(found, key=lambda name: (-found[name], tuple(TIME_FIELDS).index(name)), default=None)
 
@@ -191,7 +193,7 @@ def _timed(succeeded: Sequence[EpisodeRecord]) -> set[str]:
 
 
 def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> TimeToSuccess | None:
-    """Of the completed episodes; None where no successful one has the field."""
+    """Over the completed episodes; None if no successful one has the field."""
     succeeded = having(records, Verdict.SUCCESS)
     times = metric_columns(succeeded, {field}).get(field, []) if field else []
     if not field or not times:
@@ -201,8 +203,9 @@ def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> Time
 
 
 def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
-    """None unless every completed record names its copy of the environment and its place there, and there are several
-    copies."""
+    """None unless every completed record names its copy of the environment and its position in it, and there are
+    several copies.
+    """
     copies: dict[object, list[tuple[float, bool]]] = {}
     for record in judged(records):
         order, copy = record.metric(ORDER), record.field(COPY)
@@ -216,13 +219,13 @@ def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
 
 
 def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
-    """Of every combo with a completed episode; `episodes` stand by combo and index."""
+    """For every combo with a completed episode; `episodes` are sorted by combo and index."""
     by_combo = {combo: judged(tuple(group)) for combo, group in groupby(episodes, attrgetter("combo"))}
     return {combo: _running(records) for combo, records in by_combo.items() if records}
 
 
 def _running(records: Sequence[EpisodeRecord]) -> Running:
-    """Every place of a short line; of a long one the first places, where it moves most, and the last."""
+    """All points of a short line; of a long one the first points, where it changes most, and the last."""
     count = len(records)
     step = max(1, count // PLACES)
     places = {*range(1, min(count, PLACES // 4) + 1), *range(step, count + 1, step), count}
@@ -231,5 +234,5 @@ def _running(records: Sequence[EpisodeRecord]) -> Running:
 
 
 def judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    """Those with a verdict."""
+    """The records with a verdict."""
     return having(records, Verdict.SUCCESS, Verdict.FAILURE)

@@ -1,4 +1,4 @@
-"""What a reader must know about the data before believing a number. Pure."""
+"""What a reader must know about the data before trusting a number. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence, and what it is about: a combo, or `file:line`."""
+    """A sentence and its subject: a combo, or `file:line`."""
 
     where: str
     what: str
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Quality:
-    """Counts of what was read and what became of it, and each thing found, named."""
+    """Counts of the records that were read and of their fates, and all findings."""
 
     files: int
     records: int
@@ -38,7 +38,7 @@ class Quality:
     torn: int
     foreign: int
     outside: int
-    """records of episodes that the plan does not hold"""
+    """records of episodes outside the plan"""
     duplicated: int
     """episodes that an attempt recorded more than once, always the same"""
     conflicting: int
@@ -52,7 +52,7 @@ class Quality:
 
 
 def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Iterable[Finding]) -> Quality:
-    """`warnings` are what is known of sessions; they come first."""
+    """`warnings` are about sessions; they come first."""
     kinds = Counter(reject.kind for reject in collected.rejects)
     return Quality(
         files=len(collected.files),
@@ -87,9 +87,8 @@ def _canary_findings(collected: Collected) -> Iterator[Finding]:
 
 
 def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
-    """Why rows of a session don't count, as its host said when it ended, with the line for `results` that counts them.
-
-    Not where an attempt counts.
+    """Why rows of a session don't count, in its host's words, with the line for `results` that counts them; not if an
+    attempt counts.
     """
     for history in histories:
         ends = [attempt.end for attempt in history.attempts if attempt.end]
@@ -99,7 +98,7 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding
 
 
 def _aside_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
-    """What ran and does not count; what never started is nothing to know."""
+    """Sessions that ran and don't count. Sessions that never started are not mentioned."""
     for history in histories:
         if history.attempts:
             session = history.session
@@ -109,7 +108,7 @@ def _aside_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
 
 
 def _misplaced_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
-    """Sessions whose memory lay on a GPU that they were not granted: they may have slowed others down."""
+    """Sessions with memory on a GPU that they were not granted: they may have slowed others down."""
     for history in histories:
         where = combo_name(history.session.policy, history.session.environment)
         for attempt in history.attempts:

@@ -55,7 +55,7 @@ class Schedule:
 
     @property
     def bound(self) -> float | None:
-        """Below this no order of these attempts could finish in these slots: the longest attempt, or the work over the
+        """The time that no order of these attempts in these slots can beat: the longest attempt, or the work divided by the
         slots. None while one has no end, and without a plan."""
         if self.work is None or not self.slots:
             return None

@@ -36,7 +36,7 @@ Told = tuple[int, int | None]
 
 
 def settle(files: Sequence[Reading]) -> None:
-    """Give each reading the policies that it is of."""
+    """Give each reading its policies."""
     tasks = {environment for file in files for _, environment in file.combos}
     for file in files:
         if file.format in NAME_ENVIRONMENT:
@@ -51,7 +51,7 @@ def settle(files: Sequence[Reading]) -> None:
 
 
 def _place(file: Reading, tasks: set[str]) -> None:
-    """Take the policy from a folder further out, where its own is called like the environment of another file."""
+    """Take the policy from a folder further out, if its own folder has the name of another file's environment."""
     by_path = {combo for combo in file.combos if combo[0] == paths.policy(file.path, {combo[1]})}
     outward = paths.policy(file.path, tasks)
     if any(combo[0] != outward for combo in by_path):
@@ -68,7 +68,7 @@ class _Share:
 
     @property
     def naming(self) -> bool:
-        """Whether its records name the combo: two that say the same are then copies."""
+        """Whether its records name the combo; then equal files are copies."""
         return self.file.format in NAME_COMBO
 
     def of_one_run(self, other: _Share, key: Told) -> bool:
@@ -77,7 +77,7 @@ class _Share:
         return alike and ((self.naming and other.naming) or self.beside(other))
 
     def beside(self, other: _Share) -> bool:
-        """Two kinds of file in one folder look at the same run; `seed1.log` and `seed2.log` don't."""
+        """Whether two files in one folder are of one run: different kinds are, `seed1.log` and `seed2.log` are not."""
         kinds = {_DIGITS.sub("", share.path.name) for share in (self, other)}
         return self.path.parent == other.path.parent and len(kinds) > 1
 
@@ -87,7 +87,7 @@ def _said(one: EpisodeRecord | Aggregate) -> tuple[object, ...]:
 
 
 def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
-    """By combo, in the order of the files."""
+    """Combo -> its parts, in the order of the files."""
     shares: defaultdict[Combo, list[_Share]] = defaultdict(list)
     for file in files:
         path = PurePosixPath(file.path, ALL if file.format == NAMED else "")
@@ -101,7 +101,7 @@ def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
 
 
 def _clash(shares: Iterable[_Share]) -> bool:
-    """Whether two of these files can't be of one run: both tell of the same episode, or one of them counts."""
+    """Whether two of these files can't be of one run: both have the same episode, or one of them has only counts."""
     telling: dict[Told, _Share] = {}
     counting: dict[int, _Share] = {}
     listing: dict[int, _Share] = {}
@@ -116,7 +116,7 @@ def _clash(shares: Iterable[_Share]) -> bool:
 
 
 def _told_apart(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, str]]:
-    """Name the policy of each run for the outermost folders that tell the runs apart, where there is more than one."""
+    """Name the policy of each run after the outermost folders that distinguish the runs, if there are several."""
     if not _clash(shares):
         return
     groups: dict[tuple[str, ...], list[_Share]] = {}
@@ -138,7 +138,7 @@ def _told_apart(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share
 
 
 def _labels(prefixes: Sequence[tuple[str, ...]], files: set[tuple[str, ...]]) -> list[str]:
-    """Of each prefix what the others don't share; of a file without its suffix, where that tells nothing."""
+    """The part of each prefix that the others don't share; without the suffix of a file, if that says nothing."""
     shared = {at for at in range(min(map(len, prefixes))) if len({prefix[at] for prefix in prefixes}) == 1}
     own = [PurePosixPath(*(part for at, part in enumerate(prefix) if at not in shared)) for prefix in prefixes]
     short = [str(path.with_suffix("") if prefix in files else path) for prefix, path in zip(prefixes, own, strict=True)]

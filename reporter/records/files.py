@@ -1,4 +1,4 @@
-"""One result file for the report: the rules' reader says what stands in it, and its path may name the combo."""
+"""Reads one result file for the report: the rules' reader reads its content, and its path may name the combo."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 try:
     import orjson
-except ImportError:  # where it has no wheel
+except ImportError:  # if it has no wheel here
     _loads: Callable[[bytes], Any] = json.loads
 else:
     _loads = orjson.loads
@@ -49,7 +49,7 @@ _LONG_NUMBER = b"0" * 19
 NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
 """formats whose records name their combo"""
 NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
-"""formats whose records name their environment, and maybe no policy; of all others the path has to say it"""
+"""formats whose records name their environment, and perhaps no policy; for all others the path must name it"""
 _MAY_NAME = frozenset({TABLE, EPISODES, DATABASE})
 """formats of rows that name their combo, or leave it to the path"""
 _CHUNK = 1 << 20
@@ -57,7 +57,7 @@ _KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}
 
 
 def read(stream: BinaryIO, context: Context) -> Reading:
-    """What a file says; an empty reading without a format when it is nothing known. The stream is left at its end."""
+    """The content of a file; an empty reading without a format for an unknown file. The stream is left at its end."""
     reading = Reading(context.path)
     try:
         named = _named_format(context)
@@ -75,7 +75,7 @@ def read(stream: BinaryIO, context: Context) -> Reading:
 
 
 def read_names(found: Sequence[str], context: Context) -> Reading:
-    """The episodes that are names of files, of one group; `context.path` is its folder."""
+    """The episodes in the names of a group of files; `context.path` is its folder."""
     reading = Reading(context.path, NAMED, WHY[NAMED])
     context = context.named(*paths.of_folder(context.path))
     source = Named(context.identity, context.path, found)
@@ -84,14 +84,14 @@ def read_names(found: Sequence[str], context: Context) -> Reading:
 
 
 def _named_format(context: Context) -> str:
-    """The format that the grid names; empty where it names none."""
+    """The grid's format, or empty."""
     rules = context.rules
     log = rules.pattern and rules.source == "log" and context.path.rpartition("/")[2] in LOG_NAMES
     return LOG_PATTERN if log else "" if rules.format == NAMED else rules.format
 
 
 def _placed(kind: str, context: Context) -> Context:
-    """With the combo of its path, where files of its format name none."""
+    """The context with the combo of its path, if files of its format name none."""
     if kind == JOB_ROWS and context.rules.metrics:
         context = replace(context, rules=replace(context.rules, metrics=(*context.rules.metrics, ORDER)))
     named = kind in NAME_COMBO or kind in NAME_ENVIRONMENT
@@ -99,7 +99,7 @@ def _placed(kind: str, context: Context) -> Context:
 
 
 def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
-    """The file as a whole gives nothing. One of no known format is a fault only where the grid names it."""
+    """Record that the whole file gives nothing. An unknown format is a fault only if the grid names the file."""
     if refused.reason == FORMAT and str(refused).startswith("a summary"):
         reading.format, reading.why = SUMMARY, WHY[SUMMARY]
         reading.defect(0, str(refused))
@@ -116,7 +116,7 @@ def _entries(stream: BinaryIO, source: Reader) -> Iterator[Entry]:
 
 
 def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[Entry]) -> None:
-    """Raises RefusedError for a file that is of no known format after all."""
+    """Raises RefusedError if the file turns out to have no known format."""
     for line, value, remark, order in entries:
         if context.words is not source.identity:
             context = replace(context, words=source.identity)
@@ -141,7 +141,7 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
 
 
 def _settle(reading: Reading, context: Context, source: Reader) -> None:
-    """What is known once all of a file was read."""
+    """Finish a reading after the whole file."""
     reading.by_ending = source.copies > 1
     reading.unpaired = reading.unpaired or (source.unpaired if reading.entries else "")
     if context.identity.episode.word and any(record.seed is None for record in reading.records):
@@ -151,7 +151,7 @@ def _settle(reading: Reading, context: Context, source: Reader) -> None:
 
 
 def _named(reading: Reading, context: Context, row: Any) -> Any:
-    """A row with the combo that its file's path names, where it names none and nothing else does."""
+    """A row with the combo of its file's path, if nothing else names one."""
     known = context.policy is not None and context.environment is not None
     if known or not isinstance(row, dict) or reading.format not in _MAY_NAME | NAME_ENVIRONMENT:
         return row
@@ -170,13 +170,16 @@ def _named(reading: Reading, context: Context, row: Any) -> Any:
 
 
 def _combo_of(context: Context, environment: str | None) -> tuple[str, str]:
-    """By its path, of a file that names at most an environment."""
+    """The combo by the path, for a file that names at most an environment."""
     return (paths.policy(context.path, {environment}), environment) if environment else paths.combo(context.path)
 
 
 def decoded(line: bytes) -> tuple[list[Any], str]:
-    """The values of a line, by orjson where it says the same as the rules' own decoder: that one has the last word on
-    whatever orjson refuses, on integers of 19 digits and more, and on what may be nested deeply."""
+    """The values of a line, decoded by orjson if it gives the same as the rules' own decoder.
+
+    The own decoder handles everything that orjson refuses, integers of 19 digits and more, and lines that may be nested
+    deeply.
+    """
     if _LONG_NUMBER not in line.translate(_DIGITS) and line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
         try:
             return [_loads(line)], ""

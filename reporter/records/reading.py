@@ -1,4 +1,4 @@
-"""What one result file says: its records, what gave none and why, and what must be known before they are compared."""
+"""The content of one result file: its records, its rejected lines with reasons, and facts needed to compare them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORE
 
 @dataclass(frozen=True)
 class Context:
-    """What is known about a result file before it is read. `policy` and `environment` are None when its records must
-    name their own combo; `path` is how people shall see the file."""
+    """The facts about a result file before it is read.
+
+    `policy` and `environment` are None if its records must name their own combo; `path` is the file's name in messages.
+    """
 
     path: str
     policy: str | None = None
@@ -49,9 +51,9 @@ class Context:
     session: str = ""
     attempt: int = 0
     first: int = 0
-    """the index of the first episode, where a file counts its own from the beginning"""
+    """the index of the first episode, if a file counts its own from the beginning"""
     words: Identity | None = None
-    """what its records may say, in the words of its format"""
+    """the identity of its records, with the field names of its format"""
 
     @cached_property
     def identity(self) -> Identity:
@@ -63,7 +65,7 @@ class Context:
         return Identity(self.policy, self.environment, rules.success, rules.episode, **fields)
 
     def named(self, policy: str, environment: str | None) -> Context:
-        """With these names where it has none of its own."""
+        """The context with these names where it has none."""
         return replace(self, policy=self.policy or policy, environment=self.environment or environment)
 
 
@@ -75,14 +77,14 @@ class RejectKind(StrEnum):
     NOT_A_RECORD = "not a record"
     """not JSON, not an object, too long, or without an episode or a combo"""
     FOREIGN = "foreign"
-    """it names another combo than the session that wrote it"""
+    """it names another combo than its session's"""
     UNREADABLE = "unreadable"
-    """the file as a whole"""
+    """the whole file"""
 
 
 @dataclass(frozen=True)
 class Defect:
-    """Something wrong with a record that was taken all the same; line 0 means the file as a whole."""
+    """A fault of a record that was accepted; line 0 means the whole file."""
 
     path: str
     line: int
@@ -91,7 +93,7 @@ class Defect:
 
 @dataclass(frozen=True)
 class Reject:
-    """A line that gave no record; line 0 means the file as a whole."""
+    """A line that gave no record; line 0 means the whole file."""
 
     path: str
     line: int
@@ -101,24 +103,24 @@ class Reject:
 
 @dataclass
 class Reading:
-    """What one file says, or one folder of files whose names are the episodes."""
+    """The content of one file, or of one folder of files whose names are the episodes."""
 
     path: str
     format: str = ""
-    """what it was taken for; empty where it is of no known format"""
+    """its format; empty if unknown"""
     why: str = ""
-    """what it was recognised by"""
+    """by what it was recognised"""
     records: list[EpisodeRecord] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
     aggregates: list[Aggregate] = field(default_factory=list)
     """counts without episodes; a file has these or records, not both"""
     unpaired: str = ""
-    """why neither index nor seed says how its episodes started; empty where they do"""
+    """why neither index nor seed identifies the starts of its episodes; empty if one does"""
     by_ending: bool = False
-    """its episodes are numbered as they ended, so that no index of one attempt means the same in another"""
+    """whether episodes are numbered as they ended, so that equal indexes in two attempts mean nothing"""
     unknown: str = field(default="", compare=False)
-    """what a file of no known format is"""
+    """a description of a file of unknown format"""
 
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
@@ -137,7 +139,7 @@ class Reading:
         self.defects.append(Defect(path or self.path, line, reason))
 
     def take_alike(self, context: Context, line: int, value: Any) -> bool:
-        """Whether the record of a row was taken because the row looks like an earlier one of this file."""
+        """Accept the record of a row that looks like an earlier row of this file; False otherwise."""
         if self.plain is None or self.plain.identity is not context.identity:
             return False
         if record := self.plain.read(value, line):
@@ -145,7 +147,7 @@ class Reading:
         return record is not None
 
     def take(self, context: Context, line: int, value: Any, order: int | None = None) -> None:
-        """The record in a decoded value, or the reject that it is. `order`: its index, where it does not hold one."""
+        """Accept the record in a decoded value, or reject it. `order`: its index, if it has none."""
         if self.plain is None or self.plain.identity is not context.identity:
             self.plain = PlainRows(context.identity)
         alike = order is None and context.path == self.path
@@ -164,7 +166,7 @@ class Reading:
             self.reject(line, str(refused), RejectKind.FOREIGN if foreign else RejectKind.NOT_A_RECORD)
 
     def take_count(self, context: Context, line: int, counted: Count) -> None:
-        """An aggregate. Which episodes succeeded is not known: nothing can be paired."""
+        """Accept a count. Which episodes succeeded is unknown: nothing can be paired."""
         self.unpaired = "its program tells how many episodes succeeded, not which"
         wanted = {*(context.rules.metrics or counted.metrics)}
         self.aggregates.append(
@@ -181,7 +183,7 @@ class Reading:
         )
 
     def rename(self, policies: Mapping[Combo, str]) -> None:
-        """Other policies for these combos."""
+        """Give these combos other policies."""
         self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
 
@@ -214,13 +216,13 @@ class Reading:
     def _fields(
         self, row: Mapping[str, Any], known: Collection[str], wanted: tuple[str, ...], line: int
     ) -> tuple[dict[str, float], dict[str, Any]]:
-        """Metrics and others, without what is `known`."""
+        """The metrics and the other fields, without those that are `known`."""
         metrics: dict[str, float] = {}
         extra: dict[str, Any] = {}
         for key, value in row.items():
             if key in known:
                 continue
-            kind = type(value)  # what json makes has no subclasses; this is the hot spot of large runs
+            kind = type(value)  # values from json have no subclasses; this is the slowest part of large runs
             if kind is str:
                 extra[sys.intern(key)] = once(value)
             elif kind is not float and kind is not int:
@@ -239,7 +241,7 @@ class Reading:
 
 
 def finite(value: float) -> bool:
-    """False for an integer that no float can hold, too."""
+    """Also False for an integer that is too large for a float."""
     try:
         return math.isfinite(value)
     except OverflowError:
@@ -247,7 +249,7 @@ def finite(value: float) -> bool:
 
 
 def _without_nan(value: JsonValue, depth: int = 0) -> JsonValue:
-    """A list or object as it came, but null where JSON could not say what stood there."""
+    """The list or object, with null for values that JSON can't express."""
     if depth > DEPTH_LIMIT:
         raise RefusedError(NO_RECORD, "nested too deeply")
     if isinstance(value, float) and not math.isfinite(value):

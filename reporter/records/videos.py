@@ -1,7 +1,7 @@
-"""Videos beside the records: which there are, which can be played, and which episode each shows.
+"""Videos beside the records: which exist, which can be played, and which episode each shows.
 
-A video belongs to the records that lie nearest to it. It is linked by what a record says of it, else by the number and
-the outcome in its name; what contradicts its record is not linked but named.
+A video belongs to the nearest records. It is linked by a record's field, else by the number and the outcome in its
+name. A video that contradicts its record is not linked but reported.
 """
 
 from __future__ import annotations
@@ -46,21 +46,21 @@ Key = tuple[str, str, str, int]
 @dataclass(frozen=True)
 class Video:
     path: str
-    """relative to the directory that was collected from"""
+    """relative to the collected directory"""
     size: int
     fault: str
-    """why it can't be played; empty when it can"""
+    """why it can't be played, or empty"""
 
 
 @dataclass(frozen=True)
 class Links:
     of: Mapping[Key, str]
-    """the path of each record's video"""
+    """record -> path of its video"""
     findings: tuple[Defect, ...]
 
 
 def key(record: EpisodeRecord) -> Key:
-    """What tells a record from every other one: many can come from one line."""
+    """The identity of a record: many can come from one line."""
     return (record.source, *record.key)
 
 
@@ -69,7 +69,7 @@ def is_video(name: str) -> bool:
 
 
 def index(directory: Path, names: Iterable[str]) -> tuple[Video, ...]:
-    """The videos among these files below `directory`, each looked into."""
+    """The videos among these files below `directory`, each checked."""
     paths = sorted(name for name in set(names) if is_video(name))
     return tuple(_look(directory / path, path) for path in paths)
 
@@ -91,7 +91,7 @@ def listed(text: str, folder: str) -> tuple[Video, ...]:
 def link(
     videos: Sequence[Video], records: Sequence[EpisodeRecord], bases: Mapping[str, int] = MappingProxyType({})
 ) -> Links:
-    """Each record's video, and everything that is wrong with any of them. Pure."""
+    """The video of each record, and all faults. Pure."""
     linking = _Linking(records, [video.path for video in videos], bases)
     for video in videos:
         if video.fault:
@@ -147,7 +147,7 @@ class _Linking:
     def _take(self, path: str, episode: int, outcome: Verdict | None) -> None:
         near = self._by_episode.of(episode, path, _folders(path))
         owners = {(record.policy, record.environment, record.session, record.attempt) for record in near}
-        if len(owners) != 1:  # nobody can tell whose it is
+        if len(owners) != 1:  # the owner is ambiguous
             return
         record = near[0]
         if outcome is not None and record.verdict is not outcome:
@@ -173,7 +173,7 @@ class _Linking:
 
 
 def _claim(record: EpisodeRecord) -> str:
-    """The video that a record names, as it names it."""
+    """The video that a record names."""
     video = record.extra.get("video")
     return video if isinstance(video, str) else ""
 
@@ -184,7 +184,7 @@ def _name(path: str) -> str:
 
 Thing = TypeVar("Thing")
 Way = tuple[str, ...]
-"""folders, the one that is to agree first in front"""
+"""folders, the most important one first"""
 
 
 def _folders(path: str) -> Way:
@@ -192,7 +192,7 @@ def _folders(path: str) -> Way:
 
 
 def _attempt(path: str) -> str:
-    """The folder of the attempt that left this file; empty where it lies in none."""
+    """The folder of the attempt with this file, or empty."""
     found = _ATTEMPT.match(path)
     return found[0] if found else ""
 
@@ -222,7 +222,7 @@ class _Near(Generic[Thing]):
         return ()
 
     def _nearest(self, place: tuple[str, Hashable], way: Way) -> Sequence[Thing]:
-        """Groups are divided by their ways only when somebody looks, since most are never looked at."""
+        """Groups are divided by their ways only on demand, since most are never used."""
         ways = self._by_way.get(place)
         if ways is None:
             ways = self._by_way[place] = defaultdict(list)
