@@ -72,12 +72,13 @@ def _axes(plan: Plan) -> tuple[str, ...]:
 
 
 def _likely(plan: Plan, word: str) -> list[str]:
-    """The sessions of a policy or an environment; else what has the word in its name; else the closest name."""
+    """What may be meant, the surest first: of a policy or an environment; of a name with the word; of what is close."""
     if of_axis := _current(one for one in plan.sessions if word in {one.policy, one.environment}):
         return of_axis
-    known = _names(plan)
+    known, axis = _names(plan), close_to(word, _axes(plan))
     close = close_to(word, known)
-    return [name for name in known if word.casefold() in name.casefold()] or [close] * bool(close)
+    named = [name for name in known if word.casefold() in name.casefold()] or [close] * bool(close)
+    return named or _current(one for one in plan.sessions if axis in {one.policy, one.environment})
 
 
 def _current(sessions: Iterable[Session]) -> list[str]:

@@ -83,6 +83,12 @@ def test_a_part_of_several_names_is_answered_with_them() -> None:
     with pytest.raises(UserError) as refused:
         meant(a_plan([FLAT, ROBUST, OTHER]), "airs", guess=True)
     assert "stairs_flat, stairs_robust" in refused.value.hint
+    maze = a_plan([a_session("flat", "Größe 1"), a_session("rough", "Größe 1")])
+    with pytest.raises(UserError) as refused:
+        meant(maze, "Größe", guess=True)
+    assert ", ".join(one.name for one in maze.sessions) in refused.value.hint, (
+        "by the grid's own words, which no session's name has"
+    )
 
 
 def test_a_name_that_is_like_none_of_many_is_refused_with_the_command_that_lists_them() -> None:
