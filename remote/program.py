@@ -201,7 +201,7 @@ def _is_ours(directory: str, verb: str) -> bool:
     """Whether the program of a run on this machine is the same as ours, in every module that the verb loads."""
     import_module(f"comborun.host.{verb}")
     library = Path(directory).expanduser() / "lib" / _PROGRAM
-    loaded = (module.__file__ for name, module in sys.modules.items() if _TRAVELS.match(name))
+    loaded = (module.__file__ for name, module in list(sys.modules.items()) if _TRAVELS.match(name))
     try:
         return all(
             (library / "comborun" / Path(file).resolve().relative_to(_PACKAGE)).read_bytes() == Path(file).read_bytes()

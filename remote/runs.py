@@ -187,7 +187,10 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
 def list_everywhere(
     hosts: Iterable[str], look: Callable[[str], tuple[Run, ...]], clock: Callable[[], float] = time.time
 ) -> tuple[Listing, ...]:
-    """The runs on many hosts, listed in parallel. The last list of each host is kept for when it does not answer."""
+    """The runs on this machine, then those on others at the same time.
+
+    The last list of a host is kept for when it does not answer.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     kept = _last_listings()
@@ -200,8 +203,10 @@ def list_everywhere(
             hint = f" ({error.hint})" if error.hint else ""
             return Listing(host, runs, seen, error.message.split("\n")[0] + hint)
 
+    hosts = tuple(hosts)
+    found = tuple(listing(host) for host in hosts if host == LOCAL)  # by a fork, which wants no other threads
     with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
-        found = tuple(pool.map(listing, hosts))
+        found += tuple(pool.map(listing, (host for host in hosts if host != LOCAL)))
     kept |= {one.host: (one.runs, one.seen) for one in found if not one.complaint}
     _keep_listings(kept)
     return found

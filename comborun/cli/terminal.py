@@ -24,10 +24,9 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rich.progress import Progress, TaskID
-
 QUIET_S = 2.0
 """shorter work prints nothing"""
+_TICK_S = 0.25
 _HINTS = {
     errno.ENOSPC: "the disk is full; if you redirected the output, check that disk",
     errno.EDQUOT: "your quota on that disk is used up",
@@ -118,41 +117,32 @@ def repeatable() -> Iterator[None]:
 def working(what: str) -> Iterator[Callable[[object], None]]:
     """Say on standard error what goes on, once it takes more than two seconds: with a clock on a terminal, else once.
 
-    What is yielded takes how far it is. A question to the user ends what is shown (`hush`).
+    What is yielded takes how far it is. The thread imports nothing and holds no lock, because this process may fork.
     """
-    shown: list[tuple[Progress, TaskID]] = []
-    begun = time.monotonic()
-    reached = ""
+    begun, reached, over = time.monotonic(), "", threading.Event()
 
     def show() -> None:
-        from rich.console import Console  # slow to import, and rarely needed
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        console = Console(stderr=True)
-        if not console.is_terminal:
+        if over.wait(QUIET_S):
+            return
+        if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             click.echo(f"{what} ...", err=True)
             return
-        words, at = (TextColumn(f"{{task.{field}}}", markup=False) for field in ("description", "fields[at]"))
-        drawn = Progress(SpinnerColumn("line"), words, TimeElapsedColumn(), at, console=console, transient=True)
-        shown.append((drawn, drawn.add_task(what, at=reached)))
-        drawn.tasks[0].start_time = begun
-        drawn.start()
+        while not over.wait(_TICK_S):
+            seconds = int(time.monotonic() - begun)
+            line = f"{what}  {seconds // 60}:{seconds % 60:02}  {reached}"[: shutil.get_terminal_size().columns - 1]
+            os.write(sys.stderr.fileno(), f"\r\033[K{line}".encode())
+        os.write(sys.stderr.fileno(), b"\r\033[K")
 
     def tell(at: object) -> None:
         nonlocal reached
         reached = str(at)
-        for drawn, task in shown:
-            drawn.update(task, at=reached)
 
     def hush() -> None:
-        late.cancel()
-        late.join()
-        for drawn, _ in shown:
-            drawn.stop()
+        over.set()
+        shown.join()
 
-    late = threading.Timer(QUIET_S, show)
-    late.daemon = True
-    late.start()
+    shown = threading.Thread(target=show, daemon=True)
+    shown.start()
     _HUSHES.append(hush)
     try:
         yield tell

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from comborun.errors import UserError
-from comborun.remote.runs import Launch, Run, choose, list_runs, remember, remembered
+from comborun.remote.runs import Launch, Run, choose, list_everywhere, list_runs, remember, remembered
 from comborun.remote.transport import LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
@@ -56,6 +57,19 @@ def test_a_run_that_is_not_there_names_the_newest() -> None:
         choose(RUNS, "/nope/", "h100")
     with pytest.raises(UserError, match="no runs on h100"):
         choose((), None, "h100")
+
+
+@pytest.mark.usefixtures("state")
+def test_this_machine_is_looked_at_before_there_are_other_threads() -> None:
+    threads: dict[str, int] = {}
+
+    def look(host: str) -> tuple[Run, ...]:
+        threads[host] = threading.active_count()
+        return ()
+
+    before = threading.active_count()
+    assert [one.host for one in list_everywhere(["h100", "local", "h200"], look)] == ["local", "h100", "h200"]
+    assert threads["local"] == before, "it forks, and a fork of a thread may hang"
 
 
 def test_the_latest_launch_comes_last_also_when_it_was_made_before(state: Path) -> None:
