@@ -140,18 +140,6 @@ def attempt(root: Path, run: str, name: str) -> str:
     return str(at)
 
 
-def test_a_promise_is_read_as_it_was_written(folder: Path, tmp_path: Path) -> None:
-    request = Request(gpus=2, gpu_memory=500, cpus=2, memory=7, tokens=("ray", "x"), group="kitchen", per_host=3)
-    one, two = Leases("one"), Leases("two")
-    lease = Lease("one", "env_a", request, (0, 3), attempt(tmp_path, "one", "env_a"), cores=(4, 5))
-    assert one.enter() == ""
-    assert one.write([lease])
-    one.leave()
-    two.read()
-    assert two.others == [lease]
-    assert lease.marker == "one/env_a/1"
-
-
 @pytest.mark.parametrize("text", ["", "[1]", "{}", '{"boot": "%s"}', '{"boot": "%s", "promises": [{"who": 1}]}'])
 def test_what_is_no_lease_promises_nothing(folder: Path, text: str) -> None:
     folder.mkdir()

@@ -175,13 +175,6 @@ def test_a_failure_is_followed_by_as_many_attempts_as_its_class_has(run: RunDire
     assert run.due("s", 3) is not None
 
 
-def test_what_is_complete_or_stopped_is_not_tried_again(run: RunDirectory) -> None:
-    end(run, 1, "sfsfsfsfsf")
-    assert run.due("s", 1) is None
-    end(run, 2, "s", cause="stopped")
-    assert run.due("s", 2) is None
-
-
 ROWS: dict[str, tuple[str | list[int], str]] = {
     "a prefix": ([10, 11, 12], "13 7"),
     "in any order": ([12, 10, 11], "13 7"),
@@ -226,13 +219,6 @@ def tail(run: RunDirectory) -> str:
     return " ".join(map(str, chain.tail(run, "s") or ()))
 
 
-def test_without_a_range_or_a_plan_there_is_no_tail(run: RunDirectory) -> None:
-    assert tail(run) == ""
-    past(run, 1, 10, 10, [10, 11], ranged=False)
-    past(run, 2, 10, 0, [10, 11])
-    assert tail(run) == ""
-
-
 def test_a_field_of_any_name_is_meant_literally(run: RunDirectory) -> None:
     past(run, 1, 10, 10, '{"a.b[0]": 10, "axb[0]": 3}\n', episode="a.b[0]")
     assert tail(run) == "11 9"
@@ -257,27 +243,11 @@ def test_two_wholes_give_no_tail_that_would_need_both(run: RunDirectory) -> None
     assert chain.accepted(run, "s") == [1]
 
 
-def test_attempts_that_came_to_nothing_do_not_matter(run: RunDirectory) -> None:
-    folder = claim(run, 1)
-    (folder / "claim").write_text("")
-    (folder / "end").write_text(record(cause="launch_failed", completeness="none", records=0))
-    assert tail(run) == ""
-    past(run, 2, 10, 10, [10])
-    assert tail(run) == "11 9"
-
-
 def test_of_a_session_the_lowest_verdict_counts(run: RunDirectory) -> None:
     end(run, 1, "se..")
     end(run, 2, "ffff")
     told = chain.joined_counts(run, "s")
     assert (told.records, told.successes, told.failures) == (4, 1, 3)
-
-
-def test_a_complete_attempt_is_accepted_alone(run: RunDirectory) -> None:
-    end(run, 1, "sss")
-    end(run, 2, "sfsfsfsfsf")
-    end(run, 3, "sfsf")
-    assert chain.accepted(run, "s") == [2]
 
 
 def test_results_links_what_counts_and_leaves_the_rest_alone(run: RunDirectory) -> None:

@@ -149,10 +149,6 @@ def test_what_keeps_tmux_from_opening_sessions_is_found() -> None:
     fine(sessions.server(1, "/s", 0))
 
 
-def test_that_there_is_neither_tmux_nor_screen_is_found(pretend: Pretend) -> None:
-    bad(sessions.multiplexers(pretend({}, {})), Level.ERROR, "tmux", "neither tmux nor screen")
-
-
 # Logging out
 
 USER_SLICE = "0::/user.slice/user-1000.slice/user@1000.service/tmux.scope\n"

@@ -38,20 +38,6 @@ def write(at: AttemptLayout, text: str, name: str = "r.jsonl") -> Path:
     return path
 
 
-def test_a_claim_holds_the_rules_of_its_session(tmp_path: Path) -> None:
-    told = {
-        "line": "made {episodes}",
-        "evidence_files": ["a b.txt"],
-        "videos": ["*.mp4"],
-        "ranged": True,
-        "episode": "ep",
-    }
-    rules = Rules.of(files.read(attempt(tmp_path, 3, 4, **told).claim))
-    assert (rules.policy, rules.environment, rules.span) == ("mason", "stairs", (3, 4))
-    assert (rules.line, rules.evidence_files, rules.videos) == ("made 4", ["a b.txt"], ["*.mp4"])
-    assert (rules.files, rules.episode, rules.ranged, rules.records) == (["*.jsonl", "*.json"], "ep", True, True)
-
-
 @pytest.mark.parametrize("text", ["", '{"count": "x"}\n', "\0\n", '{"count": 99999999999999999999999}\n', "results"])
 def test_a_claim_that_is_torn_is_judged_by_what_it_says(tmp_path: Path, text: str) -> None:
     at = attempt(tmp_path)
@@ -167,28 +153,6 @@ def test_an_end_is_complete_and_old_readers_find_their_fields(tmp_path: Path) ->
     assert end["refused"] == "policy:1"
     assert "rough" in end["why"]
     assert not Path(at.directory, ".end").exists()
-
-
-@pytest.mark.parametrize(
-    ("code", "cause", "signature", "told"),
-    [
-        (0, "exited", "", "no_result"),
-        (137, "signal", "", "killed"),
-        (139, "signal", "", "crashed"),
-        (1, "exited", "gpu_memory", "gpu_memory"),
-        (None, "lost", "", "lost"),
-        (None, "hung", "", "stalled"),
-        (0, "stopped", "gpu_memory", ""),
-        (0, "not_heard_of", "", "error"),
-    ],
-)
-def test_the_class_of_a_failure(tmp_path: Path, code: int | None, cause: str, signature: str, told: str) -> None:
-    at = attempt(tmp_path)
-    ending = Ending(cause, code=code)
-    ending.signature = signature
-    assert judging.write_end(at, ending, judging.judge(at, code))
-    assert files.read(at.end)["class"] == told
-    assert files.read(at.end)["cause"] == cause
 
 
 def test_what_an_end_vouches_for_is_on_the_disk_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from recorded import record
 
 from comborun.host import messages
 from comborun.host.queue import CLOSING, DROPPED, ENDED, LOST, QUEUED, RUNNING, STARTING, Queue, rows
-from comborun.rules.names import window
 from comborun.rules.placement import Request
 
 
@@ -88,8 +87,3 @@ def test_a_fifo_that_somebody_removed_is_noticed_and_made_again(tmp_path: Path) 
     assert not fifo.whole()
     fifo.listen()
     assert fifo.whole()
-
-
-@pytest.mark.parametrize(("attempt", "expected"), [(1, "stairs_flat_9f3c"), (12, "stairs_flat_9f3c_a12")])
-def test_a_window_is_named_after_its_session_and_its_run(attempt: int, expected: str) -> None:
-    assert window("stairs_flat", attempt, "bench-20260101T000000Z-9f3c") == expected

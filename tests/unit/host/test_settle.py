@@ -76,16 +76,6 @@ def journal(cluster: Cluster) -> list[str]:
     return [line.partition(" ")[2] for line in lines]
 
 
-def test_what_is_on_its_way_is_not_due_and_neither_is_what_slurm_starts_again(run: Cluster) -> None:
-    assert lives(run) == {"env_one": "queued due", "env_two": "queued due"}
-    submitted(run, task("7_0", "PENDING"), task("7_1", "PENDING"))
-    assert lives(run) == {"env_one": "sent", "env_two": "sent"}
-    end(run, "env_one", cause="preempted", completeness="none", **{"class": "preempted"})
-    assert lives(run)["env_one"] == "sent"
-    submitted(run, task("7_1", "PENDING"))
-    assert lives(run)["env_one"] == "ended due"
-
-
 def test_what_a_node_lost_and_slurm_starts_again_is_neither_due_nor_cancelled(run: Cluster) -> None:
     submitted(run, task("7_0", "PENDING", reason="BeginTime"), task("7_1", "RUNNING"))
     end(run, "env_one", cause="lost", completeness="none", **{"class": "lost"})

@@ -31,13 +31,6 @@ def test_an_attempt_lives_while_slurm_has_its_task_and_while_its_heart_beats(clu
     assert cluster.answer().life(cluster.at, claim) == "lost"
 
 
-def test_a_begin_names_its_task_by_its_address(cluster: Cluster) -> None:
-    cluster.claimed()
-    cluster.batch(1, "env_one")
-    assert cluster.answer(task("7_0", "RUNNING")).life(cluster.at, {"address": "7_0"}) == "running"
-    assert cluster.answer(task("7_0", "RUNNING")).life(cluster.at, {"address": "7_1"}) == "lost"
-
-
 def test_a_beat_of_which_nothing_can_be_told_is_not_missing(cluster: Cluster) -> None:
     claim = cluster.claimed()
     seen = cluster.answer()
@@ -161,15 +154,6 @@ def test_a_new_array_has_its_share_of_the_places_of_the_whole_run(cluster: Clust
     assert "--dependency=afterany:7_0?afterany:7_1 --array=0-0%1 " in line
     assert arrays.share() == ""
     assert cluster.told() == [], "what Slurm was told already is not told again"
-
-
-def test_what_slurm_refuses_is_told_in_its_words(cluster: Cluster) -> None:
-    cluster.says("sbatch", code=1, complaint="sbatch: error: Batch job submission failed: Invalid account\n")
-    (cluster.run / "dispatch/policy.json").write_text(record(slurm_array=500))
-    arrays = Arrays(Slurm(RunLayout(str(cluster.run))))
-    arrays.submit([Due("env_one", 1)])
-    assert (arrays.sent, arrays.jobs) == (0, [])
-    assert "Invalid account" in arrays.complaint
 
 
 def test_what_a_job_was_given_does_not_reach_what_it_submits(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

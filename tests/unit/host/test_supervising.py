@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import container, process
+from comborun.host import container
 from comborun.host import environment as given
 from comborun.host.ending import with_output
 from comborun.host.session import graphics
@@ -218,11 +218,6 @@ def test_a_window_that_takes_nothing_holds_nobody_up(tmp_path):
     assert time.monotonic() - began < 20
     os.close(read)
     os.close(write)
-
-
-def test_a_supervisor_is_called_by_its_own_name():
-    text = "from comborun.host import process\nprocess.set_name()\nprint(open('/proc/self/comm').read().strip())"
-    assert run(text) == process.NAME + "\n"
 
 
 def test_the_record_of_a_start_names_the_driver_and_the_models_of_its_gpus(tmp_path):

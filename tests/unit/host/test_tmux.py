@@ -94,15 +94,6 @@ def test_when_its_window_ends_the_client_ends_and_the_next_start_makes_another(s
             time.sleep(0.02)
 
 
-def test_a_server_that_was_killed_is_followed_by_another(stage: Stage) -> None:
-    stage.until(stage.engine.start("w0", ["sleep", "30"]))
-    (server,) = stage.tmux("display-message", "-p", "#{pid}")
-    os.kill(int(server), signal.SIGKILL)
-    made = [stage.engine.start(f"v{i}", ["sleep", "30"]) for i in range(3)]
-    assert stage.until(*made) == [0, 0, 0]
-    assert stage.windows == ["v0", "v1", "v2"]
-
-
 def test_a_server_that_is_frozen_freezes_nobody_and_answers_later(stage: Stage) -> None:
     stage.until(stage.engine.start("w0", ["sleep", "30"]))
     (server,) = stage.tmux("display-message", "-p", "#{pid}")

@@ -154,16 +154,6 @@ def test_silence_without_a_limit_is_told_and_forgotten_when_progress_returns(sup
     assert one.until(lambda: not Path(one.at.stalled).exists()) is None
 
 
-def test_a_clock_that_was_set_or_a_machine_that_slept_is_no_silence(supervise, monkeypatch):
-    one = supervise("time.sleep(60)", stall_s=30, max_s=30)
-    one.until(lambda: Path(one.at.watch).exists())
-    now = time.monotonic
-    monkeypatch.setattr(time, "monotonic", lambda: now() + 3600)
-    monkeypatch.setattr(time, "time", lambda: 0.0)
-    assert one.watch.look() is None
-    assert one.watch.look() is None
-
-
 def test_what_a_signal_holds_is_stalled_and_said_to_be(supervise):
     one = supervise("print('ready')\ntime.sleep(60)", stall_s=1)
     one.until(lambda: Path(one.at.log).stat().st_size)
