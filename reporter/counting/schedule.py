@@ -55,8 +55,8 @@ class Schedule:
 
     @property
     def bound(self) -> float | None:
-        """The time that no order of these attempts in these slots can beat: the longest attempt, or the work divided by the
-        slots. None while one has no end, and without a plan."""
+        """The time that no order of these attempts in these slots can beat: the longest attempt, or the work divided by
+        the slots. None while one has no end, and without a plan."""
         if self.work is None or not self.slots:
             return None
         longest = max((stay.ended or stay.started) - stay.started for stay in self.stays)
