@@ -15,13 +15,12 @@ from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import brought, differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
-from comborun.monitor.saved import as_reported, last_look
+from comborun.monitor.saved import last_look
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.status import to_json
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.monitor.wording import clock
 from comborun.remote.control import send_decisions
-from comborun.remote.runs import copy_of
 from comborun.remote.transport import LOCAL
 from comborun.rules.results import WROTE_NOTHING
 from comborun.rules.words import Failure, Life, Outcome
@@ -153,9 +152,7 @@ def _status_now(target: Target) -> RunStatus:
     seen = once(source)
     if source.view.plan.stop_early and seen.recorded and not seen.finished:
         seen = replace(seen, undecided=StopEarly(target).look())
-    if not seen.finished:
-        return seen
-    return as_reported(seen, copy_of(target.transport.host, target.run, target.directory), source.view.number)
+    return seen
 
 
 def _saved_status(target: Target, away: HostError) -> RunStatus:
