@@ -12,11 +12,11 @@ from comborun.monitor.observe import History, load_run
 from comborun.monitor.screen import Screen
 from comborun.monitor.watch import Clock, Settings, Source, watch
 from comborun.planner import lay_out
-from comborun.remote import program
 from comborun.remote.control import StartOptions, first_s, laptop_secrets, start, stop
 from comborun.remote.grids import complaint, question, with_policies
 from comborun.remote.host import ask, check
 from comborun.remote.publish import Draft, publish
+from comborun.remote.runs import list_runs, remove
 from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.resources import HostFacts
@@ -121,31 +121,11 @@ def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Pla
 
 
 def tidy(setup: TrialSetup) -> None:
-    """End and remove abandoned trial runs."""
-    done = program.run_packed(setup.transport, "runs", "abandoned", setup.root, timeout=30)
-    for directory in () if done.code else program.answer(setup.transport, done):
-        try:
-            if not stop(setup.transport, directory).done:
-                continue
-        except HostError:
-            continue
-        except UserError:  # its removal had begun, and nothing ran in it
-            pass
-        discard(setup, directory)
-
-
-def abandon(setup: TrialSetup, directory: str) -> None:
-    """Mark this run as abandoned: the next one of its kind removes it."""
-    _note(setup, directory, "abandon")
-
-
-def discard(setup: TrialSetup, directory: str) -> None:
-    """Remove a run and its leases once its dispatcher has left."""
-    _note(setup, directory, "discard")
-
-
-def _note(setup: TrialSetup, directory: str, verb: str) -> None:
-    program.run_packed(setup.transport, "runs", verb, directory, timeout=60, python=program.of_run(directory))
+    """Remove earlier trial runs: those that have ended, and those whose stop was interrupted, when they have ended."""
+    for run in list_runs(setup.transport, [setup.root]):
+        stopped = run.held.get("kind") == "stopped"
+        if run.finished or (stopped and stop(setup.transport, run.directory).done):
+            remove(setup.transport, run.directory)
 
 
 def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) -> Done:
@@ -170,11 +150,9 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
     warn = setup.progress.warn
     warn("\nEnding what was started ...")
     try:
-        if not keep:
-            abandon(setup, directory)
         stopped = stop(setup.transport, directory)
         if stopped.done and not keep:
-            discard(setup, directory)
+            remove(setup.transport, directory)
     except KeyboardInterrupt:
         warn(f"\nInterrupted again: what is left is in {directory}; the same command ends and removes it")
         raise

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
-from comborun.monitor.trial_setup import carry_out, discard
+from comborun.monitor.trial_setup import carry_out
 from comborun.planner.calibrating import (
     LENGTH_S,
     Seen,
@@ -28,6 +28,7 @@ from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import ask
+from comborun.remote.runs import remove
 from comborun.rules.words import Outcome
 from comborun.text import KIB, MIB, several
 
@@ -100,7 +101,7 @@ def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
     samples = {one.name: one.samples for one in done.status.sessions}
     trials = [_trial(done.history.of(one.name)[-1:], samples[one.name], one, uses[one.name]) for one in plan.sessions]
     if all(trial.whole for trial in trials):
-        discard(setup, done.directory)
+        remove(setup.transport, done.directory)
     else:
         setup.progress.warn(f"  what went wrong is in {done.directory}")
     return trials

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
-from comborun.monitor.trial_setup import abandon, carry_out
+from comborun.monitor.trial_setup import carry_out
 from comborun.planner import first_episodes
 from comborun.planner.calibrating import trial_plan
 from comborun.remote import program
@@ -134,7 +134,6 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
             running(one.seconds or 0.0, one.last_line)
 
     done = carry_out(setup, plan, look)
-    abandon(setup, done.directory)
     attempts = done.history.of(session.name)
     if not attempts or attempts[-1].end is None:
         raise HostError(f"the session of {done.directory} never began", "`combo doctor` looks for the cause")

@@ -237,12 +237,14 @@ def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> 
 
 def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
     """Bytes that each run takes on its host."""
-    return tuple(map(int, _ask(transport, map(_root, runs), "sizes", *(run.directory for run in runs))))
+    return tuple(
+        map(int, _ask(transport, [_root(run.directory) for run in runs], "sizes", *(run.directory for run in runs)))
+    )
 
 
-def remove(transport: Transport, run: Run) -> bool:
-    """Remove a run from its host; False if it has not finished."""
-    return bool(_ask(transport, [_root(run)], "remove", run.directory))
+def remove(transport: Transport, directory: str) -> bool:
+    """Remove a run from its host; False where it has not finished."""
+    return bool(_ask(transport, [_root(directory)], "remove", directory))
 
 
 def _ask(transport: Transport, roots: Iterable[str], *words: str) -> Any:
@@ -251,8 +253,8 @@ def _ask(transport: Transport, roots: Iterable[str], *words: str) -> Any:
     return program.answer(transport, done, f"the runs on {transport.host} can't be read")
 
 
-def _root(run: Run) -> str:
-    return run.directory.rpartition("/")[0]
+def _root(directory: str) -> str:
+    return directory.rpartition("/")[0]
 
 
 def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:

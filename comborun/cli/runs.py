@@ -162,7 +162,7 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
             raise UserError(f"this would remove {total}", "--yes removes them")
         click.confirm(f"Remove {total}?", abort=True, err=True)
     for run in going:
-        click.echo(f"{run.id}: {'removed' if remove(transport, run) else 'stays: something works in it'}")
+        click.echo(f"{run.id}: {'removed' if remove(transport, run.directory) else 'stays: something works in it'}")
 
 
 def _old(there: Sequence[Run], days: float) -> list[Run]:

@@ -2,9 +2,8 @@
 
     runs list ROOT...            the runs, oldest first, for each root
     runs policies                which files are policies; standard input has the patterns and the exclusions, as JSON
-    runs abandon DIRECTORY       mark a run of a calibration or a try as unused: the next one removes it
-    runs abandoned ROOT          the marked runs that have not ended; those that have ended are removed
-    runs discard DIRECTORY       remove a run of a calibration or a try
+    runs sizes DIRECTORY...      bytes on the disk of each run
+    runs remove DIRECTORY        remove a run that has ended
 
 Each answers with one JSON document.
 """
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 MOST = 2001
 """most policies: one more than a grid may have, so that too many are noticed"""
 _WAIT_S = 10.0
-_MARK = ".abandoned-"
+_TRIALS = (".calibrate", ".try")
+"""roots of trial runs: what is stopped there never goes on"""
 _PROVENANCE = 4096
 """bytes at the end of a manifest that hold where the run comes from"""
 
@@ -42,9 +42,6 @@ def main(arguments: list[str]) -> int:
     acts: dict[str, Callable[..., Any]] = {
         "list": lambda *roots: [list(map(describe, runs_below(os.path.realpath(home(root))))) for root in roots],
         "policies": policies,
-        "abandon": abandon,
-        "abandoned": abandoned,
-        "discard": discard,
         "sizes": lambda *directories: list(map(size, directories)),
         "remove": remove,
     }
@@ -105,7 +102,9 @@ def remove(directory: str) -> bool:
     root, run = os.path.split(directory)
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(f"{directory}/run.json"):
         raise Refusal(USAGE, f"{directory} is no run directory")
-    if not os.path.exists(f"{directory}/dispatch/done") or files.lock(f"{directory}/dispatch/lock") < 0:
+    ends = ("done", "stopped") if os.path.basename(root) in _TRIALS else ("done",)
+    ended = any(os.path.exists(f"{directory}/dispatch/{end}") for end in ends)
+    if not ended or files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
         return False
     aside = f"{root}/.incoming/removed-{run}"  # after a kill here, the next launch cleans up
     os.makedirs(f"{root}/.incoming", exist_ok=True)
@@ -115,41 +114,8 @@ def remove(directory: str) -> bool:
     return True
 
 
-def discard(directory: str) -> None:
-    """Remove a run of a calibration or a try, with its leases, when its dispatcher has left."""
-    root, run = os.path.split(directory)
-    if os.path.basename(root) not in (".calibrate", ".try") or not re.search(f"{STAMP.pattern}$", run):
-        raise Refusal(USAGE, f"{directory} is no run of a calibration or a try")
-    if os.path.isdir(f"{directory}/dispatch") and files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
-        return
-    shutil.rmtree(directory, ignore_errors=True)
-    if os.path.exists(directory):
-        return
-    _forget_leases(run)
-    files.remove(f"{root}/{_MARK}{run}")
-    try:
-        os.rmdir(root)
-    except OSError:
-        return  # another run is there
-
-
 def _forget_leases(run: str) -> None:
     leases = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108 - where leases are
     lease = f"{leases}/{run}.lease"
     if os.path.exists(lease) and os.stat(lease).st_uid == os.getuid() and files.lock(f"{leases}/lock", _WAIT_S) >= 0:
         files.remove(lease)
-
-
-def abandon(directory: str) -> None:
-    root, run = os.path.split(directory)
-    files.write_text(f"{root}/{_MARK}{run}", "")
-
-
-def abandoned(root: str) -> list[str]:
-    """Marked runs that must be ended first; ended ones are removed."""
-    marks = glob.glob(f"{glob.escape(home(root))}/{_MARK}*")
-    left = [f"{home(root)}/{os.path.basename(mark)[len(_MARK) :]}" for mark in sorted(marks)]
-    for directory in left:
-        if os.path.exists(f"{directory}/dispatch/done"):
-            discard(directory)
-    return [directory for directory in left if os.path.exists(directory)]

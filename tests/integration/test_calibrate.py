@@ -125,7 +125,7 @@ def test_a_second_ctrl_c_says_what_is_left_and_the_next_calibration_removes_it(d
     desk.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_CALIBRATE_S": "0.1"}
     other = desk.grid("other.yaml", policies="[good]", environments="[maze]", episodes="2")
     assert desk.combo("calibrate", other, "--most", "1").returncode == 0
-    assert not [*stopped.glob("little*"), *stopped.glob(".abandoned*"), *(desk.home / "leases").glob("*.lease")]
+    assert not [*stopped.glob("little*"), *(desk.home / "leases").glob("*.lease")]
     assert not _living(desk)
 
 
