@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from enum import Enum
 from functools import cache
+from inspect import ismethod
 from types import UnionType
 from typing import Any, Literal, NewType, Self, Union, get_args, get_origin, get_type_hints
 
@@ -225,6 +226,8 @@ def decoded(kind: Any, data: Any) -> Any:
 def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
     """A decoder for a type, and its first argument."""
     origin, parts = get_origin(kind), get_args(kind)
+    if ismethod(getattr(kind, "of", None)):  # it is made of a record
+        return _decoded_record, kind
     if is_dataclass(kind):
         return _decoded_object, (kind, get_type_hints(kind))
     if origin is tuple:
@@ -241,6 +244,10 @@ def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
 def _decoded_object(known: tuple[Any, dict[str, Any]], data: Any) -> Any:
     kind, hints = known
     return kind(**{key: decoded(hints[key], value) for key, value in data.items()})
+
+
+def _decoded_record(kind: Any, data: Any) -> Any:
+    return kind.of({key: value for key, value in _checked(dict, data).items() if isinstance(value, str)})
 
 
 def _decoded_items(kind: Any, data: Any) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from comborun.attempt import SLURM, End, behind, cause_text
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, Task, latest
-from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting, indexes
+from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
 from comborun.monitor.waiting import AGAIN, ROOM, again, hint, notify_problem, room
 from comborun.monitor.wording import brief, last_line, visible
@@ -293,7 +293,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         life=life,
         outcome=outcome,
         attempt=one.number,
-        gpus=indexes(begin.gpus) if begin else (),
+        gpus=tuple(int(one) for one in begin.gpus.split(",") if one.isdecimal()) if begin else (),
         window=begin.address if begin else "",
         node=begin.host if begin and begin.multiplexer == SLURM else "",
         idle=max(0.0, now - idle) if one.alive and idle else None,

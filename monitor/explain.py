@@ -175,7 +175,7 @@ def _evidence(session: Session) -> str:
 def _retries(question: Question) -> str:
     failure, plan, status = question.seen.failure, question.view.plan, question.status
     assert failure
-    renewed, most = status.again.get(question.seen.name, 0), plan.limits.attempts
+    renewed, most = dict(status.again).get(question.seen.name, 0), plan.limits.attempts
     if renewed >= question.seen.attempt:
         return f"its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
     spent = budget(plan, [one for one in question.attempts if one.number > renewed], failure)
@@ -213,7 +213,7 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
     if seen.attempt > _never_began(seen):  # an attempt that never began has no log
         yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")
     waits = seen.waiting  # it is about to be retried: another retry would change nothing
-    asked_for = status.again.get(seen.name, 0) >= seen.attempt or (
+    asked_for = dict(status.again).get(seen.name, 0) >= seen.attempt or (
         seen.life is Life.QUEUED and waits and waits.reason == RETRY and waits.until is None
     )
     if seen.alive:

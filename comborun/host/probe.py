@@ -3,9 +3,10 @@
 KNOWN: for each session in queue order (then `after`) the highest attempt whose end the caller knows, comma-separated,
 0 for none. TAIL: how many bytes from the end of each log to send. The cost grows with what the caller does not know.
 
-The answer (docs/architecture.md, "Hosts over SSH") is a line `comborun-probe 2`, a line that is one JSON document, and
-then the ends of logs, one behind the other: each attempt's `log.tail` says how many bytes are its own. What is unknown
-is null or left out, never 0. An attempt's end comes with the end of its log, for the last time.
+The answer (docs/architecture.md, "Hosts over SSH") is a line `comborun-probe 3`, a line that is one JSON document
+with the fields of `Snapshot` (monitor/snapshot.py), and then the ends of logs, one behind the other: each attempt's
+`tail` says how many bytes are its own. What is unknown is null or left out, never 0. An attempt's end comes with the
+end of its log, for the last time.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     Document = Dict[str, Any]
 
-VERSION = "2"
+VERSION = "3"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 """bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
 _SERVER = re.compile("[a-z0-9-]+")
@@ -95,10 +96,10 @@ class Probe:
 
     def _attempt(self, name: str, number: int, at: AttemptLayout) -> Document:
         seen = self.attempts.look(name, number)
-        document: Document = {"session": name, "attempt": number, "life": seen.life}
+        document: Document = {"session": name, "number": number, "life": seen.life}
         ended = seen.life == attempts.ENDED
         if seen.life != attempts.STARTING:  # a begin that was written after this look belongs to the next look
-            document["begin"] = _filled(files.read(at.begin))
+            document["begin"] = _filled(files.read(at.begin)) or None
         if ended:
             document["end"] = _filled(seen.record)
         else:
@@ -108,18 +109,16 @@ class Probe:
             state = os.stat(at.log)
         except OSError:
             return document
-        document["log"] = {"size": state.st_size, "changed": round(state.st_mtime, 6), "tail": 0}
+        document.update(log_size=state.st_size, log_changed=round(state.st_mtime, 6))
         if state.st_size or not ended:
             self.logs.append((document, at.log))
         return document
 
     def _live(self, document: Document, at: AttemptLayout) -> None:
-        for key, path, field in (("stalled", at.stalled, "since"), ("wrong_gpu", at.wrong_gpu, "found")):
-            if value := files.read(path).get(field):
-                document[key] = value
+        document["stalled"] = records.seconds(files.read(at.stalled), "since")
+        document["wrong_gpu"] = files.read(at.wrong_gpu).get("found", "")
         if document["claimed"]:
-            counts = judging.counts(at)
-            document["counts"] = {key: str(value) for key, value in counts.pairs()}
+            document["live"] = {key: str(value) for key, value in judging.counts(at).pairs()}
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
@@ -130,7 +129,7 @@ class Probe:
         tails = []
         for document, path in self.logs:
             tail, _ = files.tail(path, min(self.tail, shares["end" in document]))
-            document["log"]["tail"] = len(tail)
+            document["tail"] = len(tail)
             tails.append(tail)
         return tails
 
@@ -149,16 +148,14 @@ class Probe:
             "multiplexer": multiplexer,
             "plan": self._plan(),
             "hold": _hold(Holds(layout).look()),
-            "notice": self._notice(),
+            "notice_failed": self._notice(),
             "quarantine": self._quarantine(),
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
-            "done": files.read(layout.done) if os.path.exists(layout.done) else None,
-            "again": {name: str(number) for name in self.names if (number := self.attempts.retried_after(name))},
+            "done": os.path.exists(layout.done),
+            "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
-        if self.cluster:
-            document["slurm"] = self.cluster.document(self.attempts)
-        return document
+        return {**document, **self.cluster.document(self.attempts)} if self.cluster else document
 
     def _dispatcher(self) -> int | None:
         """The pid of the live dispatcher; 0 while Slurm goes on with the run."""
@@ -171,8 +168,8 @@ class Probe:
         found = filter(None, map(_PLAN.fullmatch, os.listdir(self.layout.directory)))
         return max((int(match[1]) for match in found), default=None)
 
-    def _notice(self) -> Document | None:
-        """The failure of the grid's notify command, if its last run failed."""
+    def _notice(self) -> tuple[int, float] | None:
+        """The code of the grid's notify command, and when, if its last run failed."""
         failed = f"{self.layout.dispatch}/notify.failed"
         try:
             if os.stat(failed).st_mtime_ns <= os.stat(self.layout.notify).st_mtime_ns:
@@ -180,12 +177,13 @@ class Probe:
         except OSError:
             return None
         record = files.read(failed)
-        return {"code": records.integer(record, "code"), "at": records.seconds(record, "at")}
+        code = records.integer(record, "code")
+        return None if code is None else (code, records.seconds(record, "at") or 0.0)
 
     def _quarantine(self) -> list[Document]:
         rows = _rows(f"{self.layout.dispatch}/quarantine", 3)
         return [
-            {"gpu": int(gpu), "class": failure, "at": records.seconds({"at": at}, "at")}
+            {"gpu": int(gpu), "failure": failure, "since": records.seconds({"at": at}, "at")}
             for gpu, failure, at in rows
             if gpu.isdecimal()
         ]
@@ -193,7 +191,7 @@ class Probe:
     def _waiting(self) -> list[Document]:
         """What sessions wait for, apart from their turn, by the dispatcher's word."""
         return [
-            {"session": name, "for": what, "until": records.seconds({"until": until}, "until"), "detail": detail}
+            {"session": name, "reason": what, "until": records.seconds({"until": until}, "until"), "detail": detail}
             for name, what, until, detail in _rows(self.layout.waiting, 4)
             if name
         ]
@@ -220,36 +218,52 @@ class Probe:
             state, since = "ready", ready.get("at", "")
         else:
             state, since = "loading", record.get("started", "")
-        document = {
+        gpus = record.get("gpus", "")
+        return {
             "name": name,
             "attempt": number,
             "state": state,
             "since": records.seconds({"since": since}, "since"),
+            "gpus": list(map(int, gpus.split(","))) if _GPUS.fullmatch(gpus) else [],
+            "port": records.integer(record, "port"),
+            "cause": record.get("cause", ""),
+            "why": record.get("note", ""),
         }
-        fields = {"gpus": "gpus", "port": "port", "cause": "cause", "why": "note"}
-        return {**document, **{key: record[field] for key, field in fields.items() if record.get(field)}}
 
     # The machine
 
     def _machine(self, question: driver.Question | None) -> Document:
         return {
-            "load": machine.load(),
-            "cpus": len(machine.cores()),
-            "memory_kib": machine.memory_kib(),
-            "disk_kib": machine.disk_kib(self.layout.directory),
-            "gpus": self._gpus(question) if question else [],
+            "use": {
+                "load": machine.load(),
+                "cpus": len(machine.cores()),
+                "memory": _space(*machine.memory_kib()),
+                "disk": _space(*machine.disk_kib(self.layout.directory)),
+                "gpus": self._gpus(question) if question else [],
+            }
         }
 
     def _gpus(self, question: driver.Question) -> list[Document]:
         """The GPUs. One that fell off the bus has no row and is listed as unknown."""
-        cards = driver.cards(driver.hear(question), self.gpus)
-        keys = ("index", "used_mib", "total_mib", "utilization")
-        return [dict(zip(keys, (card.index, card.used, card.total, card.utilization))) for card in cards]
+        return [
+            {
+                "index": card.index,
+                "memory_used": None if card.used is None else card.used << 20,
+                "memory_total": None if card.total is None else card.total << 20,
+                "utilization_percent": card.utilization,
+            }
+            for card in driver.cards(driver.hear(question), self.gpus)
+        ]
+
+
+def _space(total: int | None, free: int | None) -> Document | None:
+    """In bytes, of KiB."""
+    return None if total is None or free is None else {"total": total << 10, "free": free << 10}
 
 
 def _hold(hold: Hold) -> Document | None:
     at = records.seconds({"at": hold.at}, "at")
-    return {"kind": hold.kind, "at": at, "why": hold.why} if hold.kind else None
+    return {"kind": hold.kind, "since": at, "why": hold.why} if hold.kind else None
 
 
 def _filled(record: dict[str, str]) -> dict[str, str]:

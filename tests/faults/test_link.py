@@ -105,7 +105,7 @@ def test_a_host_that_hangs_in_the_middle_of_an_answer_is_noticed_too(near: tuple
     watcher = laptop.watch("--plain", patience=2)
     until(lambda: "4 running" in watcher.text, "the monitor shows the run")
     text = probe.read_text()
-    probe.write_text("import os; os.execlp('sh', 'sh', '-c', 'echo comborun-probe 2; sleep 100')\n")
+    probe.write_text("import os; os.execlp('sh', 'sh', '-c', 'echo comborun-probe 3; sleep 100')\n")
     until(lambda: unreachable(watcher), "it is noticed", 20)
     probe.write_text(text)
     until(lambda: "reachable again" in watcher.text, f"it is found again; it says\n{watcher.text}", 20)

@@ -127,7 +127,7 @@ def test_a_remembered_interpreter_that_an_upgrade_removed_is_told_and_another_fo
     for told in (1, 1):
         done = program.run(host, str(run), "probe")
         assert (done.code, done.complaint) == (0, "")
-        assert done.stdout.startswith(b"comborun-probe 2\n")
+        assert done.stdout.startswith(b"comborun-probe 3\n")
         assert len(host.warnings) == told
     python = (run / "dispatch/python").read_text().strip()
     assert host.warnings == (

@@ -102,7 +102,7 @@ class Seen:
 
     def told(self) -> dict[str, object]:
         """It as the probe tells it."""
-        told: dict[str, object] = {"session": self.session, "attempt": self.attempt, "life": self.life}
+        told: dict[str, object] = {"session": self.session, "number": self.attempt, "life": self.life}
         if self.started is not None:
             begin = {"attempt": self.attempt, "started": self.started, "boot": BOOT, "first": self.first}
             begin |= {"gpus": self.gpus, "address": self.address, "multiplexer": self.multiplexer, "host": self.host}
@@ -112,11 +112,11 @@ class Seen:
         else:
             counts = self._counted(*self.counts)
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
-            told |= {"claimed": self.claimed, "counts": _filled(counts), "wrong_gpu": self.wrong_gpu}
-            told |= {} if self.stalled is None else {"stalled": str(self.stalled)}
+            told |= {"claimed": self.claimed, "live": _filled(counts), "wrong_gpu": self.wrong_gpu}
+            told["stalled"] = self.stalled
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
-            told["log"] = {"size": size, "changed": self.changed, "tail": len(self.log[-TAIL:])}
+            told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}
         return told
 
     def _counted(self, records: int, successes: int) -> dict[str, object]:
@@ -142,35 +142,43 @@ def _filled(record: Mapping[str, object]) -> dict[str, str]:
 def told_of(lines: Sequence[str]) -> dict[str, Any]:
     """What the probe says of run and host, from a shorthand: `load=1.25 cpus=2`, `hold kind=paused why=for lunch`."""
     told: dict[str, Any] = {}
+    use: dict[str, Any] = {}
     for line in lines:
         word, _, rest = line.partition(" ")
+        fields = _fields(line if "=" in word else rest)
         if "=" in word:
-            told |= _fields(line)
-        elif word == "slurm":
-            told["slurm"] = {"tasks": [], **_fields(rest), **told.get("slurm", {})}
-        elif word == "task":
-            told.setdefault("slurm", {"answered": True}).setdefault("tasks", []).append(_fields(rest))
+            told |= fields
+        elif word in {"slurm", "task"}:
+            told["scheduler"] = told.get("scheduler", {}) | (fields if word == "slurm" else {})
+            told.setdefault("tasks", []).extend([fields] if word == "task" else [])
         elif word == "hold":
-            told["hold"] = _fields(rest)
+            told["hold"] = fields
         elif word == "again":
-            told["again"] = {name: str(number) for name, number in _fields(rest).items()}
+            told["again"] = list(fields.items())
+        elif word == "gpu":
+            for key, name in (("used_mib", "memory_used"), ("total_mib", "memory_total")):
+                mib = fields.pop(key, None)
+                fields[name] = None if mib is None else mib * MIB
+            fields["utilization_percent"] = fields.pop("utilization", None)
+            use.setdefault("gpus", []).append(fields)
         else:
-            told.setdefault(_LISTS.get(word, word), []).append(_fields(rest))
+            told.setdefault(_LISTS.get(word, word), []).append(fields)
     for room in ("memory", "disk"):
-        if f"{room}_kib" in told:
-            told[f"{room}_kib"] = [told[f"{room}_kib"], told.pop(f"{room}_available_kib", None)]
+        total, free = (told.pop(f"{room}_{which}", None) for which in ("kib", "available_kib"))
+        use[room] = None if total is None or free is None else {"total": total * 1024, "free": free * 1024}
+    use |= {key: told.pop(key) for key in ("load", "cpus") if key in told}
     if "notice_code" in told:
-        told["notice"] = {"code": told.pop("notice_code"), "at": told.pop("notice_at")}
-    return told
+        told["notice_failed"] = told.pop("notice_code"), told.pop("notice_at")
+    return {**told, "use": use}
 
 
-_LISTS = {"gpu": "gpus", "server": "servers"}
-_TEXTS = {"why", "detail", "reason", "gpus", "port", "id"}
+_LISTS = {"server": "servers"}
+_TEXTS = {"why", "detail", "reason", "id", "job", "node", "cause"}
 
 
 def _fields(line: str) -> dict[str, Any]:
     """`key=value` words, of which the last may be a text with blanks; numbers are numbers, empty is unknown."""
-    last = re.search(r"(?:^| )(why|detail|reason)=(.*)", line)
+    last = re.search(r"(?:^| )(why|detail)=(.*)", line) or re.search(r"(?:^| )(reason)=(.*)", line)
     words = (line[: last.start()] if last else line).split()
     told = {key: value for key, _, value in (word.partition("=") for word in words)}
     told |= {last[1]: last[2]} if last else {}
@@ -180,6 +188,8 @@ def _fields(line: str) -> dict[str, Any]:
 def _value(key: str, value: str) -> object:
     if key == "answered":
         return value == "1"
+    if key == "gpus":
+        return [int(one) for one in value.split(",") if one]
     if key in _TEXTS or not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
         return value if key in _TEXTS else value or None
     return float(value) if "." in value else int(value)
@@ -203,7 +213,7 @@ def an_answer(
         "slots": slots,
         "stopped": stopped,
         "multiplexer": "tmux",
-        "done": None if done is None else _filled(done),
+        "done": done is not None,
         **told_of(host),
         "attempts": [one.told() for one in seen],
     }
@@ -211,7 +221,7 @@ def an_answer(
 
 
 def answer_of(document: Mapping[str, object], tails: bytes = b"") -> bytes:
-    return b"comborun-probe 2\n" + json.dumps(document).encode() + b"\n" + tails
+    return b"comborun-probe 3\n" + json.dumps(document).encode() + b"\n" + tails
 
 
 def look_at(*answers: bytes, view: RunView | None = None) -> History:

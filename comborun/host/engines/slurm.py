@@ -200,13 +200,14 @@ class Slurm:
                 "state": task.state,
                 "node": task.node,
                 "start": _seconds(task.start),
-                "reason": task.reason,
+                "reason": "" if task.reason == "None" else task.reason,
             }
             for task in self.tasks.values()
             for attempt in [self._attempt(task, attempts.latest(task.session))]
             if attempt
         ]
-        return {"at": self.at, "answered": not self.gave_up, "why": self.silence, "tasks": tasks}
+        scheduler = {"at": self.at, "answered": not self.gave_up, "why": self.silence}
+        return {"scheduler": scheduler, "tasks": tasks}
 
     def _attempt(self, task: Task, latest: int) -> int:
         """The attempt that a task makes or will make; 0 if it has nothing left to do."""

@@ -37,11 +37,11 @@ def test_a_smoke_test_is_not_among_what_was_planned() -> None:
 
 
 def test_a_run_that_was_halted_has_not_succeeded() -> None:
-    assert code(UNSMOKED, host=("hold kind=halted at=1 why=no record",), dispatcher=None) == 1
+    assert code(UNSMOKED, host=("hold kind=halted since=1 why=no record",), dispatcher=None) == 1
 
 
 def test_a_run_whose_dispatcher_is_gone_does_not_go_on() -> None:
     assert code(Seen("grass_act"), dispatcher=None) == 1
     assert code(Seen("grass_act"), dispatcher=None, stopped=True) == 0, "it is being stopped, as somebody asked"
-    assert code(Seen("grass_act"), host=("hold kind=paused at=1 why=",), dispatcher=None) == 0
+    assert code(Seen("grass_act"), host=("hold kind=paused since=1 why=",), dispatcher=None) == 0
     assert code(SUCCEEDED, done={"at": 1}, dispatcher=None) == 0

@@ -23,7 +23,7 @@ PLAN = replace(
 GRASS = Seen("grass_act", started=NOW - 600, counts=(60, 50), changed=NOW - 4)
 STAIRS = Seen("stairs_act", started=NOW - 300, counts=(20, 20))
 MAZE = Seen("maze_act", started=NOW - 300)
-HALTED = "hold kind=halted at=1 why=three in a row"
+HALTED = "hold kind=halted since=1 why=three in a row"
 
 
 def told(name: str, *seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> Explanation:
@@ -37,7 +37,7 @@ def words(one: Explanation) -> list[str]:
 
 
 def wait(reason: str, until: float | str = "", detail: str = "") -> str:
-    return f"waiting session=maze_act for={reason} until={until} detail={detail}"
+    return f"waiting session=maze_act reason={reason} until={until} detail={detail}"
 
 
 def with_first(**fields: object) -> Plan:
@@ -66,7 +66,7 @@ def test_those_before_it_are_named_and_with_a_free_slot_and_nobody_before_it_it_
 
 def test_more_slots_are_more_than_what_runs_already_and_wait_for_a_hold_to_be_lifted() -> None:
     plan = replace(PLAN, sessions=(*PLAN.sessions, a_session("act", "dunes")))
-    dunes = told("dunes_act", GRASS, STAIRS, MAZE, plan=plan, header=("hold kind=paused at=1 why=",))
+    dunes = told("dunes_act", GRASS, STAIRS, MAZE, plan=plan, header=("hold kind=paused since=1 why=",))
     assert words(dunes) == ["resume RUN", "slots 4 --run RUN"]
     assert dunes.commands[1].does == "lets one more run at once when the run goes on"
 
@@ -85,8 +85,8 @@ def test_what_never_began_has_no_log_and_took_no_time(cause: str) -> None:
     [
         ((), {"stopped": True, "dispatcher": None}, "stopped: nothing new starts"),
         ((), {"dispatcher": None}, "the dispatcher is gone, nothing new starts"),
-        ((f"hold kind=paused at={NOW - 120} why=the box is full",), {}, "paused: the box is full"),
-        ((f"hold kind=paused at={NOW - 120} why=mine",), {"dispatcher": None}, "paused: mine"),
+        ((f"hold kind=paused since={NOW - 120} why=the box is full",), {}, "paused: the box is full"),
+        ((f"hold kind=paused since={NOW - 120} why=mine",), {"dispatcher": None}, "paused: mine"),
         (("disk_kib=1000 disk_available_kib=0",), {}, "the disk of the run is full"),
     ],
 )
@@ -122,7 +122,7 @@ ON_0 = replace(GRASS, gpus="0"), replace(STAIRS, gpus="0")
 
 
 def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
-    header = ("quarantine gpu=1 class=gpu_fault at=5", wait("gpu", detail="GPU 0 is full"))
+    header = ("quarantine gpu=1 failure=gpu_fault since=5", wait("gpu", detail="GPU 0 is full"))
     assert told("maze_act", *ON_0, plan=TWO_GPUS, header=header).reasons[:4] == (
         "it waits for a GPU: GPU 0 is full",
         "it needs 1 GPU of 0, 1, at most 2 sessions on each",

@@ -20,8 +20,8 @@ PLAN = replace(
 )
 RUNNING = Seen("grass_act")
 FAILED = RUNNING.ended("gpu_memory", "partial", code=1, records=3, successes=1)
-PAUSED = "hold kind=paused at=1785320000.5 why=the training job needs the GPU until 11:00"
-HALTED = "hold kind=halted at=1 why=3 failed"
+PAUSED = "hold kind=paused since=1785320000.5 why=the training job needs the GPU until 11:00"
+HALTED = "hold kind=halted since=1 why=3 failed"
 
 
 def look(*seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> RunStatus:
@@ -30,7 +30,7 @@ def look(*seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields:
 
 
 def wait(reason: str = "retry", until: float | str = "", detail: str = "") -> str:
-    return f"waiting session=grass_act for={reason} until={until} detail={detail}"
+    return f"waiting session=grass_act reason={reason} until={until} detail={detail}"
 
 
 def test_a_session_that_will_be_started_again_is_queued_and_says_when_and_why() -> None:
@@ -54,7 +54,7 @@ def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() 
 
 
 STOPPED = RUNNING.ended("stopped", "partial")
-DRAINING = "hold kind=draining at=1 why="
+DRAINING = "hold kind=draining since=1 why="
 GONE = {"dispatcher": None}
 
 
@@ -88,7 +88,7 @@ GONE = {"dispatcher": None}
         ),
         (
             RUNNING,
-            ("quarantine gpu=1 class=gpu_fault at=1",),
+            ("quarantine gpu=1 failure=gpu_fault since=1",),
             {},
             "GPU 1 gets no more sessions (GPU fault again and again): run `RESUME` to continue",
         ),

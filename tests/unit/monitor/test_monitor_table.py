@@ -59,8 +59,8 @@ def troubled() -> RunStatus:
         Seen("maze_act", started=NOW - 900).ended("exited", "none", code=2, log=b"ValueError: no such scene\n"),
     )
     header = (
-        f"hold kind=halted at={NOW - 60} why=GPU fault 3 times in a row",
-        f"waiting session=stairs_act for=retry until={NOW + 40} detail=",
+        f"hold kind=halted since={NOW - 60} why=GPU fault 3 times in a row",
+        f"waiting session=stairs_act reason=retry until={NOW + 40} detail=",
     )
     return status_of(a_view(plan), an_answer(*seen, host=(*HOST, *header)))
 
@@ -173,7 +173,7 @@ SERVERS = (
     f"server name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why=",
     f"server name=pi-gpu0 attempt=2 state=ready since={NOW - 60} gpus=2 port=31338 cause= why=",
     f"server name=pi-gpu1 attempt=3 state=ended since={NOW - 20} gpus= port= cause=signal why=its log says: Killed",
-    "waiting session=pi-gpu1 for=gpu_memory until= detail=asks for 8192 MiB",
+    "waiting session=pi-gpu1 reason=gpu_memory until= detail=asks for 8192 MiB",
 )
 
 
@@ -183,7 +183,7 @@ def test_there_is_a_line_for_each_server_and_one_that_halted_the_run_stays() -> 
         "server  ● pi-gpu0 is ready for 1 min on port 31338  GPU 2  start 2",
         "server  ! pi-gpu1 has ended 20 s ago (signal: its log says: Killed)  start 3  waits: asks for 8192 MiB",
     ]
-    hold = f"hold kind=halted at={NOW} why=the server vlm ended 2 times in a row"
+    hold = f"hold kind=halted since={NOW} why=the server vlm ended 2 times in a row"
     halted = status_of(a_view(a_plan([a_session("act", "grass")])), an_answer(host=(hold, SERVERS[2]), dispatcher=None))
     assert halted.finished
     assert "server  ! pi-gpu1 has ended" in picture(halted, 110)

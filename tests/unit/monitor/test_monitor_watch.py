@@ -190,7 +190,7 @@ def test_ctrl_c_and_what_is_no_matter_of_the_link_end_the_waiting() -> None:
 
 def test_what_is_no_matter_of_the_link_ends_the_loop() -> None:
     with pytest.raises(UserError, match="version"):
-        play(GOES_ON, GOES_ON.replace(b"probe 2", b"probe 9"))
+        play(GOES_ON, GOES_ON.replace(b"probe 3", b"probe 9"))
 
 
 def test_one_look_is_one_round_trip_and_fails_when_the_host_does() -> None:
@@ -318,7 +318,7 @@ def test_before_the_first_answer_nothing_is_known_to_change_or_to_be_due() -> No
 
 def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:
     failed = Seen("grass_act").ended("exited", "none", code=1)
-    wait = "waiting session=grass_act for=retry until={} detail="
+    wait = "waiting session=grass_act reason=retry until={} detail="
     assert due(status(failed, host=(wait.format(NOW + 40),))) == 40
     assert due(status(failed, host=(wait.format(NOW - 1),))) is None
 
