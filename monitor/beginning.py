@@ -11,7 +11,6 @@ from comborun.monitor.snapshot import HALTED
 from comborun.monitor.status import SMOKE
 from comborun.monitor.waiting import SMOKE_TEST, Question, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
-from comborun.monitor.wording import server_words
 from comborun.remote.control import Beginning, await_first, dispatcher_output, first_s
 from comborun.rules.words import Life, Outcome
 from comborun.text import harmless, several
@@ -81,7 +80,7 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
         return
     ended = [one for one in status.servers if one.state == "ended"]
     known = [one for one in ended if one.why and one.why in status.hold.why]
-    reasons = [f"\n  the server {one.name} {server_words(one, status.now)}" for one in ended if one not in known]
+    reasons = [f"\n  the server {one.name} {one.words(status.now)}" for one in ended if one not in known]
     log = f"`combo logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
     again = f"`combo resume {status.run}{options}` continues once that is fixed"
     raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(reasons))}", log + again)

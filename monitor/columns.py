@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, remark, span, state, visible
+from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, span, visible
 from comborun.rules.words import Life, Outcome
 
 PADDING = 2
@@ -107,12 +107,12 @@ def _width(column: Column, status: RunStatus, level: _Level) -> int:
 
 
 def _symbol(session: SessionStatus, _: int) -> Text:
-    word = state(session)
+    word = session.word
     return Text(SYMBOLS[word], STYLES[word])
 
 
 def _state(session: SessionStatus, _: int) -> Text:
-    word = state(session)
+    word = session.word
     return Text(f"{SYMBOLS[word]} {word}", STYLES[word])
 
 
@@ -135,7 +135,7 @@ def _episodes(cells: int, digits: int, session: SessionStatus, _: int) -> Text:
     numbers = f"{done:>{digits}}{planned}"
     if not cells:
         return Text(numbers, _emphasis(session))
-    drawn = bar(session.done or 0, session.planned, cells, STYLES[state(session)])
+    drawn = bar(session.done or 0, session.planned, cells, STYLES[session.word])
     return drawn.append(f" {numbers}", _emphasis(session) or "default")
 
 
@@ -175,7 +175,7 @@ def _node(session: SessionStatus, _: int) -> Text:
 
 def _last_line(session: SessionStatus, width: int) -> Text:
     """Its note, if it has one, and the last line of its log."""
-    if remarked := remark(session):
+    if remarked := session.remark:
         line = Text(remarked, note_style(session))
         line.append(f"  {session.last_line}" if session.last_line else "", "dim")
     elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:

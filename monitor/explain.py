@@ -13,7 +13,7 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
-from comborun.monitor.wording import amount, brief, clock, duration, expectation, indented, server_words, visible
+from comborun.monitor.wording import amount, brief, clock, duration, indented, visible
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
 from comborun.rules.words import Failure, Life, Outcome
@@ -109,7 +109,7 @@ def _alive(question: Question) -> Iterator[str]:
         yield f"its log last grew {brief(seen.idle)} ago"
     yield from _limits(question)
     if seen.expected:
-        yield expectation(seen.expected, question.now, question.zone)
+        yield seen.expected.words(question.now, question.zone)
 
 
 def _limits(question: Question) -> Iterator[str]:
@@ -253,7 +253,7 @@ def _of_server(plan: Plan, status: RunStatus, one: Instance, seen: Server) -> It
         yield stopping
     where = f", on GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""
     where += f", on port {seen.port}" if seen.port else ""
-    yield f"it {server_words(seen, status.now)}{where}"
+    yield f"it {seen.words(status.now)}{where}"
     if waits := status.server_waits.get(one.name):
         yield f"it waits: {visible(waits)}"
     asking = sum(one.server.name in dict(session.servers) for session in plan.sessions if session.flag != "dropped")

@@ -15,17 +15,7 @@ from rich.text import Text
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import TableOptions, host_facts, render
-from comborun.monitor.wording import (
-    SYMBOLS,
-    clock,
-    clock_words,
-    duration,
-    event_words,
-    expectation,
-    listed,
-    state,
-    visible,
-)
+from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
 from comborun.rules.words import Life, Outcome
 from comborun.text import alike, shape
 
@@ -183,7 +173,7 @@ def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> It
         yield "reachable again"
     event, known = after.host_event, before.host_event if before else None
     if event and not (known and set(known.sessions) >= set(event.sessions)):
-        yield f"! {event_words(event, after.host, zone)}"
+        yield f"! {event.words(after.host, zone)}"
 
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
@@ -210,7 +200,7 @@ def _key(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    parts = [f"{SYMBOLS[state(session)]} {session.name}: {state(session)}"]
+    parts = [f"{SYMBOLS[session.word]} {session.name}: {session.word}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):
@@ -232,7 +222,7 @@ def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -
     if after.planned and more:
         words = [f"{after.done}/{after.planned} done"]
         words += [f"{after.successes} of {after.recorded} successful"] if after.recorded else []
-        words += [expectation(after.expected, after.now, zone)] if after.expected and after.now is not None else []
+        words += [after.expected.words(after.now, zone)] if after.expected and after.now is not None else []
         yield ", ".join(words)
     first = before is None or before.now is None
     if after.now is not None and (first or more) and (facts := host_facts(after.use)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from comborun.monitor.wording import brief, visible
@@ -11,41 +11,6 @@ from comborun.rules.slurm import PENDING, is_held, plain
 from comborun.text import several
 
 _BEGINNING = {"RUNNING", "CONFIGURING"}
-_RELEASE = "scontrol release lets it go"
-_REASONS: Mapping[str, str] = {
-    "Resources": "no node has enough free for it now",
-    "Priority": "other jobs come first",
-    "JobArrayTaskLimit": "as many tasks of its array run as may run at once",
-    "Dependency": "another job has to end first",
-    "DependencyNeverSatisfied": "it depends on a job that failed",
-    "BeginTime": "it may not start yet; Slurm lets what was requeued wait for two minutes",
-    "ReqNodeNotAvail": "nodes that it could run on are down, drained or reserved",
-    "NodeDown": "a node that it needs is down",
-    "PartitionDown": "the partition is down",
-    "PartitionInactive": "the partition takes no jobs now",
-    "PartitionTimeLimit": "it asks for more time than the partition gives",
-    "PartitionNodeLimit": "it asks for more nodes than the partition gives",
-    "PartitionConfig": "it asks for what the partition does not have",
-    "BadConstraints": "no node has what it asks for",
-    "Licenses": "all licenses that it needs are taken",
-    "Reservation": "its reservation has not begun",
-    "ReservationDeleted": "its reservation is gone",
-    "JobHeldUser": f"it is held, by combo pause or by hand: {_RELEASE}",
-    "JobHeldAdmin": f"it is held, by combo pause as root or by an administrator: {_RELEASE}",
-    "JobHoldMaxRequeue": f"it was requeued too often and is held: {_RELEASE}",
-    "launch failed requeued held": f"its node could not start it, and it is held: {_RELEASE}",
-    "job requeued in held state": f"it was requeued and is held: {_RELEASE}",
-    "InvalidAccount": "its account is not valid",
-    "InvalidQOS": "its quality of service is not valid",
-    "Cleaning": "its last start is still being cleaned up",
-}
-_FAMILIES = {
-    "QOS": "a limit of its quality of service is reached",
-    "Assoc": "a limit of its account is reached",
-    "Max": "a limit of its account is reached",
-    "Reserved": "nodes that it could run on are reserved for maintenance",
-}
-"""part of a reason -> words"""
 
 
 @dataclass(frozen=True)
@@ -88,12 +53,9 @@ class Task:
 
     @property
     def words(self) -> str:
-        """Why it does not run, Slurm's word first: `Resources: no node has enough free for it now`."""
-        said = visible(plain(self.reason))
-        known = _REASONS.get(said) or next((text for mark, text in _FAMILIES.items() if mark in said), "")
-        if not said:
-            return "Slurm has not looked at it yet" if self.pending else self.state.lower()
-        return f"{said}: {known}" if known else said
+        """Why it does not run, in Slurm's word."""
+        said = visible(plain(self.reason)) + (": scontrol release lets it go" if self.held else "")
+        return said or ("Slurm has not looked at it yet" if self.pending else self.state.lower())
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from comborun.attempt import Begin, End
 from comborun.errors import HostError, UserError
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
+from comborun.monitor.wording import brief, visible
 from comborun.plan import decoded
 from comborun.rules.tally import Counts
 from comborun.rules.words import Life
@@ -20,6 +21,15 @@ from comborun.rules.words import Life
 VERSION = "3"
 """version of the probe's answer"""
 _MAGIC = b"comborun-probe "
+
+_SERVER_WORDS = {
+    "queued": "has not started",
+    "starting": "is starting",
+    "loading": "is loading",
+    "ready": "is ready",
+    "silent": "does not answer",
+    "ended": "has ended",
+}
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
 
@@ -90,6 +100,16 @@ class Server:
     @property
     def alive(self) -> bool:
         return self.state not in {"queued", "ended"}
+
+    def words(self, now: float | None) -> str:
+        """`is loading for 3 min`, `has ended 20 s ago (signal)`."""
+        word = _SERVER_WORDS.get(self.state, visible(self.state))
+        if self.since is not None and now is not None:
+            lasting = brief(now - self.since)
+            word += f" {lasting} ago" if self.state == "ended" else f" for {lasting}"
+        if self.state == "ended":
+            word += f" ({visible(self.cause)}{': ' if self.why else ''}{visible(self.why)})"
+        return word
 
 
 @dataclass(frozen=True)

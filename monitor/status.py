@@ -9,14 +9,16 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import tzinfo
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.snapshot import RunFacts, Sample, Server, Waiting
+from comborun.monitor.wording import clock, span, visible
 from comborun.plan import Unit
 from comborun.rules.words import Failure, Life, Outcome
-from comborun.text import alike
+from comborun.text import alike, several
 from comborun.work import Spans, size, union
 
 SCHEMA = 1
@@ -30,6 +32,12 @@ class Expected(NamedTuple):
     earliest: float
     likeliest: float
     latest: float
+
+    def words(self, now: float, zone: tzinfo | None) -> str:
+        """`ends 14:28–14:36 (in 8–16 min)`."""
+        first, last = (clock(moment, zone, near=now) for moment in (self.earliest, self.latest))
+        times = f"about {last}" if first == last else f"{first}–{last}"
+        return f"ends {times} (in {span(self.earliest - now, self.latest - now)})"
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,15 @@ class HostEvent:
     """last sign of life of one of the sessions"""
     sessions: tuple[str, ...]
     """the sessions that it ended"""
+
+    def words(self, host: str, zone: tzinfo | None) -> str:
+        """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
+        count, host = len(self.sessions), visible(host)
+        when = "" if self.last_sign is None else f" after {clock(self.last_sign, zone)}"
+        if self.kind == "restarted":
+            are = "is" if count == 1 else "are"
+            return f"{host} rebooted{when}: {several(count, 'session')} that ran before {are} lost"
+        return f"all {count} sessions that ran vanished together{when}: were the user's processes on {host} killed?"
 
 
 @dataclass(frozen=True)
@@ -129,6 +146,16 @@ class SessionStatus:
     """the node of its latest attempt; empty without Slurm"""
     task: Task | None = None
     """its Slurm task"""
+
+    @property
+    def word(self) -> str:
+        """The outcome of what has ended, else where it is in its life."""
+        return str(self.outcome or self.life)
+
+    @property
+    def remark(self) -> str:
+        """Why its rows don't count, and its note."""
+        return "; ".join(filter(None, (self.uncounted, self.note)))
 
     @property
     def alive(self) -> bool:
@@ -260,7 +287,7 @@ class RunStatus(RunFacts):
 
 
 def _tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
-    words = [str(session.outcome or session.life) for session in sessions]
+    words = [session.word for session in sessions]
     return {str(word): words.count(str(word)) for word in (*Life, *Outcome) if str(word) in words}
 
 

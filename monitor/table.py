@@ -26,13 +26,8 @@ from comborun.monitor.wording import (
     clock,
     clock_words,
     duration,
-    event_words,
-    expectation,
     listed,
-    remark,
-    server_words,
     sizes,
-    state,
     visible,
 )
 from comborun.rules.words import Life, Outcome
@@ -89,7 +84,7 @@ def render(status: RunStatus, options: TableOptions) -> RenderableType:
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
     """Sort key: by state, an unfinished smoke test first."""
     ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
-    return not ahead, _PLACE[state(session)]
+    return not ahead, _PLACE[session.word]
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
@@ -142,7 +137,7 @@ def _title(status: RunStatus, options: TableOptions) -> list[Text]:
             line.stylize("dim")
         lines += _unreachable(status, options)
     if status.host_event:
-        lines.append(Text(f"! {event_words(status.host_event, status.host, options.zone)}", "bold yellow"))
+        lines.append(Text(f"! {status.host_event.words(status.host, options.zone)}", "bold yellow"))
     clocks = clock_words(status.ahead, status.host)
     said = [clocks, status.hint, status.notify_problem, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
     lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
@@ -155,7 +150,7 @@ def _times(status: RunStatus, options: TableOptions) -> list[str]:
         return []
     if status.finished:
         return [f"took {duration(status.seconds)}"]
-    end = "ends -" if status.expected is None else expectation(status.expected, status.now, options.zone)
+    end = "ends -" if status.expected is None else status.expected.words(status.now, options.zone)
     return [duration(status.seconds), end]
 
 
@@ -186,11 +181,11 @@ def _unreachable(status: RunStatus, options: TableOptions) -> list[Text]:
 def _left_out(sessions: Sequence[SessionStatus], width: int) -> list[Text]:
     if not sessions:
         return []
-    return [cut(Text(f"and {len(sessions)} more: {listed(Counter(map(state, sessions)))}", "dim"), width)]
+    return [cut(Text(f"and {len(sessions)} more: {listed(Counter(one.word for one in sessions))}", "dim"), width)]
 
 
 def _footer(status: RunStatus, options: TableOptions, problems: Sequence[SessionStatus]) -> list[Text]:
-    noted = [session for session in problems if remark(session)]
+    noted = [session for session in problems if session.remark]
     lines = [_problem(session, options.width) for session in noted[:_MOST_PROBLEMS]]
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
@@ -204,13 +199,13 @@ def _footer(status: RunStatus, options: TableOptions, problems: Sequence[Session
 
 
 def _problem(session: SessionStatus, width: int) -> Text:
-    line = Text(f"{SYMBOLS[state(session)]} {session.name}: {remark(session)}", note_style(session))
+    line = Text(f"{SYMBOLS[session.word]} {session.name}: {session.remark}", note_style(session))
     line.append(f"  {session.last_line}" if session.last_line else "", "dim")
     return cut(line, width)
 
 
 def _after(after: SessionStatus, width: int) -> Text:
-    word = state(after)
+    word = after.word
     line = Text.assemble(("after  ", "dim"), (f"{SYMBOLS[word]} {word}", STYLES[word]))
     if after.seconds is not None:
         line.append(f"  {brief(after.seconds)}")
@@ -303,7 +298,7 @@ def server_line(server: Server, now: float | None, waits: str, width: int) -> Te
     """One model server; `waits` says what delays its start."""
     name = f"{SERVER_SYMBOLS.get(server.state, '·')} {visible(server.name)}"
     line = Text.assemble(("server  ", "dim"), (name, _SERVER_STYLES.get(server.state, "dim")))
-    line.append(f" {server_words(server, now)}")
+    line.append(f" {server.words(now)}")
     if server.port and server.state in {"ready", "silent"}:
         line.append(f" on port {server.port}", "dim")
     if server.gpus:

@@ -12,7 +12,7 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, summary
 from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.wording import brief, clock, duration, listed, server_words, visible
+from comborun.monitor.wording import brief, clock, duration, listed, visible
 from comborun.plan import Plan, Session
 from comborun.resources import NO_SLURM
 from comborun.rules.retry import Budgets, Spent, spent
@@ -250,7 +250,7 @@ def _server(status: RunStatus, kind: str) -> Iterator[str]:
     for one in of_kind or [Server(kind, "queued")]:
         waits = status.server_waits.get(one.name, "")
         itself = f" and waits itself: {visible(waits)}" if waits else ""
-        yield f"it waits for the server {visible(one.name)}, which {server_words(one, status.now)}{itself}"
+        yield f"it waits for the server {visible(one.name)}, which {one.words(status.now)}{itself}"
 
 
 def _slurm(question: Question, scheduler: Scheduler) -> Iterator[str]:

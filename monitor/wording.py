@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING
 
 from comborun.rules.words import Life, Outcome
-from comborun.text import GIB, MIB, harmless, several
-
-if TYPE_CHECKING:
-    from comborun.monitor.snapshot import Server
-    from comborun.monitor.status import Expected, HostEvent, SessionStatus
+from comborun.text import GIB, MIB, harmless
 
 _SIZES = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -47,29 +42,11 @@ STYLES: dict[str, str] = {
     Outcome.NOT_NEEDED: "dim",
 }
 SERVER_SYMBOLS = {"ready": "●", "loading": "○", "starting": "○", "silent": "!", "ended": "!"}
-_SERVER_WORDS = {
-    "queued": "has not started",
-    "starting": "is starting",
-    "loading": "is loading",
-    "ready": "is ready",
-    "silent": "does not answer",
-    "ended": "has ended",
-}
-
-
-def state(session: SessionStatus) -> str:
-    """One word: the outcome of an ended session, else its state."""
-    return str(session.outcome or session.life)
 
 
 def listed(counts: Mapping[str, int]) -> str:
     """`2 failed, 6 succeeded`."""
     return ", ".join(f"{count} {word}" for word, count in counts.items())
-
-
-def remark(session: SessionStatus) -> str:
-    """Why rows of a session don't count, and its note."""
-    return "; ".join(part for part in (session.uncounted, session.note) if part)
 
 
 def brief(seconds: float) -> str:
@@ -117,40 +94,12 @@ def span(shortest: float, longest: float) -> str:
     return f"{number if high.endswith(f' {unit}') else low}–{high}"
 
 
-def expectation(end: Expected, now: float, zone: tzinfo | None) -> str:
-    """The expected end: `ends 14:28–14:36 (in 8–16 min)`."""
-    first, last = (clock(moment, zone, near=now) for moment in (end.earliest, end.latest))
-    times = f"about {last}" if first == last else f"{first}–{last}"
-    return f"ends {times} (in {span(end.earliest - now, end.latest - now)})"
-
-
 def clock_words(ahead: float, host: str) -> str:
     """What is to be known of times of day where the clocks of a host and of this machine differ; else empty."""
     if abs(ahead) < _CLOCK_S:
         return ""
     way = "ahead" if ahead > 0 else "behind"
     return f"the clock of {visible(host)} is {brief(abs(ahead))} {way}: times of day are its own"
-
-
-def event_words(event: HostEvent, host: str, zone: tzinfo | None) -> str:
-    """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
-    count, host = len(event.sessions), visible(host)
-    when = "" if event.last_sign is None else f" after {clock(event.last_sign, zone)}"
-    if event.kind == "restarted":
-        are = "is" if count == 1 else "are"
-        return f"{host} rebooted{when}: {several(count, 'session')} that ran before {are} lost"
-    return f"all {count} sessions that ran vanished together{when}: were the user's processes on {host} killed?"
-
-
-def server_words(server: Server, now: float | None) -> str:
-    """`is loading for 3 min`, `has ended 20 s ago (signal)`."""
-    word = _SERVER_WORDS.get(server.state, visible(server.state))
-    if server.since is not None and now is not None:
-        lasting = brief(now - server.since)
-        word += f" {lasting} ago" if server.state == "ended" else f" for {lasting}"
-    if server.state == "ended":
-        word += f" ({visible(server.cause)}{': ' if server.why else ''}{visible(server.why)})"
-    return word
 
 
 def sizes(part: int, whole: int) -> str:

@@ -27,7 +27,6 @@ from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn, working
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
-from comborun.monitor.wording import remark
 from comborun.remote.launching import Launched, Request, prepare, settle, start
 from comborun.remote.runs import Launch, remember
 from comborun.text import harmless, several
@@ -299,7 +298,7 @@ def smoke_table(tried: Sequence[SessionStatus]) -> Table:
     for one in sorted(tried, key=recorded):
         good = recorded(one)
         records = "-" if one.recorded is None else f"{one.recorded} of {one.planned}"
-        how = str(one.outcome or one.life) + (f" ({why})" if (why := remark(one)) else "")
+        how = str(one.outcome or one.life) + (f" ({why})" if (why := one.remark) else "")
         line = "" if good else harmless(one.last_line)
         mark = Text("✓", "green") if good else Text("✗", "red")
         drawn.add_row(mark, *map(Text, (one.policy, one.environment, records, how, line)))

@@ -11,7 +11,6 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
 from comborun.monitor.status import HostEvent, RunStatus, SessionStatus, document
-from comborun.monitor.wording import remark
 from comborun.rules.words import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -133,7 +132,7 @@ ROUGH = "all 10 rows say policy 'rough', this session is 'act'"
 def test_why_rows_do_not_count_stands_wherever_the_session_is_shown(seen: Seen) -> None:
     status = run(seen)
     assert (status.sessions[0].done, status.sessions[0].successes, status.sessions[0].recorded) == (0, 0, 0)
-    assert ROUGH in remark(status.sessions[0])
+    assert ROUGH in status.sessions[0].remark
     assert document(status)["sessions"][0]["uncounted"] == ROUGH
     assert ROUGH in "\n".join(changes(None, status))
 

@@ -74,15 +74,15 @@ def test_of_a_login_node_only_the_disk_matters_and_nobody_tells_when_slurm_start
     assert all(one.expected is None for one in status.sessions if one.life is Life.QUEUED)
 
 
-def test_a_pending_task_is_explained_in_words_with_slurms_own_and_with_what_it_asks_for() -> None:
+def test_a_pending_task_is_explained_in_slurms_word_and_with_what_it_asks_for() -> None:
     maze = told("maze_act", ANSWERED, *TASKS)
     assert maze.reasons == (
-        "its task 12_2 is in Slurm's queue, Resources: no node has enough free for it now",
+        "its task 12_2 is in Slurm's queue, Resources",
         "Slurm expects to start it at 10:45 (in 15 min)",
         "it asks for 1 GPU, 4 CPUs, 4 h",
     )
     field = told("field_act", ANSWERED, *TASKS)
-    assert "QOSMaxGRESPerUser: a limit of its quality of service is reached" in field.reasons[0]
+    assert "QOSMaxGRESPerUser" in field.reasons[0]
 
 
 def test_a_running_task_is_explained_with_its_node() -> None:
@@ -131,7 +131,6 @@ def test_a_task_that_slurm_holds_is_told_with_what_lets_it_go() -> None:
     header = "task session=maze_act attempt=1 job=12_2 id= state=PENDING node= start= reason=JobHeldUser"
     status = seen(ANSWERED, header)
     assert status.hint == "Slurm holds 1 task: run `scontrol release 12` on login1 to continue"
-    assert "held" in told("maze_act", ANSWERED, header).reasons[0]
     assert "scontrol release lets it go" in told("maze_act", ANSWERED, header).reasons[0]
     paused = seen(ANSWERED, header, "hold kind=paused why=lunch")
     assert "scontrol" not in paused.hint
