@@ -123,7 +123,7 @@ def session_data(session: Session) -> str:
 
 def server_sheet(one: Instance) -> str:
     """The text of `servers/<name>/session.json`."""
-    server, warm = one.server, one.server.warm_up
+    server = one.server
     return _text(
         name=one.name,
         unit="step",
@@ -131,11 +131,9 @@ def server_sheet(one: Instance) -> str:
         count=0,
         pin=None if server.pin == "cvd" else server.pin,
         wants_port=True,
-        ready=[check.line() for check in server.ready],
+        ready=server.ready,
         ready_within_s=server.ready_within_s,
-        warm_up=["POST" if warm.body else "GET", warm.path, warm.media_type, warm.within_s, warm.body]
-        if warm
-        else None,
+        warm_up=server.warm_up,
         health_s=server.health_s,
         health_misses=server.misses,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.resources import NOTHING, BashWord, PinMode
 from comborun.rules.placement import Request
@@ -26,39 +26,6 @@ DEFAULT_MISSES = 6
 """a server that is busy may leave a look or two without an answer"""
 DEFAULT_RESTARTS = 3
 
-CheckKind = Literal["http", "line", "tcp"]
-
-
-@dataclass(frozen=True)
-class Check:
-    """How to check that a server is ready."""
-
-    kind: CheckKind = "tcp"
-    """an answer over HTTP, a line of its log, or that it takes connections"""
-    path: str = ""
-    status: int = 200
-    text: str = ""
-    """that the answer has to hold; empty: whatever it is"""
-    pattern: str = ""
-    """regular expression of the line"""
-
-    def line(self) -> str:
-        """As session.json has it."""
-        if self.kind == "http":
-            return f"http {self.status} {self.path}" + (f" {self.text}" if self.text else "")
-        return f"line {self.pattern}" if self.kind == "line" else "tcp"
-
-
-@dataclass(frozen=True)
-class WarmUp:
-    """One request that is sent before the first client's."""
-
-    path: str
-    body: str = ""
-    """empty: it is a GET"""
-    media_type: str = "application/json"
-    within_s: int = 600
-
 
 @dataclass(frozen=True)
 class Server:
@@ -72,11 +39,12 @@ class Server:
     """one for every GPU of `request.only`, else of the plan's; each serves the sessions of its GPU"""
     request: Request = NOTHING
     pin: PinMode = "cvd"
-    ready: tuple[Check, ...] = (Check(),)
-    """all of them, while its process lives"""
+    ready: tuple[str, ...] = ("tcp",)
+    """checks as comborun/host/health.py reads them: all have to hold, while its process lives"""
     ready_within_s: int = 0
     """0: as long as it takes"""
-    warm_up: WarmUp | None = None
+    warm_up: tuple[str, str, str, int, str] | None = None
+    """one request before the first client's: method, path, media type, seconds that it may take, body"""
     health_s: int = DEFAULT_HEALTH_S
     """between two looks, once it is ready; 0: none"""
     misses: int = DEFAULT_MISSES

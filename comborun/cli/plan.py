@@ -336,7 +336,7 @@ def _server_row(server: Server, plan: Plan) -> str:
         where = f"one on each of {several(copies, 'GPU')}" if server.each_gpu else several(server.gpus, "GPU") + of
         memory = server.request.gpu_memory
         parts.append(where + (f", {amount(memory * MIB)} on each" if memory else ", alone there"))
-    parts.append("ready: " + " and ".join(check.line() for check in server.ready))
+    parts.append("ready: " + " and ".join(server.ready))
     return "; ".join(parts)
 
 

@@ -9,7 +9,7 @@ from comborun.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, 
 from comborun.errors import UserError
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.resources import Around, BashWord, Container, Links
-from comborun.servers import ASKED, Check, Server, WarmUp, asked_by
+from comborun.servers import ASKED, Server, asked_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,7 +177,7 @@ def _server(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:
         each_gpu=keys.per == "gpu",
         request=request,
         pin=keys.pin,
-        ready=tuple(_check(check, values) for check in keys.ready) or (Check(),),
+        ready=tuple(_check(check, values) for check in keys.ready) or ("tcp",),
         ready_within_s=keys.ready_within,
         warm_up=_warm_up(keys, values),
         health_s=keys.health.every if keys.health else 0,
@@ -188,12 +188,12 @@ def _server(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:
     return replace(server, digest=digest_of(content))
 
 
-def _check(keys: ReadyKeys, values: Mapping[str, str]) -> Check:
+def _check(keys: ReadyKeys, values: Mapping[str, str]) -> str:
     if keys.line is not None:
-        return Check("line", pattern=keys.line)
+        return f"line {keys.line}"
     if keys.path is None:
-        return Check("tcp")
-    return Check("http", path=keys.path, status=keys.status, text=_text(keys.text or "", values))
+        return "tcp"
+    return f"http {keys.status} {keys.path}" + (f" {_text(keys.text, values)}" if keys.text else "")
 
 
 def _text(text: str, values: Mapping[str, str]) -> str:
@@ -202,8 +202,8 @@ def _text(text: str, values: Mapping[str, str]) -> str:
     return text
 
 
-def _warm_up(keys: ServerKeys, values: Mapping[str, str]) -> WarmUp | None:
+def _warm_up(keys: ServerKeys, values: Mapping[str, str]) -> tuple[str, str, str, int, str] | None:
     asked = keys.warm_up
     if asked is None:
         return None
-    return WarmUp(asked.path or "/", _text(asked.body, values), asked.type, asked.within)
+    return "POST" if asked.body else "GET", asked.path or "/", asked.type, asked.within, _text(asked.body, values)
