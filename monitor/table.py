@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import tzinfo
-from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -37,7 +36,6 @@ GAP = "   "
 _SCARCE = "yellow"
 _WIDE, _HIGH, _LOW = 80, 20, 12
 """columns and lines of a terminal. From _WIDE and _HIGH on there are two lines about the host, below _LOW none"""
-_BARS = (10, 6, 0)
 _SERVER_STYLES = {"ready": "green", "loading": "cyan", "starting": "cyan", "silent": "yellow", "ended": "yellow"}
 MOST_ROWS = 100
 _FEWEST_ROWS = 3
@@ -217,12 +215,6 @@ def _after(after: SessionStatus, width: int) -> Text:
 # The use of the host
 
 
-class _Fact(NamedTuple):
-    text: Text
-    keep: int
-    """facts with lower numbers are left out first"""
-
-
 def packed(facts: Sequence[Text], width: int) -> list[Text]:
     """Facts side by side, on as many lines as needed; no fact is split."""
     lines: list[Text] = []
@@ -235,46 +227,38 @@ def packed(facts: Sequence[Text], width: int) -> list[Text]:
 
 
 def host_facts(use: HostUse) -> list[str]:
-    """The use of the host, one fact each, for a log."""
-    return [fact.text.plain for fact in _facts(use, bars=0)]
+    """How full the host is, one fact each, for a log."""
+    return [fact.plain for fact in _facts(use)]
 
 
 def host_lines(use: HostUse, width: int, height: int | None) -> list[Text]:
-    """One or two lines about the host. If space is short, bars go first, then GPUs become a sum, then facts go."""
+    """One or two lines. If space is short, GPUs become a sum, then the last facts go, and what is scarce stays."""
     if height is not None and height < _LOW:
         return []
     most = 2 if width >= _WIDE and (height is None or height >= _HIGH) else 1
-    for bars in _BARS:
-        lines = packed([fact.text for fact in _facts(use, bars)], width)
-        if len(lines) <= most:
-            return lines
-    facts = _facts(use, bars=0, summed=True)
-    while len(lines := packed([fact.text for fact in facts], width)) > most:
-        facts.remove(min(facts, key=lambda fact: fact.keep))
+    facts = _facts(use)
+    if len(packed(facts, width)) > most:
+        facts = sorted(_facts(use, summed=True), key=lambda fact: fact.style != _SCARCE)
+    while len(lines := packed(facts, width)) > most:
+        facts.pop()
     return [line for line in lines if line.cell_len <= width]
 
 
-def _facts(use: HostUse, bars: int, *, summed: bool = False) -> list[_Fact]:
-    gpus = [_sum(use.gpus)] if summed and len(use.gpus) > 1 else [_gpu(gpu, bars) for gpu in use.gpus]
-    facts = [_Fact(text, 9) for text in gpus]
+def _facts(use: HostUse, *, summed: bool = False) -> list[Text]:
+    facts = [_sum(use.gpus)] if summed and len(use.gpus) > 1 else [_gpu(gpu) for gpu in use.gpus]
     if use.load is not None:
-        cpus = "" if use.cpus is None else f" on {several(use.cpus, 'cpu')}"
-        facts.append(_Fact(Text(f"load {use.load:.3g}{cpus}"), 3))
-    for name, room, keep in (("memory", use.memory, 1), ("disk", use.disk, 2)):
+        facts.append(Text(f"load {use.load:.3g}" + (f" on {several(use.cpus, 'cpu')}" if use.cpus else "")))
+    for name, room in (("memory", use.memory), ("disk", use.disk)):
         if room:
-            text = Text(f"{name} {sizes(room.free, room.total)} free", _SCARCE if room.scarce else "")
-            facts.append(_Fact(text, 5 if room.scarce else keep))
+            facts.append(Text(f"{name} {sizes(room.free, room.total)} free", _SCARCE if room.scarce else ""))
     return facts
 
 
-def _gpu(gpu: Gpu, bars: int) -> Text:
+def _gpu(gpu: Gpu) -> Text:
     text = Text(f"gpu {gpu.index} ")
     if gpu.memory_used is None or not gpu.memory_total:
         return text.append("unknown", _SCARCE)
     scarce = Space(gpu.memory_total, gpu.memory_total - gpu.memory_used).scarce
-    if bars:
-        style = _SCARCE if scarce else "cyan"
-        text.append_text(bar(gpu.memory_used, gpu.memory_total, bars, style)).append(" ")
     text.append(sizes(gpu.memory_used, gpu.memory_total), _SCARCE if scarce else "default")
     return text.append("" if gpu.utilization_percent is None else f", {gpu.utilization_percent} % busy")
 

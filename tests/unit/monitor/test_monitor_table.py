@@ -213,7 +213,7 @@ def test_a_narrow_terminal_has_one_line_and_what_matters_most_stays() -> None:
 
 def test_what_gets_scarce_stays_before_what_does_not() -> None:
     full = HostUse(41.3, 64, BOX.memory, Space(100 * GIB, 2 * GIB))
-    assert lines(full, 50) == ["load 41.3 on 64 cpus   disk 2.00/100 GiB free"]
+    assert lines(full, 50) == ["disk 2.00/100 GiB free   load 41.3 on 64 cpus"]
     assert lines(full, 30) == ["disk 2.00/100 GiB free"]
     assert "yellow" in {str(span.style) for line in host_lines(full, 30, None) for span in line.spans}
 
