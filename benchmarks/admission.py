@@ -20,9 +20,8 @@ from typing import NamedTuple
 
 from comborun.host import shortage
 from comborun.host.admission import Admission
-from comborun.host.driver import Card
 from comborun.host.leasebook import Measured
-from comborun.rules.placement import Request
+from comborun.rules.placement import Card, Request
 
 GPUS, TOTAL, SAID = 2, 24576, 2048
 """how many, and MiB"""
@@ -105,7 +104,7 @@ class Box:
         measured.at = self.now
         for gpu in range(GPUS):
             held = {name: self.use(one) for name, one in self.on(gpu).items()}
-            measured.cards[gpu] = Card(gpu, f"GPU-{gpu}", f"b{gpu}", sum(held.values()), TOTAL)
+            measured.cards[gpu] = Card(gpu, f"GPU-{gpu}", "", TOTAL, sum(held.values()), bus=f"b{gpu}")
             measured.listed.add(gpu)
             measured.held.update(
                 {(f"run/{name}/{self.sessions[name].attempt}", gpu): mib for name, mib in held.items()}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NewType, get_args
 
-from comborun.rules.placement import Request
+from comborun.rules.placement import Card, Request
 from comborun.text import MIB
 
 BashWord = NewType("BashWord", str)
@@ -145,20 +145,6 @@ class Slurm:
 
 
 NO_SLURM = Slurm()
-
-
-@dataclass(frozen=True)
-class Card:
-    """A GPU, as nvidia-smi reports it; what is not reported is empty or None."""
-
-    index: int
-    uuid: str = ""
-    name: str = ""
-    total: int | None = None
-    """MiB"""
-    used: int | None = None
-    """MiB, at the time of the probe"""
-    driver: str = ""
 
 
 @dataclass(frozen=True)

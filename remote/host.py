@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import HostError
 from comborun.host.doctor.gpus import FAULTS
 from comborun.remote import program
-from comborun.resources import Card, HostFacts
+from comborun.resources import HostFacts
+from comborun.rules.placement import Card
 from comborun.text import KIB, harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from comborun.plan import SecretSource
     from comborun.remote.transport import Transport
@@ -43,7 +44,7 @@ def ask(
 
 def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
     gpus = answer["gpus"]
-    cards = tuple(sorted(_cards(gpus.get("rows", ())), key=lambda card: card.index))
+    cards = tuple(sorted((Card(**one) for one in gpus.get("cards", ())), key=lambda card: card.index))
     available = answer["available_kib"]
     return HostFacts(
         host=host,
@@ -66,25 +67,13 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
     )
 
 
-def _cards(rows: Iterable[str]) -> Iterator[Card]:
-    for row in rows:
-        index, uuid, total, used, driver, name = [*(part.strip() for part in row.split(",", 5)), *[""] * 5][:6]
-        if index.isdecimal():
-            yield Card(int(index), uuid, name, _mebibytes(total), _mebibytes(used), driver)
-
-
 def _trouble(gpus: Mapping[str, Any]) -> str:
     """What is wrong with nvidia-smi."""
     code = gpus.get("code", 0)
     if code == 124:
         return f"nvidia-smi did not answer within {_NVIDIA_S} s"
-    said = harmless("".join(gpus.get("rows", ())[:1])).strip().rstrip(".")
+    said = harmless(gpus.get("said", "")).strip().rstrip(".")
     return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""
-
-
-def _mebibytes(text: str) -> int | None:
-    """None for `[N/A]`."""
-    return int(text) if text.isdecimal() else None
 
 
 def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:

@@ -13,18 +13,18 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from comborun.host import files, process
 from comborun.host.process import setting
+from comborun.rules.placement import Card
 
 _LOCK_S, _LOCK_PAUSE_S = 2.0, 0.05
 _KILLED_S = 0.2
 """seconds in which a killed process is gone, unless it hangs where no signal reaches it"""
 _FREED_LOOK_S = 0.25
-_ROWS = "--format=csv,noheader,nounits"
-CARDS = (_ROWS, "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total,utilization.gpu")
-_HOLDERS = (_ROWS, "--query-compute-apps=pid,used_memory")
+TABLE = "--format=csv,noheader,nounits"
+CARDS = (TABLE, "--query-gpu=index,uuid,pci.bus_id,memory.used,memory.total,utilization.gpu,driver_version,name")
+_HOLDERS = (TABLE, "--query-compute-apps=pid,used_memory")
 PROCESSES = ("-q", "-d", "PIDS")
 """this list also has processes that only draw"""
 
@@ -142,18 +142,6 @@ def hear(question: Question) -> list[str]:
     return question.lines
 
 
-@dataclass(frozen=True)
-class Card:
-    """A GPU as nvidia-smi reports it, in MiB and percent. Unknown values are None, never 0."""
-
-    index: int
-    uuid: str = ""
-    bus: str = ""
-    used: int | None = None
-    total: int | None = None
-    utilization: int | None = None
-
-
 def cards(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Card]:
     """The answer to CARDS. A GPU of `missed` without a row is added with unknown values.
 
@@ -161,13 +149,12 @@ def cards(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Card]:
     """
     found = {}
     for line in lines:
-        words = [word.strip() for word in line.split(",")]
-        if len(words) == 6 and re.fullmatch("[0-9]{1,4}", words[0]):
-            used, total, utilization = (int(word) if re.fullmatch("[0-9]{1,9}", word) else None for word in words[3:])
-            found[int(words[0])] = Card(int(words[0]), words[1], words[2], used, total, utilization)
-    for index in missed:
-        found.setdefault(index, Card(index))
-    return list(found.values())
+        index, *words = (word.strip() for word in line.split(",", 7))
+        if len(words) == 7 and re.fullmatch("[0-9]{1,4}", index):
+            uuid, bus, *numbers, driver, name = words
+            used, total, utilization = (int(word) if re.fullmatch("[0-9]{1,9}", word) else None for word in numbers)
+            found[int(index)] = Card(int(index), uuid, name, total, used, driver, bus, utilization)
+    return [*found.values(), *(Card(index) for index in missed if index not in found)]
 
 
 class Processes:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 
-from comborun.host import commands, machine, preflight, secrets
+from comborun.host import commands, driver, machine, preflight, secrets
 from comborun.host.incoming import answered
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NEEDED = ("bash", "cat", "head", "mkdir", "setsid", "tail", "timeout")
 """programs that scripts on a host call, beside tmux or screen"""
-GPU_TABLE = ("nvidia-smi", "--format=csv,noheader,nounits")
 
 
 def main(arguments: list[str]) -> int:
@@ -61,9 +60,9 @@ def code(folder: str) -> dict[str, Any]:
 
 
 def gpus() -> dict[str, Any]:
-    """The answer of nvidia-smi; empty without one."""
+    """What nvidia-smi tells; empty where it is not there."""
     if not shutil.which("nvidia-smi"):
         return {}
-    query = "--query-gpu=index,uuid,memory.total,memory.used,driver_version,name"
-    code, output = commands.run(commands.PATIENCE_S, *GPU_TABLE, query)
-    return {"code": code, "rows": output.splitlines()}
+    code, said = commands.run(commands.PATIENCE_S, "nvidia-smi", *driver.CARDS)
+    lines = said.splitlines()
+    return {"code": code, "said": "".join(lines[:1]), "cards": [vars(card) for card in driver.cards(lines)]}

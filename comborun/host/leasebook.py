@@ -14,13 +14,11 @@ from comborun.host.process import setting
 from comborun.rules import records
 from comborun.rules.ledger import Ledger
 from comborun.rules.names import RunLayout
-from comborun.rules.placement import Blocker, Capacity, Request, others_use
+from comborun.rules.placement import Blocker, Capacity, Card, Request, others_use
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterable, Mapping, Sequence
-
-    from comborun.host.driver import Card
 
     Choose = Callable[[], "tuple[int, ...] | Blocker"]
 

@@ -28,8 +28,8 @@ from comborun.planner.program import (
     work_folder,
 )
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.resources import Card
 from comborun.rules.fields import number
+from comborun.rules.placement import Card
 from comborun.stopping import stop_rule
 from comborun.text import clean, several, shortened
 

@@ -21,6 +21,20 @@ HEADROOM = 128
 
 
 @dataclass(frozen=True)
+class Card:
+    """A GPU as nvidia-smi reports it, in MiB and percent. Unknown numbers are None, never 0."""
+
+    index: int
+    uuid: str = ""
+    name: str = ""
+    total: int | None = None
+    used: int | None = None
+    driver: str = ""
+    bus: str = ""
+    utilization: int | None = None
+
+
+@dataclass(frozen=True)
 class Request:
     """The resources that a session requests. 0 and empty: not requested. Equal requests fit or wait together."""
 

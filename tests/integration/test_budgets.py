@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comborun.host.admission import Admission
-from comborun.host.driver import Card
 from comborun.host.leasebook import Measured
-from comborun.rules.placement import Request
+from comborun.rules.placement import Card, Request
 
 SIZES = st.sampled_from([0, 1000, 4608, 10000, 20000])
 
@@ -47,7 +46,7 @@ class Host:
         told = Measured(self.number)
         for gpu in gpus or range(len(self.totals)):
             used = self.others[gpu] + sum(mib for (_, at), mib in self.holds.items() if at == gpu)
-            told.cards[gpu] = Card(gpu, f"GPU-{gpu}", f"bus:{gpu}", used, self.totals[gpu])
+            told.cards[gpu] = Card(gpu, f"GPU-{gpu}", "", self.totals[gpu], used, bus=f"bus:{gpu}")
             told.listed.add(gpu)
         told.held = {(f"run/{who}/1", gpu): mib for (who, gpu), mib in self.holds.items()}
         told.memory = 64000, 60000

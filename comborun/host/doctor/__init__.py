@@ -34,8 +34,6 @@ CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (machine.memory, None),
     (machine.load, None),
     (machine.limits, None),
-    (machine.proc, None),
-    (sessions.leases, None),
     (sessions.files_named, error("grid", "the files that the grid names could not all be looked at", _SLOW_DISK)),
 )
 """each check, with the finding if it does not end in time"""

@@ -6,18 +6,18 @@ import os
 import re
 
 from comborun.host.doctor.box import Box, hangs, integer, size
+from comborun.host.driver import CARDS, TABLE, cards
 from comborun.host.environment import EGL_COMMAND, egl_number
-from comborun.host.facts import GPU_TABLE
 from comborun.host.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
+from comborun.rules.placement import Card
 from comborun.rules.words import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, Sequence
 
-_GPU_COLUMNS = "index,uuid,memory.total,memory.used,driver_version,name"
-_APP_COLUMNS = "gpu_uuid,pid,used_memory,process_name"
+_USERS = (TABLE, "--query-compute-apps=gpu_uuid,pid,used_memory,process_name")
 _WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
 _GONE = ("a GPU has fallen off its bus", "what ran on it is gone", "sudo reboot")
 FAULTS = {
@@ -46,26 +46,6 @@ _BUSY_MIB = 600
 """MiB that a desktop may hold"""
 
 
-class Gpu:
-    """A row of nvidia-smi. Memory is in MiB; `used` is None if the driver does not report it. Raises ValueError."""
-
-    def __init__(self, row: str) -> None:
-        index, self.uuid, total, used, self.driver, self.name = (field.strip() for field in row.split(",", 5))
-        self.index = int(index)
-        self.total, self.used = integer(total) or 0, integer(used)
-
-
-def gpus_of(rows: str) -> list[Gpu]:
-    """The GPUs in the readable rows."""
-    found = []
-    for row in rows.splitlines():
-        try:
-            found.append(Gpu(row))
-        except ValueError:
-            continue
-    return found
-
-
 def driver(box: Box) -> Iterator[Finding]:
     """The driver, its GPUs, and who uses them."""
     loaded = re.search(r"\s([0-9]+\.[0-9.]+)", box.read("/proc/driver/nvidia/version").partition("\n")[0])
@@ -77,11 +57,11 @@ def driver(box: Box) -> Iterator[Finding]:
         else:
             yield fine("driver", "no NVIDIA GPU here")
         return
-    code, said = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
+    code, said = box.ask("nvidia-smi", *CARDS, slow=True)
     if code:
         yield HANGS if hangs(code) else _fault(said[:120], code)
     else:
-        gpus, users = gpus_of(said), _users(box)
+        gpus, users = cards(said.splitlines()), _users(box)
         version = loaded[1] if loaded else gpus[0].driver if gpus else "?"
         yield fine("driver", f"{version}, {several(len(gpus), 'GPU')}")
         for gpu in gpus:
@@ -98,7 +78,7 @@ def _fault(said: str, code: int) -> Finding:
 
 def _users(box: Box) -> dict[str, list[str]]:
     """GPU -> `owner: program (pid, memory)` for each process that the driver names, without graphics."""
-    code, said = box.ask(*GPU_TABLE, f"--query-compute-apps={_APP_COLUMNS}", slow=True)
+    code, said = box.ask("nvidia-smi", *_USERS, slow=True)
     found: dict[str, list[str]] = {}
     for line in said.splitlines() if code == 0 else ():
         uuid, pid, used, name = ([field.strip() for field in line.split(",", 3)] + [""] * 3)[:4]
@@ -111,7 +91,7 @@ def _users(box: Box) -> dict[str, list[str]]:
     return found
 
 
-def usage(gpu: Gpu, users: Sequence[str]) -> Iterator[Finding]:
+def usage(gpu: Card, users: Sequence[str]) -> Iterator[Finding]:
     """The use of a GPU, and its users."""
     check = f"GPU {gpu.index}"
     if gpu.used is None or not gpu.total:
@@ -133,8 +113,8 @@ def egl(box: Box) -> Iterator[Finding]:
     """Whether EGL numbers the GPUs as nvidia-smi does; checked only if there are GPUs."""
     if not box.has("nvidia-smi"):
         return
-    code, rows = box.ask(*GPU_TABLE, f"--query-gpu={_GPU_COLUMNS}", slow=True)
-    if code == 0 and (gpus := gpus_of(rows)):
+    code, rows = box.ask("nvidia-smi", *CARDS, slow=True)
+    if code == 0 and (gpus := cards(rows.splitlines())):
         code, said = box.ask(*EGL_COMMAND, slow=True)
         yield numbers(gpus, said if code == 0 else "")
         yield vulkan(box)
@@ -152,7 +132,7 @@ def vulkan(box: Box) -> Finding:
     return note("Vulkan", f"its loader finds no NVIDIA driver: there is no {' or '.join(places)}", cost, fix)
 
 
-def numbers(gpus: Sequence[Gpu], said: str) -> Finding:
+def numbers(gpus: Sequence[Card], said: str) -> Finding:
     """Compares the numbers. `said`: the output of EGL_COMMAND."""
     found = {gpu.index: integer(egl_number(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
     other = [f"GPU {gpu} is EGL device {device}" for gpu, device in found.items() if device not in (None, gpu)]

@@ -1,4 +1,4 @@
-"""The machine itself: bash and programs, folders and disks, memory, processors, limits, processes."""
+"""The machine itself: bash and programs, folders and disks, memory, processors, limits."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import re
 import resource
 import shlex
 import shutil
-import stat
-import subprocess
 import tempfile
 
-from comborun.host import commands, facts, process
+from comborun.host import commands, facts
 from comborun.host import machine as measured
 from comborun.host.doctor.box import Box, integer, size, version
 from comborun.rules.findings import Finding, Level, error, fine, graded, warning
@@ -20,7 +18,7 @@ from comborun.rules.words import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterator, Sequence
+    from typing import Iterator, Sequence
 
 PROGRAMS = (
     *facts.NEEDED,
@@ -115,8 +113,6 @@ def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
         return
     try:
         yield _locking(f"{root} ({kind})", f"{folder}/lock")
-        for what in _impossible(folder):
-            yield error("filesystem", f"{root} ({kind}) can't {what}", "a run needs that", _ELSEWHERE)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     yield from file_system(root, kind)
@@ -136,27 +132,6 @@ def _locking(root: str, path: str) -> Finding:
             state = "refused"
     cost = "two dispatchers could run at once, and sessions be started twice"
     return error("locks", f"flock is {state} on {root}", cost, _ELSEWHERE)
-
-
-def _impossible(folder: str) -> Iterator[str]:
-    os.mkdir(f"{folder}/a")
-    acts: dict[str, Callable[[], None]] = {
-        "rename a folder": lambda: os.rename(f"{folder}/a", f"{folder}/b"),
-        "make a FIFO": lambda: os.mkfifo(f"{folder}/fifo"),
-        "make a symbolic link": lambda: os.symlink("lock", f"{folder}/link"),
-        "keep the mode of a file": lambda: _keep_mode(f"{folder}/lock"),
-    }
-    for what, act in acts.items():
-        try:
-            act()
-        except OSError:
-            yield what
-
-
-def _keep_mode(path: str) -> None:
-    os.chmod(path, 0o700)
-    if stat.S_IMODE(os.stat(path).st_mode) != 0o700:
-        raise PermissionError(path)
 
 
 def file_system(root: str, kind: str) -> Iterator[Finding]:
@@ -231,17 +206,3 @@ def processes(used: int, allowed: int | None) -> Finding:
     cost = 'sessions die with "can\'t fork": a simulator has hundreds of threads'
     fix = "ulimit -u unlimited  # or raise nproc in /etc/security/limits.conf"
     return graded("processes", level, f"{used} of {allowed} in use", cost, fix)
-
-
-def proc(_: Box) -> Iterator[Finding]:
-    """Whether running processes can be found again: the sweep reads the environment of our own processes."""
-    marker = f"comborun-doctor/{os.getpid()}"
-    child = subprocess.Popen(["sleep", "5"], env={**os.environ, "COMBORUN_SESSION": marker}, stdin=subprocess.DEVNULL)
-    readable = process.wait(0.3, lambda: process.carries(child.pid, marker))
-    child.kill()
-    child.wait()
-    if readable:
-        yield fine("proc", "processes can be found by their environment")
-        return
-    cost = "combo stop can't find what has left its session: GPU memory stays taken"
-    yield error("proc", "/proc/PID/environ can't be read", cost, "sudo mount -o remount,hidepid=0 /proc")

@@ -1,4 +1,4 @@
-"""What holds sessions: tmux and screen, logging out, leases, scripts."""
+"""What holds sessions: tmux and screen, logging out, scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator
 
-_MOST_RUNS, _MOST_SCRIPTS = 500, 4000
 _LONGEST_SOCKET = 107
 """most bytes of a Unix socket's path"""
 NO_VIEW = "no session can be opened or looked at"
@@ -152,24 +151,7 @@ def _user_manager(box: Box) -> Iterator[Finding]:
         yield error("logout", found, cost, "loginctl enable-linger")
 
 
-# Leases and scripts
-
-
-def leases(box: Box) -> Iterator[Finding]:
-    """Whether this user's folder of leases can be trusted."""
-    folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{box.uid}"  # noqa: S108
-    if os.path.isdir(folder):
-        status = os.lstat(folder)
-        yield from lease_folder(folder, status.st_uid, stat.S_IMODE(status.st_mode))
-
-
-def lease_folder(folder: str, uid: int, mode: int) -> Iterator[Finding]:
-    if uid == os.getuid() and not mode & 0o022:
-        return
-    ours = uid == os.getuid()
-    found = f"others may write in {folder} (mode {mode:o})" if ours else f"{folder} belongs to user {uid}"
-    fix = f"chmod 755 {folder}" if ours else "export COMBORUN_LEASES=~/.comborun-leases"
-    yield error("leases", found, "no session that asks for GPUs, cores, memory or tokens starts", fix)
+# Scripts
 
 
 def files_named(box: Box) -> Iterator[Finding]:

@@ -11,7 +11,8 @@ from comborun.errors import GridError, UserError
 from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out
-from comborun.resources import Card, HostFacts
+from comborun.resources import HostFacts
+from comborun.rules.placement import Card
 
 GIB = 1024
 HEAD = """\

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from comborun.cli import combo
 from comborun.grid import load_grid
-from comborun.resources import Card, HostFacts
+from comborun.resources import HostFacts
+from comborun.rules.placement import Card
 
 Planned = Callable[..., Result]
 GUIDES = Path(__file__).parents[3] / "examples" / "guides"

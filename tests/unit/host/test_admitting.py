@@ -12,10 +12,9 @@ import pytest
 
 from comborun.host import driver, files, machine, process
 from comborun.host.admission import Admission, Pick
-from comborun.host.driver import Card
 from comborun.host.leasebook import Measured, Measuring
 from comborun.host.leases import Lease, Leases, lapsed
-from comborun.rules.placement import Blocker, Request
+from comborun.rules.placement import Blocker, Card, Request
 
 # The driver
 
@@ -57,7 +56,8 @@ def test_while_one_that_no_signal_reaches_hangs_nobody_waits_and_no_other_is_sta
 
 
 def test_rows_are_read_as_far_as_they_tell_something() -> None:
-    rows = ["0, GPU-1, 00:01, 1234, 80000, 5", "1, GPU-2, 00:02, [N/A], 80000, 7", "segfault at 0", "0, 12 MiB?, ,,"]
+    rows = ["0, GPU-1, 00:01, 1234, 80000, 5, 550, A", "1, GPU-2, 00:02, [N/A], 80000, 7, 550, B", "segfault at 0"]
+    rows += ["", "0", "0, 12 MiB?, ,,", "x, GPU-a, 1, 2, 3, 4, 5, 6"]
     told = driver.cards(rows, missed=[2])
     assert [(row.index, row.used, row.total, row.utilization) for row in told] == [
         (0, 1234, 80000, 5),
@@ -98,7 +98,7 @@ def test_a_measurement_knows_whose_memory_it_is(tmp_path: Path, monkeypatch: pyt
     holder = subprocess.Popen(["sleep", "60"], env={"COMBORUN_SESSION": "run/one/1", "PATH": os.environ["PATH"]})
     pids = "GPU 00:01\\n        Process ID : %s\\n            Used GPU Memory : 500 MiB\\nGPU 00:02\\n"
     pids += "        Process ID : 999999999\\n            Used GPU Memory : 5 MiB\\n"
-    cards = "0, GPU-a, 00:01, 700, 8000, 1\\n1, GPU-b, 00:02, 9, 8000, 1\\n"
+    cards = "0, GPU-a, 00:01, 700, 8000, 1, 5, A\\n1, GPU-b, 00:02, 9, 8000, 1, 5, A\\n"
     text = f'[[ $* == *PIDS* ]] && printf "{pids}" {holder.pid} || printf "{cards}"'
     measuring = Measuring(3, stand_in(tmp_path, monkeypatch, text), gpus=True, memory=True)
     told = None
@@ -228,7 +228,7 @@ class Desk:
         told = Measured(self.number)
         for gpu, total in enumerate(self.total):
             used = others + (sum(held.values()) if gpu == 0 else 0)
-            told.cards[gpu] = Card(gpu, f"GPU-{gpu}", f"bus:{gpu}", used, total)
+            told.cards[gpu] = Card(gpu, f"GPU-{gpu}", "", total, used, bus=f"bus:{gpu}")
             told.listed.add(gpu)
         told.held = {(f"run/{who}/1", 0): mib for who, mib in held.items()}
         self.admission.book.take_in(told)

@@ -13,7 +13,9 @@ import pytest
 from comborun.host import doctor, incoming
 from comborun.host.doctor import Box, gpus, machine, sessions
 from comborun.host.doctor.box import size
+from comborun.host.driver import cards
 from comborun.rules.findings import Finding, Level
+from comborun.rules.placement import Card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,13 +198,6 @@ def test_what_only_looks_as_if_a_log_out_ended_sessions_is_fine(
     fine(sessions.logout(pretend(files, answers)))
 
 
-def test_a_folder_of_leases_that_others_may_write_is_an_error() -> None:
-    uid = os.getuid()
-    fine(sessions.lease_folder("/tmp/x", uid, 0o755))
-    bad(sessions.lease_folder("/tmp/x", uid + 1, 0o755), Level.ERROR, "leases", f"belongs to user {uid + 1}")
-    bad(sessions.lease_folder("/tmp/x", uid, 0o775), Level.ERROR, "leases", "others may write")
-
-
 # GPUs
 
 QUERY = "nvidia-smi --format=csv,noheader,nounits --query-gpu"
@@ -238,18 +233,28 @@ def test_no_gpu_is_no_trouble(pretend: Pretend) -> None:
 @pytest.mark.parametrize(
     ("row", "users", "level", "words"),
     [
-        ("0, GPU-a, 24564, 23564, 535, RTX 4090", [], Level.WARNING, "1000 MiB of 24 GiB free, used by programs"),
-        ("0, GPU-a, 24564, 9000, 535, RTX 4090", ["bob: python3 (77)"], Level.NOTE, r"used by bob: python3 \(77\)"),
-        ("0, GPU-a, 24564, [N/A], 535, RTX 4090", [], Level.WARNING, "does not tell"),
-        ("0, GPU-a, 81559, 4, 535, NVIDIA H100 80GB HBM3", [], Level.NOTE, "no ray tracing"),
+        (
+            "0, GPU-a, 00:01, 23564, 24564, 5, 535, RTX 4090",
+            [],
+            Level.WARNING,
+            "1000 MiB of 24 GiB free, used by pro",
+        ),
+        (
+            "0, GPU-a, 00:01, 9000, 24564, 5, 535, RTX 4090",
+            ["bob: python3 (77)"],
+            Level.NOTE,
+            r"used by bob: python3 \(77\)",
+        ),
+        ("0, GPU-a, 00:01, [N/A], 24564, 5, 535, RTX 4090", [], Level.WARNING, "does not tell"),
+        ("0, GPU-a, 00:01, 4, 81559, 5, 535, NVIDIA H100 80GB HBM3", [], Level.NOTE, "no ray tracing"),
     ],
 )
 def test_how_full_a_gpu_is_and_by_whom_is_told(row: str, users: Sequence[str], level: Level, words: str) -> None:
-    (gpu,) = gpus.gpus_of(row)
+    (gpu,) = cards([row])
     bad(gpus.usage(gpu, users), level, "GPU 0", words)
 
 
-TWO = gpus.gpus_of("0, GPU-aaaa, 24564, 12, 535, RTX 4090\n1, GPU-bbbb, 24564, 12, 535, RTX 4090\n")
+TWO = [Card(0, "GPU-aaaa"), Card(1, "GPU-bbbb")]
 
 
 def test_egl_that_numbers_gpus_in_another_way_is_told() -> None:
@@ -282,11 +287,6 @@ def test_a_driver_that_vulkan_does_not_find_is_told(pretend: Pretend, monkeypatc
     fine(gpus.vulkan(pretend({VULKAN: "{}"}, {})))
     monkeypatch.setenv("VK_ICD_FILENAMES", "/opt/gone.json")
     bad(gpus.vulkan(pretend({VULKAN: "{}"}, {})), Level.NOTE, "Vulkan", "there is no /opt/gone.json")
-
-
-@pytest.mark.parametrize("line", ["", "0", "x, GPU-a, 1, 2, 3, 4", "[Unknown Error]"])
-def test_a_line_about_a_gpu_that_cannot_be_read_is_none(line: str) -> None:
-    assert gpus.gpus_of(line) == []
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_tails_are_as_long_as_is_said_and_not_longer_than_was_asked_for(tmp_path
     run(tmp_path, end=END, log="0123456789")
     assert look(tmp_path, 4)[1] == b"6789"
     told, tail = look(tmp_path)
-    assert (told["log"]["size"], told["log"]["tail"], tail) == (10, 10, b"0123456789")
+    assert (told["log_size"], told["tail"], tail) == (10, 10, b"0123456789")
 
 
 def test_files_that_are_garbage_are_passed_over(tmp_path):
@@ -78,8 +78,8 @@ def test_very_many_result_files_of_a_running_session_do_not_make_a_look_long(tmp
     for number in range(3000):
         (at / "out" / f"{number}.json").write_text(f'{{"episode": {number}, "success": true}}')
     told, _ = look(tmp_path)
-    assert told["counts"]["countable"] == "0"
-    assert "more than 2000 result files" in told["counts"]["why"]
+    assert told["live"]["countable"] == "0"
+    assert "more than 2000 result files" in told["live"]["why"]
     (at / ".counts").write_text('{"records": 2990, "successes": 2000, "verdicts": 2990}\n')
     told, _ = look(tmp_path)
-    assert (told["counts"]["records"], "why" in told["counts"]) == ("2990", False)
+    assert (told["live"]["records"], "why" in told["live"]) == ("2990", False)

@@ -28,7 +28,8 @@ from comborun.planner.calibrating import (
     stops,
 )
 from comborun.planner.knowledge import Calibration, Measured, Step, calibrations, knowledge_of, text_of
-from comborun.resources import Card, HostFacts
+from comborun.resources import HostFacts
+from comborun.rules.placement import Card
 
 HOST = HostFacts("local", "box", 8, 64 << 30, (), "5", "3", "", ())
 GRID = "environments: [x, y]\nepisodes: 100\nname: g\ncommand: run {policy} {episodes} {first_episode} {output_dir}\n"

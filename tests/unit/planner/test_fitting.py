@@ -10,7 +10,8 @@ import pytest
 from comborun.errors import UserError
 from comborun.grid import load_grid
 from comborun.planner import lay_out
-from comborun.resources import Card, HostFacts
+from comborun.resources import HostFacts
+from comborun.rules.placement import Card
 
 H100 = HostFacts(
     host="h100", hostname="h100", cpus=32, memory=256 << 30, gpus=(0, 1), bash="5.2", tmux="3.4", screen="", missing=(),

@@ -15,8 +15,8 @@ from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.outlook import bound, outlook
 from comborun.planner.packing import Job, Stage, at_once, fits, play, stage
-from comborun.resources import Card, HostFacts
-from comborun.rules.placement import Capacity, Request
+from comborun.resources import HostFacts
+from comborun.rules.placement import Capacity, Card, Request
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 

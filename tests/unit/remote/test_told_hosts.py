@@ -48,8 +48,8 @@ def plan(tmp_path: Path, text: str, host: HostFacts = HERE, episodes: int = 12) 
 @pytest.mark.parametrize(
     ("gpus", "said"),
     [
-        ({"code": 124, "rows": []}, "nvidia-smi did not answer within 10 s"),
-        ({"code": 9, "rows": ["NVIDIA-SMI has failed."]}, "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
+        ({"code": 124}, "nvidia-smi did not answer within 10 s"),
+        ({"code": 9, "said": "NVIDIA-SMI has failed."}, "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
     ],
 )
 def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(
