@@ -27,7 +27,6 @@ _OURS = (
 _ELSEWHERE = {
     **{name: f"`slurm: {{{name}: ...}}` says it" for name in _OWN_KEYS},
     **dict.fromkeys(_RESOURCES, "`resources` says it: gpus, cpus, memory"),
-    **dict.fromkeys(("mail-user", "mail-type"), "`slurm: {mail: you@example.org}` says it"),
     **dict.fromkeys(_OURS, "comborun says it by itself"),
     "clusters": "launch on a login node of that cluster",
 }
@@ -55,22 +54,14 @@ def _option(tree: object) -> str:
     return text
 
 
-def _slurm(pattern: str, hint: str) -> Reads:
-    return matching(pattern, "is nothing that Slurm would take here", hint)
-
-
-Word = Annotated[str, _slurm(r"[A-Za-z0-9_][A-Za-z0-9_.@+/-]*", "a name such as `gpu`")]
-GpuType = Annotated[
-    str, _slurm("[A-Za-z0-9_][A-Za-z0-9_.-]*", "as `sinfo -o %G` tells: `gpu:a100:8` has the type a100")
-]
-Nodes = Annotated[
-    str, _slurm(r"[A-Za-z0-9_][A-Za-z0-9_.,\[\]-]*", "node names as Slurm writes them, such as `n[1-3]` in quotes")
-]
-Constraint = Annotated[
+Word = Annotated[
     str,
-    _slurm(r"[A-Za-z0-9_.&|*()\[\]!:=-]+", "features as Slurm writes them, such as `a100|h100`; no blanks, no quotes"),
+    matching(
+        r"[A-Za-z0-9_][A-Za-z0-9_.@+/,&|*()\[\]!:=-]*",
+        "is nothing that Slurm would take here",
+        "as Slurm writes it, without blanks: `gpu`, `a100|h100`, and in quotes `n[1-3]`",
+    ),
 ]
-Address = Annotated[str, _slurm("[A-Za-z0-9_.+-]+@[A-Za-z0-9.-]+", "an address such as you@example.org")]
 Option = Annotated[str, Reads(_option, {"type": "string", "pattern": f"^{_OPTION}$"})]
 
 
@@ -80,28 +71,25 @@ class SlurmKeys(Keys):
     partition: Annotated[tuple[Word, ...], ONE_OR_MANY] = key("the partition, or several of which Slurm takes one", ())
     account: Word | None = key("whom the time is charged to")
     qos: Word | None = key("quality of service")
-    constraint: Constraint | None = key("features that a node must have")
+    constraint: Word | None = key("features that a node must have")
     reservation: Word | None = key("a reservation of yours")
-    exclude: Annotated[tuple[Nodes, ...], ONE_OR_MANY] = key("nodes on which nothing runs", ())
-    gpu_type: GpuType | None = key("the type of GPU, where the cluster has several")
+    exclude: Annotated[tuple[Word, ...], ONE_OR_MANY] = key("nodes on which nothing runs", ())
+    gpu_type: Word | None = key("the type of GPU, where the cluster has several")
     time: Annotated[int, Reads(_minutes, DURATION)] | None = key(
         "how long a task may take; one whose session has a shorter `max_time` asks for less"
     )
     parallel: Positive | None = key("tasks of the run that run at once, at most")
     array: Positive | None = key("tasks of one array, at most; else what the cluster takes")
-    mail: Address | None = key("where Slurm sends word of arrays that end or fail")
     settle_partition: Word | None = key("where the small job runs that retries and ends the run; else as all others")
     options: Annotated[tuple[Option, ...], ONE_OR_MANY] = key("further long options of sbatch, in one word each", ())
 
     def asked(self, parallel: int | None) -> Slurm:
         """The block for the plan. `parallel` is the grid's own limit, used if the block has none."""
         common = self._options("account", "qos")
-        mail = [f"--mail-user={self.mail}", "--mail-type=END,FAIL"] if self.mail else []
         elsewhere = [f"--partition={self.settle_partition}"] if self.settle_partition else []
         return Slurm(
             options=(
                 *self._options("partition", "account", "qos", "reservation", "constraint", "exclude"),
-                *mail,
                 *self.options,
             ),
             settle_options=(*(elsewhere or self._options("partition", "reservation")), *common),

@@ -40,9 +40,8 @@ slurm:
   gpu_type: a100
   time: 2 h
   array: 500
-  mail: me@example.org
   settle_partition: cpu
-  options: ["--licenses=sim:1", --nice]
+  options: ["--mail-user=me@example.org", "--mail-type=END,FAIL", "--licenses=sim:1", --nice]
 """
 
 
@@ -161,7 +160,7 @@ def test_what_slurm_decides_instead_is_told() -> None:
         ("{options: [-p gpu]}", "`-p gpu` is a short option", "--licenses"),
         ("{options: [--partition=x]}", "`--partition` has no place here", "slurm: {partition"),
         ("{options: ['--licenses=a b']}", "no long option of sbatch in one word", "no blanks"),
-        ("{partition: 'a;b'}", "nothing that Slurm would take", "a name"),
+        ("{partition: 'a;b'}", "nothing that Slurm would take", "without blanks"),
         ("{time: 0}", "a task of no time", "remove it"),
         ("{time: 400 d}", "more than a year", "4 h"),
     ],
