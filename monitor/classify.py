@@ -300,7 +300,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         last_line=last_line(one.tail),
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
-        samples=one.samples,
+        progressed=one.progressed,
         note=note(end, session) if end else _lost(one) if outcome else _still(one, now),
         stalled=one.stalled if life is Life.STALLED else None,
         failure=end.failure if end else Failure.LOST if outcome else None,

@@ -3,13 +3,12 @@
 A session that did k episodes at a mean of m seconds and has r left will take about r m seconds more, with a standard
 deviation of
 
-    m sqrt(c^2 (r + r^2 / k) + (b r)^2)
+    m sqrt(r + r^2 / k + (b r)^2)
 
-Single durations vary by c, the coefficient of variation, and so does the mean of the k that were seen; b is how
-much a pace may change. A session with too few episodes gets the mean pace of its run; then k are the episodes of the
-whole run, and b is how much the sessions' paces differ. c is measured from looks: between two looks k_i episodes took
-S_i seconds, and c^2 is the mean of (S_i - k_i m)^2 / (k_i m^2). Before that it is 1, as for random durations. The range
-is the middle 80 % of a normal distribution; for the queue, all lengths together are short, likely or long.
+Single durations vary as random ones do, and so does the mean of the k that were seen; b is how much a pace may change.
+A session with too few episodes gets the mean pace of its run; then k are the episodes of the whole run, and b is how
+much the sessions' paces differ. The range is the middle 80 % of a normal distribution; for the queue, all lengths
+together are short, likely or long.
 
 All estimates hold for the moment of the probe and are points in time, so that they don't drift between two probes.
 """
@@ -21,7 +20,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from comborun.monitor.status import Expected, SessionStatus
 from comborun.plan import Unit
@@ -29,8 +27,6 @@ from comborun.rules.words import Life, Outcome
 
 ENOUGH = 3
 """episodes; with fewer there is no estimate"""
-_ENOUGH_INTERVALS = 5
-"""degrees of freedom; with fewer, c is not measured"""
 _SHORTEST_S = 0.001
 _DRIFT = 0.05
 _APART = 0.3
@@ -46,12 +42,11 @@ class _Pace:
     """seconds"""
     seen: int
     """number of episodes behind it"""
-    variation: float
     drift: float
 
     def seconds(self, count: int, level: float) -> float:
         """Seconds for `count` episodes, `level` standard deviations from the mean."""
-        spread = math.hypot(self.variation * math.sqrt(count + count**2 / self.seen), self.drift * count)
+        spread = math.hypot(math.sqrt(count + count**2 / self.seen), self.drift * count)
         return max(0.0, self.mean * (count + level * spread))
 
 
@@ -116,8 +111,7 @@ def _left(one: SessionStatus, paces: Mapping[Unit, _Pace], now: float, level: fl
     if one.life is Life.STALLED or not one.whole or overdue:
         return None
     if _tells(one, now) and one.own >= ENOUGH:
-        variation = paces[one.unit].variation
-        return _Pace(ran / one.own, one.own, variation, _DRIFT).seconds(one.remaining, level)
+        return _Pace(ran / one.own, one.own, _DRIFT).seconds(one.remaining, level)
     length = _length(one, paces, level)
     spent = 0.0 if one.own else ran  # for episodes that are not done yet
     return None if length is None else max(0.0, length - spent)
@@ -146,18 +140,5 @@ def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace
             mean = sum(_ran(one, now) for one in telling) / done
             single = [_ran(one, now) / one.own for one in telling if one.own >= ENOUGH]
             apart = statistics.stdev(single) / mean if mean and len(single) >= 3 else _APART
-            paces[unit] = _Pace(mean, done, _variation(telling), max(_DRIFT, apart))
+            paces[unit] = _Pace(mean, done, max(_DRIFT, apart))
     return paces
-
-
-def _variation(telling: Sequence[SessionStatus]) -> float:
-    """The coefficient of variation of single durations, from the counts between looks."""
-    squares, freedom = 0.0, 0
-    for one in telling:
-        steps = [(after.done - before.done, after.time - before.time) for before, after in pairwise(one.samples)]
-        count, spent = sum(count for count, _ in steps), sum(seconds for _, seconds in steps)
-        if len(steps) > 1 and spent > 0:
-            mean = spent / count
-            squares += sum((seconds / mean - count) ** 2 / count for count, seconds in steps)
-            freedom += len(steps) - 1
-    return math.sqrt(squares / freedom) if freedom >= _ENOUGH_INTERVALS else 1.0

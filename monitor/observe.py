@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor.progress import Counter, Observation, Workload, counted
-from comborun.monitor.snapshot import Attempt, Sample, Snapshot
+from comborun.monitor.snapshot import Attempt, Snapshot
 from comborun.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.runs import newest_plan
@@ -27,8 +27,6 @@ LONGEST_TAIL = 16384
 """the same for a bar that starts again: the bars below it are drawn much more often"""
 ANSWER_S = 20.0
 """How long a whole look may take. A link that is cut in the middle of an answer is noticed after this time."""
-MOST_SAMPLES = 60
-"""most samples of progress that are kept for an attempt"""
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
 _NONE: Mapping[str, Session] = MappingProxyType({})
@@ -135,11 +133,13 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
         session, earlier = sessions.get(one.session), before.get((one.session, one.number))
         kept = one
         if earlier:
-            kept = replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, samples=earlier.samples)
+            kept = replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, progressed=earlier.progressed)
         if session:
             late = earlier is None and history.snapshot is None
             kept = replace(kept, counter=_counter(kept, session, snapshot.now, late=late))
-        attempts.setdefault(one.session, {})[one.number] = _sampled(kept, snapshot.now)
+        if kept.done > (earlier.done if earlier else 0):
+            kept = replace(kept, progressed=one.end.ended if one.end else snapshot.now)
+        attempts.setdefault(one.session, {})[one.number] = kept
     ordered = {name: tuple(seen[number] for number in sorted(seen)) for name, seen in attempts.items() if seen}
     return History(snapshot, MappingProxyType(ordered))
 
@@ -157,11 +157,3 @@ def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Count
     age = max(0.0, (one.end.ended if one.end else now) - started) if started else 0.0
     cut = one.log_size != len(one.tail)  # a log that grew meanwhile may be cut, too
     return counted(one.counter, counting.lines(one.tail, cut=cut), rules, workload, Observation(age, late=late and cut))
-
-
-def _sampled(one: Attempt, now: float) -> Attempt:
-    """The attempt with another sample if more is done than at the last one."""
-    if one.done <= (one.samples[-1].done if one.samples else 0):
-        return one
-    sample = Sample(one.end.ended if one.end else now, one.done)
-    return replace(one, samples=(*one.samples, sample)[-MOST_SAMPLES:])

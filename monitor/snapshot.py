@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from comborun.attempt import Begin, End
 from comborun.errors import HostError, UserError
@@ -32,13 +32,6 @@ _SERVER_WORDS = {
 }
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
-
-
-class Sample(NamedTuple):
-    """The progress at a moment."""
-
-    time: float
-    done: int
 
 
 @dataclass(frozen=True)
@@ -178,8 +171,8 @@ class Attempt:
     """the last bytes of the log: untrusted"""
     counter: Counter = NOTHING
     """progress by its log; kept by the watcher"""
-    samples: tuple[Sample, ...] = ()
-    """observed progress, oldest first; kept by the watcher"""
+    progressed: float | None = None
+    """when more was last seen to be done; kept by the watcher"""
 
     @property
     def done(self) -> int:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from comborun.monitor.slurm import Scheduler, Task
-from comborun.monitor.snapshot import RunFacts, Sample, Server, Waiting
+from comborun.monitor.snapshot import RunFacts, Server, Waiting
 from comborun.monitor.wording import clock, span, visible
 from comborun.plan import Unit
 from comborun.rules.words import Failure, Life, Outcome
@@ -124,8 +124,8 @@ class SessionStatus:
     """episodes (or steps) that its latest attempt has done"""
     whole: bool = True
     """whether `own` is exact; otherwise it is a lower bound and gives no pace"""
-    samples: tuple[Sample, ...] = ()
-    """its observed progress, oldest first"""
+    progressed: float | None = None
+    """when more was last seen to be done by it"""
     note: str = ""
     """for people: details beyond the outcome"""
     expected: Expected | None = None
@@ -174,11 +174,6 @@ class SessionStatus:
     @property
     def remaining(self) -> int:
         return max(0, self.planned - (self.done or 0))
-
-    @property
-    def progressed(self) -> float | None:
-        """The time of the last observed progress."""
-        return self.samples[-1].time if self.samples else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
@@ -35,7 +35,7 @@ from comborun.text import KIB, MIB, several
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.monitor.snapshot import Attempt, Sample
+    from comborun.monitor.snapshot import Attempt
     from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
     from comborun.plan import Plan, Session
@@ -98,8 +98,7 @@ def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
     plan = with_threads(plan, setup.grid, setup.facts)
     uses: defaultdict[str, _Use] = defaultdict(_Use)
     done = carry_out(setup, plan, lambda status: _sample(setup, status, uses))
-    samples = {one.name: one.samples for one in done.status.sessions}
-    trials = [_trial(done.history.of(one.name)[-1:], samples[one.name], one, uses[one.name]) for one in plan.sessions]
+    trials = [_trial(done.history.of(one.name)[-1:], one, uses[one.name]) for one in plan.sessions]
     if all(trial.whole for trial in trials):
         remove(setup.transport, done.directory)
     else:
@@ -118,10 +117,15 @@ class _Use:
     """CPU time so far"""
     at: float = 0.0
     """time of the sample, on the host's clock"""
+    done: dict[float, int] = field(default_factory=dict[float, int])
+    """what was done, by when more was seen to be"""
 
 
 def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:
     """Sample the resources of the sessions once. A failed sample is skipped."""
+    for one in status.sessions:
+        if one.progressed:
+            uses[one.name].done[one.progressed] = one.own
     try:
         answer = json.loads(program.run(setup.transport, status.directory, "sample", timeout=_SAMPLE_S).text)
         for marker, use in answer["uses"].items():
@@ -134,7 +138,7 @@ def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) 
         return
 
 
-def _trial(found: Sequence[Attempt], samples: Sequence[Sample], session: Session, use: _Use) -> Trial:
+def _trial(found: Sequence[Attempt], session: Session, use: _Use) -> Trial:
     if not found or found[0].end is None:
         return Trial(session.count, 0.0, 0.0, whole=False, how="it never began")
     attempt, end = found[0], found[0].end
@@ -146,7 +150,7 @@ def _trial(found: Sequence[Attempt], samples: Sequence[Sample], session: Session
         ended=end.ended,
         whole=end.outcome is Outcome.SUCCEEDED,
         how=f"{end.outcome}{f', {end.failure}' if end.failure else ''}{f' ({end.note})' if end.note else ''}",
-        seen=tuple(Seen(one.time - started, one.done) for one in samples if one.time < end.ended),
+        seen=tuple(Seen(at - started, done) for at, done in use.done.items() if at < end.ended),
         memory=use.memory_kib * KIB // MIB,
         gpu_memory=use.gpu_mib,
         cores=use.cpu_s / elapsed if elapsed > 1 else None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,7 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_
 
 from comborun.monitor.classify import classify
 from comborun.monitor.estimate import Forecast, forecast
-from comborun.monitor.snapshot import Sample, Waiting
+from comborun.monitor.snapshot import Waiting
 from comborun.monitor.status import SessionStatus
 from comborun.rules.words import Life, Outcome
 
@@ -144,26 +143,26 @@ def width(*sessions: SessionStatus) -> float:
     return end.latest - end.earliest
 
 
-def seen(session: SessionStatus, counts: list[int], seconds: list[float]) -> SessionStatus:
-    """With looks between which so many episodes took so many seconds."""
-    done, moments = accumulate(counts, initial=1), accumulate(seconds, initial=NOW)
-    return replace(session, samples=tuple(Sample(moment, count) for moment, count in zip(moments, done, strict=True)))
+def test_the_range_is_what_its_formula_says() -> None:
+    spread = 2.0 * (75 + 75**2 / 25 + (0.05 * 75) ** 2) ** 0.5
+    assert width(running("a", 25, 50.0)) == pytest.approx(2 * 1.2816 * spread)
 
 
-BASE = running("a", 20, 200.0)
+def test_the_range_narrows_as_more_is_done_and_never_to_nothing() -> None:
+    widths = [width(running("a", done, 2.0 * done)) for done in (3, 10, 50, 90, 99)]
+    assert widths == sorted(widths, reverse=True)
+    assert widths[-1] > 0
 
 
-def test_a_few_looks_are_not_enough_to_measure_by() -> None:
-    few, other = (seen(session, [1] * 5, [10.0] * 5) for session in (BASE, running("b", 20, 200.0)))
-    assert width(few) == width(BASE)
-    assert width(few, other) < width(BASE)  # together they are
+def test_a_queued_session_is_less_certain_the_more_the_paces_of_the_others_differ() -> None:
+    def told(*paces: float) -> float:
+        return width(*(ended(str(pace), 100, 100 * pace) for pace in paces), queued("a"))
+
+    assert told(10.0, 10.1, 9.9) < told(10.0) < told(1.0, 10.0, 19.0)
 
 
-@pytest.mark.parametrize("paces", [[1.0] * 7, [1.0, 1.2, 0.8, 1.0, 1.1, 0.9, 1.2, 0.8]])
-def test_many_episodes_between_two_looks_are_weighed_as_many(paces: list[float]) -> None:
-    total = 1000 * len(paces)
-    base = running("a", total, 1000 * sum(paces), planned=total + 2000)
-    marked = seen(base, [1000] * len(paces), [1000 * pace for pace in paces])
-    variation = (sum((1000 * pace - 1000) ** 2 for pace in paces) / 1000 / (len(paces) - 1)) ** 0.5
-    spread = (variation**2 * (2000 + 2000**2 / total) + (0.05 * 2000) ** 2) ** 0.5
-    assert width(marked) == pytest.approx(2 * 1.2816 * spread)
+def test_all_lengths_together_are_short_or_long_along_the_queue() -> None:
+    told = forecast([running("a", 50, 50.0), *map(queued, "bc")], 1, NOW)
+    widths = [told.ends[name].latest - told.ends[name].earliest for name in "abc"]
+    assert widths == sorted(widths)
+    assert told.run == told.ends["c"]

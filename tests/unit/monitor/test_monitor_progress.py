@@ -189,6 +189,24 @@ def test_what_the_log_said_stays_when_newer_lines_push_it_out_and_when_the_sessi
     assert seen_of(BY_PATTERN, first, an_answer(ended, now=NOW + 120)).done == 0  # none of them has a record
 
 
+def test_another_attempt_begins_to_count_anew() -> None:
+    lost = Seen("grass_act").ended("lost", "none", records=0, log=b"so far: 62\n")
+    again = Seen("grass_act", 2, log=b"so far: 3\n")
+    assert seen_of(BY_PATTERN, an_answer(lost), an_answer(lost, again)).done == 3
+
+
+def test_a_piece_that_the_tail_cut_through_is_no_number() -> None:
+    view = one(ProgressRules(r"(\d+)$"))
+    assert seen_of(view, look(b"99\n12\n", size=5000)).done == 12
+    assert seen_of(view, look(b"99\n12\n")).done == 99
+
+
+def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
+    looks = [look(f"so far: {done}\n".encode(), passed=20.0 * at) for at, done in enumerate((0, 3, 3, 5))]
+    progressed = [seen_of(BY_PATTERN, *looks[:count]).progressed for count in (1, 2, 3, 4)]
+    assert progressed == [None, NOW + 20, NOW + 20, NOW + 60]
+
+
 def test_more_of_the_logs_is_asked_for_where_a_pattern_wants_it() -> None:
     starting_again = one(ProgressRules(r"(\d+)/(\d+)", each=5))
     assert (one().tail, BY_PATTERN.tail, starting_again.tail) == (TAIL, LONG_TAIL, LONGEST_TAIL)

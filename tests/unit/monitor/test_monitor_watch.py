@@ -14,7 +14,6 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.screen import Screen
-from comborun.monitor.snapshot import Sample
 from comborun.monitor.status import Expected, Link, RunStatus
 from comborun.monitor.watch import Settings, Source, calm, due, once, pause, until_answered, watch
 from comborun.remote import program
@@ -328,9 +327,9 @@ def test_a_session_that_hangs_at_its_last_episode_is_looked_at_less_and_less_oft
     (one, two) = hung.sessions
     late = Expected(NOW, NOW, NOW)
     for silent_for in (1.0, 30.0, 3000.0):
-        one = replace(one, expected=late, samples=(Sample(NOW - silent_for, 99),))
+        one = replace(one, expected=late, progressed=NOW - silent_for)
         assert due(replace(hung, sessions=(one, two))) == silent_for
-    assert due(replace(hung, sessions=(replace(one, expected=late, samples=()), two))) == 9900
+    assert due(replace(hung, sessions=(replace(one, expected=late, progressed=None), two))) == 9900
     assert one.life is Life.RUNNING
 
 
