@@ -54,7 +54,6 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
 
 
 def failed_at_once(transport: Transport, directory: str) -> tuple[SessionStatus, ...]:
-    """The sessions that have failed shortly after the first start."""
     source = Source(transport, load_run(transport, directory))
     seen = once(source)
     if seen.started is not None and seen.now is not None and seen.now < seen.started + _AT_ONCE_S:
@@ -75,7 +74,6 @@ def refuse_ended(status: RunStatus) -> None:
 
 
 def refuse_halted(status: RunStatus, options: str = "") -> None:
-    """Raise UserError, with the cause, when comborun has halted the run."""
     if status.hold is None or status.hold.kind != HALTED:
         return
     ended = [one for one in status.servers if one.state == "ended"]

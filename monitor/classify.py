@@ -88,7 +88,6 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
 
 
 def _cancelled(session: SessionStatus) -> SessionStatus:
-    """A session that a stopped run did not start counts as cancelled."""
     if session.life is not Life.QUEUED:
         return session
     return replace(session, life=Life.ENDED, outcome=Outcome.CANCELLED, expected=None)
@@ -283,7 +282,6 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
 
 
 def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Session | None) -> SessionStatus:
-    """`status` with the fields of the latest attempt."""
     life, outcome = _life(one)
     begin, end, started = one.begin, one.end, one.started
     idle = one.log_changed or started
@@ -339,7 +337,6 @@ def _lost(one: Attempt) -> str:
 
 
 def queued_again(status: SessionStatus, note: str) -> SessionStatus:
-    """A session that failed and will be started again."""
     return replace(status, life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None, note=note)
 
 

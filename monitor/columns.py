@@ -200,6 +200,5 @@ def bar(done: int, planned: int, width: int, style: str) -> Text:
 
 
 def cut(line: Text, width: int) -> Text:
-    """The line itself, no wider than that."""
     line.truncate(width, overflow="ellipsis")
     return line

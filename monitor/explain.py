@@ -26,8 +26,6 @@ MOST_LINES = 10
 
 @dataclass(frozen=True)
 class Command:
-    """A command that the user can run next: its arguments, and what it does."""
-
     words: str
     does: str
 
@@ -44,14 +42,12 @@ class Explanation:
     outcome: str | None
     """None until it has ended"""
     attempt: int
-    """0 before the first"""
     reasons: tuple[str, ...]
     """sentences, the most important first"""
     commands: tuple[Command, ...]
     last_lines: tuple[str, ...] = ()
 
     def with_log(self, log: bytes) -> Explanation:
-        """The explanation with the last non-empty lines of the log."""
         lines = [indented(line) for line in log.decode("utf-8", "replace").split("\n")]
         return replace(self, last_lines=tuple(line for line in lines if line)[-MOST_LINES:])
 
@@ -201,7 +197,6 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
 
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
-    """The commands that a user may give next."""
     run, name = f"--run {shlex.quote(view.id)}", shlex.quote(seen.name)
     if status.stopped or status.hold or status.quarantine or (status.dispatcher is None and not status.finished):
         yield Command(f"resume {shlex.quote(view.id)}", "lets the run go on")
@@ -229,7 +224,6 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
 
 
 def server_names(plan: Plan) -> tuple[str, ...]:
-    """All model servers of a plan."""
     return tuple(one.name for one in instances(plan))
 
 

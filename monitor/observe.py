@@ -40,8 +40,6 @@ cat -- id 2>/dev/null && printf '%s\\n' "$n" && cat -- "plan-$n.json" 2>/dev/nul
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as the monitor knows it: its plan and its place."""
-
     id: str
     host: str
     directory: str
@@ -57,7 +55,6 @@ class RunView:
 
     @property
     def tail(self) -> int:
-        """How many bytes to request from the end of each log."""
         rules = [session.progress for session in self.plan.sessions]
         if any(one.each for one in rules):
             return LONGEST_TAIL

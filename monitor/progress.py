@@ -25,8 +25,6 @@ from comborun.rules.counting import guess
 
 @dataclass(frozen=True)
 class Workload:
-    """The planned work of one attempt."""
-
     first: int
     count: int
     """0: the program decides"""
@@ -36,8 +34,6 @@ class Workload:
 
 
 class Observation(NamedTuple):
-    """The time of a look at a log."""
-
     age: float = 0.0
     """seconds since its attempt began"""
     late: bool = False

@@ -22,8 +22,6 @@ _SESSIONS = 1000
 
 @dataclass(frozen=True)
 class SavedLook:
-    """The last complete probe."""
-
     view: RunView
     answer: bytes
     """the answer to a probe that requested everything"""

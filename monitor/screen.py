@@ -77,8 +77,6 @@ class LiveScreen(Screen):
 
 
 class PlainScreen(Screen):
-    """A line per change."""
-
     def __init__(self, console: Console, zone: tzinfo | None = None) -> None:
         self._console = console
         self._zone = zone
@@ -101,7 +99,6 @@ class JsonScreen(Screen):
 
 
 def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -> None:
-    """The whole table, once, on a terminal or not."""
     _forgive(console)
     console.print(render(status, TableOptions(console.width, None, zone)))
 

@@ -53,15 +53,12 @@ class Task:
 
     @property
     def words(self) -> str:
-        """Why it does not run, in Slurm's word."""
         said = visible(plain(self.reason)) + (": scontrol release lets it go" if self.held else "")
         return said or ("Slurm has not looked at it yet" if self.pending else self.state.lower())
 
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The state of Slurm at the probe."""
-
     at: float | None = None
     """time of the last answer; None: never"""
     answered: bool = True

@@ -41,7 +41,6 @@ class Hold:
     kind: str
     since: float | None = None
     why: str = ""
-    """one line for people"""
 
     @property
     def ends(self) -> bool:
@@ -68,18 +67,14 @@ class Waiting:
     until: float | None = None
     """the next try; None: after an event"""
     detail: str = ""
-    """for people"""
 
 
 @dataclass(frozen=True)
 class Server:
-    """One model server."""
-
     name: str
     state: str
     """queued, starting, loading, ready, silent (it does not answer) or ended"""
     attempt: int = 0
-    """0 before the first"""
     since: float | None = None
     """since when it is in that state"""
     gpus: tuple[int, ...] = ()
@@ -88,7 +83,6 @@ class Server:
     cause: str = ""
     """how its latest attempt ended"""
     why: str = ""
-    """for people"""
 
     @property
     def alive(self) -> bool:
@@ -131,10 +125,7 @@ class Space:
 
 @dataclass(frozen=True)
 class HostUse:
-    """The use of the host."""
-
     load: float | None = None
-    """over the last minute"""
     cpus: int | None = None
     memory: Space | None = None
     """free: available without swapping"""
@@ -221,8 +212,6 @@ class RunFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(RunFacts):
-    """The result of one probe."""
-
     run: str
     now: float
     boot: str

@@ -27,8 +27,6 @@ SMOKE, SUPERSEDED = "smoke", "superseded"
 
 
 class Expected(NamedTuple):
-    """When something will end."""
-
     earliest: float
     likeliest: float
     latest: float
@@ -86,8 +84,6 @@ class HostEvent:
 
 @dataclass(frozen=True)
 class SessionStatus:
-    """One session."""
-
     name: str
     policy: str
     environment: str
@@ -105,9 +101,7 @@ class SessionStatus:
     """one sentence: why rows of its result files don't count, or have no verdict"""
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
-    """None until it has ended"""
     attempt: int = 0
-    """0 before the first"""
     gpus: tuple[int, ...] = ()
     """the GPUs of its latest attempt"""
     window: str = ""
@@ -127,9 +121,7 @@ class SessionStatus:
     progressed: float | None = None
     """when more was last seen to be done by it"""
     note: str = ""
-    """for people: details beyond the outcome"""
     expected: Expected | None = None
-    """its expected end"""
     part: str = ""
     """its difference from other sessions of its combo: `smoke`, `superseded`, or its range"""
     extra: bool = False
@@ -145,7 +137,6 @@ class SessionStatus:
     node: str = ""
     """the node of its latest attempt; empty without Slurm"""
     task: Task | None = None
-    """its Slurm task"""
 
     @property
     def word(self) -> str:
@@ -178,8 +169,6 @@ class SessionStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class RunStatus(RunFacts):
-    """A run at one moment."""
-
     run: str
     grid: str
     host: str
@@ -187,7 +176,6 @@ class RunStatus(RunFacts):
     sessions: tuple[SessionStatus, ...]
     """the combos, in plan order"""
     after: SessionStatus | None = None
-    """the grid's `after` command"""
     now: float | None = None
     """None before the first answer"""
     started: float | None = None
@@ -215,7 +203,6 @@ class RunStatus(RunFacts):
 
     @property
     def every(self) -> tuple[SessionStatus, ...]:
-        """The sessions and the `after` command."""
         return (*self.sessions, *((self.after,) if self.after else ()))
 
     @property
@@ -264,7 +251,6 @@ class RunStatus(RunFacts):
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """The Slurm tasks of its sessions."""
         return tuple(session.task for session in self.sessions if session.task)
 
     @property

@@ -50,8 +50,6 @@ class Progress:
 
 @dataclass(frozen=True)
 class TrialSetup:
-    """A grid and the host on which it is tried."""
-
     transport: Transport
     grid: Grid
     plan: Plan
@@ -76,7 +74,6 @@ class Done:
     directory: str
     status: RunStatus
     history: History
-    """its attempts"""
 
 
 def trial_setup(
@@ -202,7 +199,6 @@ class _Trial(Screen):
             self.warn_of(first_wait(self.source.view, History(), status))
 
     def warn_of(self, wait: str) -> None:
-        """Warn once of each reason to wait."""
         what = wait.partition(":")[0].partition(", which")[0]  # the rest has numbers and times, which change
         if what and what not in self.warned:
             self.warned.add(what)

@@ -34,8 +34,6 @@ _START_TIME = re.compile(r'"\$([A-Z_]+)"')
 
 @dataclass(frozen=True)
 class TryResult:
-    """The result of a try."""
-
     session: Session
     """the session that ran, with the episodes of the try"""
     attempt: str
@@ -44,7 +42,6 @@ class TryResult:
     files: tuple[tuple[str, int], ...]
     """files below its output folder, with their sizes"""
     log: tuple[str, ...]
-    """its last lines"""
     seed: str
     """the field with a seed under another name; empty without one"""
     grid: Path
@@ -78,7 +75,6 @@ class TryResult:
         )
 
     def document(self) -> dict[str, Any]:
-        """The result as JSON values."""
         end, counts = self.end, self.end.counts
         return {
             "policy": self.session.policy,

@@ -166,8 +166,6 @@ def blocked(status: RunStatus) -> str:
 
 @dataclass(frozen=True)
 class Question:
-    """One session of a run at one moment."""
-
     view: RunView
     history: History
     status: RunStatus

@@ -59,8 +59,6 @@ class Clock:
 
 @dataclass(frozen=True)
 class Source:
-    """A run that can be looked at."""
-
     transport: Transport
     view: RunView
 

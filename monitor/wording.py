@@ -126,7 +126,6 @@ def _three(number: float) -> str:
 
 
 def last_line(log: bytes) -> str:
-    """The last non-empty line."""
     lines = reversed(log.decode("utf-8", "replace").split("\n"))
     return next((shown for line in lines if (shown := visible(line))), "")
 

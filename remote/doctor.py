@@ -37,7 +37,6 @@ class Examination:
 
     @property
     def healthy(self) -> bool:
-        """Whether no finding prevents sessions."""
         return all(finding.level is not Level.ERROR for finding in self.findings)
 
 

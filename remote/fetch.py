@@ -61,8 +61,6 @@ _SHARED_S = 1.0
 
 @dataclass(frozen=True)
 class Fetched:
-    """The result of a fetch."""
-
     files: int
     """number of new or changed files"""
     bytes: int
@@ -77,8 +75,6 @@ class Fetched:
 
 @dataclass(frozen=True)
 class FetchOptions:
-    """The options of a fetch."""
-
     limit: int = LIMIT
     most: int = MOST
     watched: bool = False
@@ -119,8 +115,6 @@ def fetch(transport: Transport, run_dir: str, mirror: Path, options: FetchOption
 
 
 class _Fetching:
-    """One fetch: asks until the host has no more."""
-
     def __init__(self, transport: Transport, run_dir: str, mirror: Mirror, options: FetchOptions) -> None:
         self._transport = transport
         self._run_dir = run_dir
@@ -215,7 +209,6 @@ class _Fetching:
             yield path, "whole" if times < _TRIES else "skip"
 
     def _miss(self, path: PurePosixPath) -> None:
-        """Handle a file that the host no longer has."""
         if path.parts[0] == "dispatch":
             self._mirror.remove(path)
             self._held.pop(path, None)
@@ -249,7 +242,6 @@ class _Fetching:
         self._files += 1
 
     def _room_of(self, path: PurePosixPath) -> int:
-        """Bytes on the disk of the mirror's version of a file."""
         return max(_BLOCK, self._held[path].size) if path in self._held else 0
 
     def _check_room(self, piece: Piece) -> None:

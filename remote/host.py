@@ -68,7 +68,6 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
 
 
 def _trouble(gpus: Mapping[str, Any]) -> str:
-    """What is wrong with nvidia-smi."""
     code = gpus.get("code", 0)
     if code == 124:
         return f"nvidia-smi did not answer within {_NVIDIA_S} s"

@@ -48,8 +48,6 @@ _REPLACES = "replaces "
 
 @dataclass(frozen=True)
 class Request:
-    """The options of `combo launch`."""
-
     parallel: int | None = None
     multiplexer: Literal["tmux", "screen"] | None = None
     new: bool = False
@@ -57,7 +55,6 @@ class Request:
     smoke: int | None = None
     slurm: bool = False
     force: bool = False
-    """start although the host lacks something that the grid needs"""
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,6 @@ class Launched:
     """The run of a grid, and messages about it for the user."""
 
     plan: Plan
-    """the run's plan from now on"""
     publication: Publication
     added: tuple[str, ...] = ()
     """sessions that are new in an existing run"""
@@ -101,7 +97,6 @@ class Launched:
     shipped: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
     submitted: tuple[str, ...] = ()
-    """sentences about jobs submitted to Slurm"""
     started: bool = False
     """False if the run has finished, or a user holds it"""
 

@@ -27,10 +27,7 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True)
 class Latest:
-    """The newest attempt of a session or of a model server."""
-
     number: int
-    """0: no attempt has begun"""
     log: PurePosixPath
     begin: Begin | None
 
@@ -98,7 +95,6 @@ def follow(transport: Transport, run: str, logs: Sequence[Log], lines: int, *, o
 
 
 def end_of_log(transport: Transport, log: PurePosixPath, lines: int) -> bytes:
-    """The last lines of an attempt's log."""
     attempt, run = log.parent, log.parents[3]
     one = Log(attempt.parent.name, int(attempt.name.rpartition("-")[2]), path=str(log))
     return b"".join(piece.data for piece in follow(transport, str(run), [one], lines, on=False))

@@ -40,8 +40,6 @@ _REASONS = {"broken": "a link that leads nowhere", "unreadable": "can't be read:
 
 @dataclass(frozen=True)
 class Piece:
-    """A file that has changed, or a part of it."""
-
     path: PurePosixPath
     size: int
     changed: int
@@ -54,8 +52,6 @@ class Piece:
 
 
 class Skipped(NamedTuple):
-    """A result that is not sent."""
-
     path: PurePosixPath
     reason: str
 
@@ -123,8 +119,6 @@ def _pieces(announced: list[Any], data: bytes) -> Iterator[Piece]:
 
 
 class Held(NamedTuple):
-    """The part of a file that the mirror has."""
-
     size: int
     changed: int
     """microseconds since 1970, on the host's clock"""

@@ -38,21 +38,18 @@ sys.exit(main())
 
 
 def library_files() -> dict[str, str]:
-    """Path below the run's `lib` -> text, of everything that travels with a run; sorted by path."""
     files = {f"{_PROGRAM}/{name}": text for name, text in program_files().items()}
     files |= {"find_python.sh": finder(), "window.sh": (_PACKAGE / "host/window.sh").read_text("utf-8")}
     return {name: files[name] for name in sorted(files)}
 
 
 def program_files() -> dict[str, str]:
-    """Path below the host program's folder -> text."""
     parts = [path for room in ("rules", "host") for path in (_PACKAGE / room).rglob("*.py")]
     files = {f"comborun/{path.relative_to(_PACKAGE).as_posix()}": path.read_text("utf-8") for path in parts}
     return {"__main__.py": _ENTRY, "comborun/__init__.py": "", **files}
 
 
 def finder() -> str:
-    """The text of find_python.sh."""
     return (_PACKAGE / "host/find_python.sh").read_text("utf-8")
 
 

@@ -40,9 +40,7 @@ class ExistingRun:
     """An existing run; an amendment is valid only for this state of it."""
 
     plan: Plan
-    """its newest plan"""
     number: int
-    """of that plan"""
     digest: str
     ended: bool
     """whether nothing starts there any more"""
@@ -60,8 +58,6 @@ class ExistingRun:
 
 @dataclass(frozen=True)
 class Publication:
-    """Where a grid's run is and whether it was there before."""
-
     state: State
     run: str
     directory: str
@@ -75,8 +71,6 @@ class Publication:
 
 @dataclass(frozen=True)
 class Draft:
-    """A grid, ready to be published."""
-
     plan: Plan
     grid_text: str
     root: str

@@ -47,8 +47,6 @@ class Launch:
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory on a host."""
-
     id: str
     directory: str
     done: Mapping[str, str]
@@ -85,13 +83,11 @@ class Run:
 
     @property
     def seconds(self) -> float | None:
-        """Its run time so far; None if unknown."""
         ended = _number(self.done.get("at"))
         return self.now.get("seconds") if ended is None else max(0.0, ended - self.started)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of sessions in each state, without the smoke test."""
         if not self.done:
             return dict(self.now.get("counts", {}))
         numbers = {word: int(_number(self.done.get(word.replace(" ", "_"))) or 0) for word in Outcome}
@@ -236,7 +232,6 @@ def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> 
 
 
 def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
-    """Bytes that each run takes on its host."""
     return tuple(
         map(int, _ask(transport, [_root(run.directory) for run in runs], "sizes", *(run.directory for run in runs)))
     )

@@ -77,8 +77,6 @@ def size_of(items: Iterable[Item]) -> int:
 
 @dataclass(frozen=True)
 class Shipment:
-    """One entry of `sync` with its files."""
-
     entry: Shipped
     source: Path
     folder: str
@@ -97,7 +95,6 @@ class Shipment:
 
     @property
     def digest(self) -> str:
-        """The digest of all paths, modes and contents."""
         return _digest(text for item in self.items for text in (item.path, item.state))
 
 

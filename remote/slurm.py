@@ -44,11 +44,8 @@ _UP = re.compile(r"(alloc|comp|idle|mix|plnd)[-+~#]?")
 
 @dataclass(frozen=True)
 class Answer:
-    """Slurm's answer to a job script that is only tested (`sbatch --test-only`)."""
-
     taken: bool
     said: str
-    """one line: when it would start, or why it would not"""
     away: str = ""
     """why `said` may change later: `while 2 nodes take no jobs`"""
 

@@ -49,8 +49,6 @@ class Completed:
 
 
 class Transport(Protocol):
-    """Runs bash scripts on one host."""
-
     @property
     def host(self) -> str:
         """The name that the user gave; `local` for this machine."""

@@ -49,8 +49,6 @@ def _entries(tree: object) -> object:
 
 
 class Axis(Keys):
-    """A policy or an environment."""
-
     name: Name
     attributes: dict[AttributeName, AsWritten] = Field(default={})
     """values as written, without quotes"""

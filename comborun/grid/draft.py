@@ -56,8 +56,6 @@ _OTHER_WORDS = {
 
 @dataclass(frozen=True)
 class Read(Generic[K]):
-    """The correct typed keys of a file."""
-
     source: Source
     """the file without its mistakes"""
     file: K
@@ -89,8 +87,6 @@ class Read(Generic[K]):
 
 @dataclass(frozen=True)
 class Draft(Read[GridFile]):
-    """The correct part of a grid file."""
-
     about: AboutKeys | None = None
     """facts of its preset about the program"""
 
@@ -124,7 +120,6 @@ class Draft(Read[GridFile]):
 
 
 def read_draft(source: Source) -> Draft:
-    """Check the keys of a grid file and the type of every value."""
     read = read_keys(GridFile, source)
     return Draft(read.source, read.file, read.broken, read.problems)
 

@@ -49,8 +49,6 @@ _WARNINGS = (
 
 
 class Grid(GridFile):
-    """The keys of a correct grid file, and what follows from them."""
-
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     # `name` is cleaned, since directories of runs begin with it
@@ -74,7 +72,6 @@ class Grid(GridFile):
         return "".join(f"# {OPTION} {printable(setting)}\n" for setting in self.given) + self.text
 
     def with_files(self, found: Found) -> Grid:
-        """The same grid with these files as its policies."""
         return parse_grid(self.text, self.path, found, self.given)
 
     @property

@@ -80,7 +80,6 @@ class PresetOwnKeys(Keys):
 class Preset:
     name: str
     file: str
-    """the file's name in messages"""
     text: str
     about: AboutKeys
     source: Source
@@ -91,7 +90,6 @@ class Preset:
 
     @property
     def keys(self) -> Map:
-        """Its keys of a grid, or of a server."""
         return _with_keys(self.source.root, self.source.root.keys() - {ABOUT})
 
     @property
@@ -216,7 +214,6 @@ def _wanted(tree: Map) -> Scalar | None:
 
 
 def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") -> Preset:
-    """The preset of a grid or of one of its servers; errors are reported where it is named."""
     try:
         preset = find_preset(wanted.text, folder)
     except GridError:

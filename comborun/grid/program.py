@@ -218,6 +218,5 @@ def program_warnings(draft: Draft) -> Iterator[Problem]:
 
 
 def _settings_of(combos: list[Combo]) -> Iterator[SettingKeys]:
-    """The distinct settings of combos."""
     for _, same in groupby(combos, key=lambda combo: id(combo.settings)):
         yield next(same).settings

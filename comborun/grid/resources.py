@@ -107,7 +107,6 @@ class ResourceKeys(Keys):
 
     @property
     def request(self) -> Request:
-        """The request without the number of GPUs."""
         return Request(
             gpu_memory=mebibytes(self.gpu_memory),
             cpus=self.cpus or 0,

@@ -30,8 +30,6 @@ _NOTHING = Request()
 
 @dataclass
 class Pick:
-    """The session that starts next."""
-
     name: str
     gpus: tuple[int, ...] = ()
     never: str = ""
@@ -237,12 +235,10 @@ class Admission:
         return self._request(name).asks and leases.lapsed(at)
 
     def give_back(self, name: str) -> None:
-        """Free its slot and its GPUs."""
         self.short.left(name)
         self.book.drop(name)
 
     def progressed(self, name: str) -> None:
-        """Note the first result or progress of a session."""
         self._reached(name, "it makes progress")
 
     def _reached(self, name: str, why: str) -> None:

@@ -69,8 +69,6 @@ class Due:
 
 
 class RunDirectory:
-    """The attempts of one run."""
-
     def __init__(self, path: str) -> None:
         """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """One claimed attempt."""
-
     def __init__(self, run: RunDirectory, name: str, number: int) -> None:
         self.number = number
         at = run.at(name, number)

@@ -145,7 +145,6 @@ class Steering:
         return 0 if any(again) else 1
 
     def _ended(self, *, stalled: bool) -> list[str]:
-        """Sessions of the queue that have ended without success."""
         names = []
         for row in rows(self.layout.queue):
             number = self.attempts.latest(row.name)

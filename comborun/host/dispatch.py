@@ -57,8 +57,6 @@ class Leave(Exception):  # noqa: N818 # no error: the dispatcher's own way out
 
 
 class Dispatcher(Lifecycle):
-    """One run's dispatcher: its parts, and its event loop."""
-
     def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
         super().__init__(attempts, multiplexer)
         self._signals = Signals()

@@ -158,8 +158,6 @@ def cards(lines: Iterable[str], missed: Iterable[int] = ()) -> list[Card]:
 
 
 class Processes:
-    """The answer to the query PROCESSES."""
-
     def __init__(self, lines: Iterable[str]) -> None:
         self.held: list[tuple[str, int, int]] = []
         """bus id of the GPU, pid, MiB"""

@@ -212,8 +212,6 @@ def counts(at: AttemptLayout) -> Counts:
 
 
 class Judged:
-    """The judgement of an attempt at its end."""
-
     def __init__(self, counts: Counts, completeness: Completeness, flaws: str = "") -> None:
         self.counts = counts
         self.completeness = completeness

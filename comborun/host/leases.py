@@ -28,8 +28,6 @@ _SWEEP_S = 5.0
 
 @dataclass(frozen=True)
 class Lease:
-    """The resources that were granted to an attempt."""
-
     run: str
     who: str
     request: Request
@@ -53,8 +51,6 @@ class Lease:
 
 
 class Leases:
-    """The folder of leases, as one run uses it."""
-
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
         self.folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108

@@ -116,7 +116,6 @@ class Lifecycle(Overseer):
                 self.launcher.start(session)
 
     def _take_slot(self, session: Session, life: str) -> None:
-        """Count its slot and the GPUs of its grant as taken."""
         at = self.attempts.at(session.name, session.attempt)
         grant = files.read(at.grant)
         session.gpus = session.granted_gpus = gpus_of(grant)
@@ -234,14 +233,12 @@ class Lifecycle(Overseer):
         session.retry_at, session.retry_until, session.retry_why = None, "", ""
 
     def _drop(self, session: Session) -> None:
-        """Take it out of the queue."""
         self.stop_waiting(session)
         self.windows.forget(session.name)
         self.admission.forget(session.name)
         self.queue.set_life(session, DROPPED)
 
     def release(self, session: Session, life: str) -> None:
-        """Free its slot and its GPUs."""
         if session.life in TAKES_SLOT:
             self.admission.give_back(session.name)
             session.gpus = ()

@@ -72,7 +72,6 @@ def _threads(folder: str) -> int:
 
 
 def memory_kib() -> tuple[int | None, int | None]:
-    """Main memory: total and available."""
     rows = (line.partition(b":") for line in process.read("meminfo").splitlines())
     found = {key: int(rest.split()[0]) for key, _, rest in rows if key in {b"MemTotal", b"MemAvailable"}}
     return found.get(b"MemTotal"), found.get(b"MemAvailable")
@@ -88,7 +87,6 @@ def disk_kib(path: str) -> tuple[int | None, int | None]:
 
 
 def load() -> float | None:
-    """The load of the last minute."""
     try:
         return round(os.getloadavg()[0], 2)
     except OSError:

@@ -19,8 +19,6 @@ _LINE_MOST = 4096
 
 @dataclass(frozen=True)
 class Message:
-    """A message from a supervisor, a window or a user's command."""
-
     what: str
     name: str
     attempt: int

@@ -60,7 +60,6 @@ class Overseer:
         self._journal = os.open(self.layout.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
     def read(self) -> None:
-        """Read the policy, the counts of the breaker and the quarantine."""
         self.attempts.read_policy()
         self.holds.read_resumed()
         folder = self.layout.dispatch

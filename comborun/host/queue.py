@@ -33,8 +33,6 @@ _NAME = re.compile("[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of queue.jsonl."""
-
     name: str
     flag: str
     """nothing, `smoke`, or `dropped`: amended away, so it never starts again"""
@@ -99,7 +97,6 @@ class Known:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended for good."""
         return self.life == ENDED
 
 

@@ -68,7 +68,6 @@ class Server:
 
     @property
     def path(self) -> str:
-        """Its name in places where a session's name may also stand."""
         return SERVERS + self.name
 
     @property
@@ -114,7 +113,6 @@ class Servers:
             self._adopt(server)
 
     def _adopt(self, server: Server) -> None:
-        """Take over what a former dispatcher has started."""
         server.attempt = self._attempts.latest(server.path)
         life = self._attempts.look(server.path, server.attempt).life if server.attempt else ENDED
         if life in (ENDED, QUEUED):

@@ -266,7 +266,6 @@ def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
 
 
 def _name(pid: int) -> None:
-    """Print a process that survives."""
     seen = process.look(pid)
     comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
     _say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")

@@ -70,8 +70,6 @@ class Window:
 
 
 class Windows:
-    """The windows that wait for a slot."""
-
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
         self._open: dict[str, Window] = {}
@@ -171,7 +169,6 @@ class Windows:
         return True
 
     def forget(self, name: str) -> None:
-        """Close its window, if it has one."""
         if window := self._open.pop(name, None):
             window.close()
             self._not_before = time.monotonic() + _PAUSE_S

@@ -47,8 +47,6 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class Trial:
-    """How one session went."""
-
     episodes: int
     started: float
     """seconds since 1970 on the host's clock"""

@@ -37,8 +37,6 @@ _KEY = 16
 
 @dataclass(frozen=True)
 class Pace:
-    """The measured times and memory of one combo."""
-
     seconds: float
     """for an episode or a step"""
     start_up: float = 0.0
@@ -146,8 +144,6 @@ class Step:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The calibration of one host."""
-
     hostname: str
     cpus: int
     gpus: tuple[str, ...]

@@ -37,8 +37,6 @@ class Stage:
 
 
 class Job(NamedTuple):
-    """A session in a simulation: its time and its request."""
-
     seconds: float
     request: Request
 

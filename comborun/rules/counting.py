@@ -30,7 +30,6 @@ _GOES_ON_BY_ITSELF = r"(?<![0-9.:])[0-9]+[.:][0-9.:]*"
 
 
 def escape() -> re.Pattern[str]:
-    """Matches the codes that control a terminal."""
     return re.compile(_ESCAPE)
 
 

@@ -100,7 +100,6 @@ def decode_whole(text: str) -> Any:
 
 
 def describe(value: object) -> str:
-    """Describes a document of no known format."""
     unknown = UNKNOWN
     if isinstance(value, list):
         return f"one JSON list of {len(value)} entries, {unknown}"

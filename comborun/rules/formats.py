@@ -260,7 +260,6 @@ def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> 
 
 
 def is_log(path: str) -> bool:
-    """Whether a file has the name of a log."""
     return suffix_of(path) in LOGS or path.rpartition("/")[2] in LOG_NAMES
 
 

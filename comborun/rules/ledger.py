@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 @dataclass
 class Share:
-    """The resources of one holder."""
-
     who: str
     """the holder in words, if it belongs to another run"""
     request: Request
@@ -34,12 +32,9 @@ class Share:
 
 
 class Tally:
-    """The sum of several shares."""
-
     def __init__(self) -> None:
         self.cpus = self.memory = 0
         self.load: Counter[int] = Counter()
-        """GPU -> number of sessions"""
         self.mib: Counter[int] = Counter()
         self.alone: Counter[int] = Counter()
         self.groups: Counter[tuple[str, int | None]] = Counter()

@@ -170,7 +170,6 @@ class PrintedTuples(LogLines):
         super().__init__(identity, path)
         self._found: Printed | None = None
         self._value: Any = None
-        """None while it is not complete"""
         self._asked = 1
 
     def hear(self, text: str) -> Iterator[Entry]:

@@ -32,8 +32,6 @@ class Limits:
 
 
 class ProgressWatch:
-    """The progress of one command so far."""
-
     def __init__(self, limits: Limits, repetition: Repetition) -> None:
         self.limits = limits
         self.repetition = repetition

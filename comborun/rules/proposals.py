@@ -100,7 +100,6 @@ def advice(keys: Keys, samples: Sequence[Row]) -> str:
 
 
 def _score(samples: Sequence[Row]) -> str:
-    """The field that most probably decides by a threshold."""
     numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
     return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")
 

@@ -70,7 +70,6 @@ class Reader:
 
     @property
     def pending(self) -> bool:
-        """Whether `finish` would give an entry."""
         return True
 
     def finish(self) -> Iterator[Entry]:

@@ -47,7 +47,6 @@ def texts(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 
 def render(fields: Iterable[tuple[str, object]]) -> str:
-    """The text of a record, on one line."""
     return json.dumps(dict(fields)) + "\n"
 
 

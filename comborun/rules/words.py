@@ -16,8 +16,6 @@ class Word(str, Enum):
 
 
 class Life(Word):
-    """The state of a session."""
-
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
@@ -96,8 +94,6 @@ _NAMESAKES = {failure.value: failure for failure in Failure}
 
 
 class Outcome(Word):
-    """How a session ended."""
-
     SUCCEEDED = "succeeded"
     PARTIAL = "partial"
     FAILED = "failed"

@@ -61,8 +61,6 @@ class Options:
 
 @dataclass(frozen=True)
 class Target:
-    """The place to connect to, with keys and settings."""
-
     name: str
     """as the user wrote it"""
     hostname: str
@@ -125,7 +123,6 @@ def close_alias(name: str, config: Path | None) -> str:
 
 
 def ssh_arguments(address: Address, config: Path | None) -> list[str]:
-    """The arguments with which ssh reaches the same host."""
     return [
         *(["-F", str(config)] if config else []),
         *(["-l", address.user] if address.user else []),

@@ -62,7 +62,6 @@ def hop_failed(error: HostError, hop: Target, target: Target) -> HostError:
 
 
 def no_way_on(error: Exception, hop: Target, target: Target) -> HostError:
-    """The error if a jump host is reached but leads no further."""
     text = error.text if isinstance(error, ChannelException) else str(error) or "no answer in time"
     return HostError(
         f"the jump host {hop.name} does not reach {target.hostname}:{target.port}: {text}",

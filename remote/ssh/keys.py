@@ -38,8 +38,6 @@ _ASK_TIMES = 3
 
 
 class Candidate(NamedTuple):
-    """A key to offer, and its name for the user."""
-
     key: PKey
     name: str
 
@@ -188,8 +186,6 @@ REVOKED, AUTHORITY = "@revoked", "@cert-authority"
 
 @dataclass(frozen=True)
 class KnownKey:
-    """A line of a known_hosts file."""
-
     file: Path
     line: int
     marker: str

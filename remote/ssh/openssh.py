@@ -121,8 +121,6 @@ class OpensshTransport(ShellTransport):
 
 
 class PipeShell:
-    """An ssh process that runs the held shell, over its pipes."""
-
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
             command,

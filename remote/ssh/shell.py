@@ -30,7 +30,6 @@ _NOISE_KEPT = 4096
 
 
 def program() -> bytes:
-    """The program that the shell reads first."""
     return resources.files("comborun.remote.ssh").joinpath("shell.sh").read_bytes() + b"\0"
 
 
@@ -63,7 +62,6 @@ class Answer:
 
     @property
     def begun(self) -> bool:
-        """Whether the host has begun with the request."""
         return self._stdout.begun
 
     @property
@@ -286,8 +284,6 @@ class ShellTransport(ABC):
 
 
 class _Exchange:
-    """Sends a request and drains both streams at once, bounded in bytes and in time."""
-
     def __init__(self, shell: Shell, request: Request, host: str, *, fresh: bool) -> None:
         mark = secrets.token_hex(16).encode()
         head = request.head(mark)

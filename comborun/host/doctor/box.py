@@ -40,7 +40,6 @@ class Box:
         return files.read_text(f"{self._system}{path}", 1 << 24)
 
     def find(self, pattern: str) -> list[str]:
-        """Paths that match, sorted."""
         return sorted(path[len(self._system) :] for path in glob.glob(f"{glob.escape(self._system)}{pattern}"))
 
     def about(self) -> dict[str, object]:

@@ -92,7 +92,6 @@ def _users(box: Box) -> dict[str, list[str]]:
 
 
 def usage(gpu: Card, users: Sequence[str]) -> Iterator[Finding]:
-    """The use of a GPU, and its users."""
     check = f"GPU {gpu.index}"
     if gpu.used is None or not gpu.total:
         yield warning(check, f"{gpu.name} does not tell how full it is", "it can't be shared safely", "nvidia-smi")

@@ -88,7 +88,6 @@ def _disk(box: Box, folder: str) -> Sequence[str]:
 
 
 def room(folder: str, disk: Sequence[str]) -> Iterator[Finding]:
-    """Free room and inodes."""
     total, free, inodes, free_inodes = map(integer, disk[:4])
     if free is None:
         return

@@ -122,7 +122,6 @@ def logout(box: Box) -> Iterator[Finding]:
 
 
 def _loginctl(box: Box, *command: str) -> dict[str, str]:
-    """The properties that loginctl shows."""
     return dict(re.findall(r"(?m)^(\w+)=(.*)$", box.ask("loginctl", *command)[1]))
 
 

@@ -71,5 +71,4 @@ def slurm_of(attempts: RunDirectory) -> Slurm | None:
 
 
 def engine(kind: str, run: str) -> Engine:
-    """The engine of that name for one run directory."""
     return Screen(run) if kind == "screen" else Tmux(run)

@@ -18,8 +18,6 @@ _ANSWER_S = 5.0
 
 
 class Screen:
-    """The screens of one run."""
-
     kind, said = "screen", ""
 
     def __init__(self, run: str) -> None:
