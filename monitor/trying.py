@@ -52,8 +52,9 @@ class TryResult:
 
     @property
     def counts(self) -> bool:
-        """Whether a session like this one would be counted."""
-        return self.end.counts.verdicts > 0 or self.end.completeness == "complete"
+        """Whether a session like this one would be counted, and no line for `results:` would make more of it count."""
+        counts = self.end.counts
+        return "`results: " not in counts.why and (counts.verdicts > 0 or self.end.completeness == "complete")
 
     @property
     def command(self) -> str:

@@ -15,19 +15,19 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 
-folder, count, name, rows = sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4])
+folder, count, name, rows, first = sys.argv[1], int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]), int(sys.argv[5])
 print("evaluating", count)
 Path(folder).mkdir(parents=True, exist_ok=True)
-lines = [json.dumps({"episode": index, "success": True, **rows}) for index in range(count)]
+lines = [json.dumps({"episode": index, "success": True, **rows}) for index in range(first, first + count)]
 Path(folder, name).write_text("".join(f"{line}\\n" for line in lines))
 """
 
 
-def program(desk: Desk, file: str = "r.jsonl", count: str = "{episodes}", rows: str = "{}") -> str:
+def program(desk: Desk, file: str = "r.jsonl", count: str = "{episodes}", rows: str = "{}", first: int = 0) -> str:
     path = desk.home / "program.py"
     path.write_text(PROGRAM)
     fixed = f"{shlex.join([sys.executable, str(path)])} {{output_dir}} {count} {file} "
-    return fixed + shlex.quote(rows.replace("{", "{{"))
+    return fixed + shlex.quote(rows.replace("{", "{{")) + f" {first}"
 
 
 def test_one_episode_of_the_combo_that_was_named_is_run_and_counted(desk: Desk) -> None:
@@ -75,6 +75,13 @@ def test_a_line_that_is_proposed_keeps_what_the_grid_says_already(desk: Desk) ->
     command = f"{sys.executable} {shlex.quote(str(desk.home / 'table.py'))} {{output_dir}} {{episodes}}"
     said = desk.combo("try", desk.grid(command=command, results=results)).stdout
     assert "\n    results: {files: '**/*.csv', metrics: [success], episode: i, success: is_success}\n" in said
+
+
+def test_where_a_line_would_count_more_the_reading_is_tried_again(desk: Desk) -> None:
+    done = desk.combo("try", desk.grid(command=program(desk, count="4", first=1)))
+    assert "3 of 4 episodes count" in done.stdout
+    assert "{field: episode, from: 1}" in done.stdout
+    assert (done.returncode, "Next: combo try" in done.stdout) == (1, True)
 
 
 def test_a_seed_of_another_name_is_named_where_the_rows_count(desk: Desk) -> None:
