@@ -243,7 +243,9 @@ def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
 
 def _decoded_object(known: tuple[Any, dict[str, Any]], data: Any) -> Any:
     kind, hints = known
-    return kind(**{key: decoded(hints[key], value) for key, value in data.items()})
+    return kind(
+        **{key: decoded(hints[key], value) for key, value in data.items() if key in hints}
+    )  # older ones have more
 
 
 def _decoded_record(kind: Any, data: Any) -> Any:

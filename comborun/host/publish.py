@@ -17,7 +17,7 @@ import time
 from comborun.host import files
 from comborun.host.incoming import Staging, answered, received, to_disk, written
 from comborun.host.refusal import Refusal
-from comborun.rules.names import RUN
+from comborun.rules.names import RUN, RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ def newest_run(root: str, grid: str) -> str:
 
 
 def unreadable(directory: str) -> str:
-    """What a run lacks to continue; empty if it is complete."""
+    """What a run lacks to continue; empty if it is complete, or an older comborun made it: its start says so."""
+    if not os.path.isdir(RunLayout(directory).program):
+        return ""
     wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
     for path in wanted:
         try:

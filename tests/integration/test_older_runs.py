@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -24,11 +25,15 @@ REFUSED = {
 
 
 def made_by_an_older_version(desk: Desk) -> Path:
-    """A run that has ended, with a library as versions before the host program had one."""
+    """A run that has ended, with a library and a plan as versions before the host program had them."""
     grid = desk.grid(**ONE, command=evaluate())
     assert desk.combo("run", grid, "--plain").returncode == 0
     run = desk.runs[-1]
     shutil.rmtree(run / "lib/comborun_host")
+    (run / "dispatch/queue.jsonl").unlink()
+    plan = json.loads((run / "plan-1.json").read_text())
+    plan["limits"]["give_way"] = 30.0
+    (run / "plan-1.json").write_text(json.dumps(plan))
     (run / "lib/stop.sh").write_text('printf "maze_good: %s\\n" "stopped as of old" "$#"\n')
     return grid
 
