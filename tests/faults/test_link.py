@@ -75,7 +75,7 @@ def test_sshd_that_is_killed_and_restarted_changes_no_session(near: tuple[Laptop
     endures(laptop, Fault(server.stop_all, server.start, seconds=3))
 
 
-@pytest.mark.parametrize("seconds", lengths(6, 30))
+@pytest.mark.parametrize("seconds", lengths(3, 30))
 def test_sshd_that_freezes_changes_no_session(near: tuple[Laptop, Sshd], seconds: float) -> None:
     laptop, server = near
 
@@ -90,7 +90,7 @@ def test_sshd_that_freezes_changes_no_session(near: tuple[Laptop, Sshd], seconds
     endures(laptop, Fault(freeze, thaw, seconds, patience(seconds)))
 
 
-@pytest.mark.parametrize("seconds", lengths(8, 60))
+@pytest.mark.parametrize("seconds", lengths(4, 60))
 def test_a_slow_link_that_is_cut_changes_no_session(far: tuple[Laptop, Site], seconds: float) -> None:
     laptop, site = far
     link = site.network.link

@@ -17,7 +17,7 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 SOAK = CHECKOUT / "benchmarks" / "soak"
-ROUNDS = 12
+ROUNDS = 6
 
 
 def command(*words: object) -> list[str]:

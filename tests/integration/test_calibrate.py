@@ -28,7 +28,7 @@ def test_what_was_measured_tells_a_plan_when_it_ends_and_who_is_long(desk: Desk)
         command=pace,
         limits="{attempts: 1}",
     )
-    desk.environment["COMBORUN_CALIBRATE_S"] = "2"
+    desk.environment["COMBORUN_CALIBRATE_S"] = "1"
     before = desk.json("plan", grid)["expected"]
     assert before["makespan"] is None
     assert before["unknown"] == ["good in maze", "good in field"]

@@ -37,7 +37,7 @@ def test_a_machine_that_opens_no_more_files_is_told_with_the_limit(desk: Desk) -
 
 @pytest.mark.parametrize(
     ("command", "text"),
-    [("status", "{}"), ("report", "[" * 100_000), ("explain", '{"sessions": 7}'), ("resume", "\0" * 50)],
+    [("report", "[" * 100_000), ("explain", '{"sessions": 7}'), ("resume", "\0" * 50)],
 )
 def test_a_plan_that_can_not_be_read_is_told(desk: Desk, command: str, text: str) -> None:
     run = desk.home / "comborun/little-20260101T000000Z-abcd"
@@ -60,9 +60,8 @@ def test_in_a_home_with_brackets_tmux_reads_its_settings_and_runs_are_found(tmp_
         assert desk.json("status")["sessions"][0]["state"] == "running"
 
 
-@pytest.mark.parametrize("name", ["x" * 5000, "a/" * 3000])
-def test_a_path_that_is_too_long_is_told(desk: Desk, name: str) -> None:
-    said = told(desk, "check", name)
+def test_a_path_that_is_too_long_is_told(desk: Desk) -> None:
+    said = told(desk, "check", "a/" * 3000)
     assert "name too long" in said.lower()
     assert len(said) < 600
 
@@ -71,7 +70,6 @@ def test_a_path_that_is_too_long_is_told(desk: Desk, name: str) -> None:
     ("line", "said"),
     [
         ("IdentityFile ~nobody-at-all/x", "nobody-at-all"),
-        ("Port many", "your ssh config can't be used"),
         ("Port 99999", "your ssh config can't be used"),
         (f"IdentityFile /{'x' * 5000}", ""),
         ("ProxyJump -oProxyCommand=x", ""),

@@ -133,6 +133,7 @@ def test_a_session_that_never_begins_costs_three_tries(box: Box, tmp_path: Path)
     box.run({"env_one": bash("true")})
     assert len(box.told("^never-began")) == 3
     assert box.ended("env_one").note == "it did not begin within 1 s"
+    hangs.unlink()  # what clears the box away asks tmux, too
 
 
 def test_a_frozen_tmux_server_freezes_nobody_and_nothing_runs_twice(box: Box) -> None:

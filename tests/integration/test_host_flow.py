@@ -145,12 +145,6 @@ def test_the_laptop_remembers_which_host_a_run_is_on(far: Desk) -> None:
     assert "there are no runs on local" in far.combo("status", "--host", "local").stderr
 
 
-def test_logs_follow_until_the_session_has_ended(far: Desk) -> None:
-    far.combo("launch", far_grid(far, pace="0.3"))
-    followed = far.combo("logs", "maze_good", "-f", "-n", 100)
-    assert [line.split(":")[0] for line in followed.stdout.splitlines()] == [f"episode {i}" for i in range(4)]
-
-
 CUTTING = """
 [[ $(</proc/$PPID/comm) == timeout ]] && exec() { # what runs a script: half an answer, and then sshd dies
   if [[ " $* " == *" fetch "* && ! -e ~/cut ]]; then

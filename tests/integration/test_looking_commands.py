@@ -64,10 +64,6 @@ def test_an_unknown_run_is_told(ended: Desk) -> None:
     assert ended.runs[-1].name in unknown.stderr
 
 
-def test_runs_lists_what_there_is(ended: Desk) -> None:
-    assert f"{ended.runs[-1].name}  4 succeeded" in ended.combo("runs").stdout
-
-
 def test_attach_names_the_exact_window(running: Desk) -> None:
     shown = running.combo("attach", "maze_good", "--show").stdout
     socket = running.environment["COMBORUN_TMUX_SOCKET"]
@@ -118,15 +114,6 @@ def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk:
     over = desk.combo("attach", "maze_good")
     assert "maze_good has ended" in over.stderr
     assert (over.returncode, "episode 3" in over.stdout) == (0, True)
-
-
-def test_a_session_that_waits_has_no_log_yet_and_an_earlier_attempt_keeps_its_own(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=30), limits="{parallel: 1}")
-    desk.combo("launch", grid)
-    until(lambda: list(desk.runs[-1].glob("dispatch/window-*")), "the next window is opened ahead")
-    waiting = desk.combo("logs", "field_good")
-    assert waiting.returncode == 2
-    assert "has not started yet" in waiting.stderr
 
 
 def test_a_window_of_screen_is_not_opened_without_asking(desk: Desk) -> None:

@@ -257,28 +257,12 @@ def test_sessions_of_comborun_are_left_alone(old: Old, screen_box: Box) -> None:
     screen_box.stop()
 
 
-@pytest.mark.parametrize("kind", ["tmux", "screen"])
-def test_it_is_done_once_for_a_run_and_not_when_it_is_resumed(old: Old, kind: str) -> None:
-    old.start(kind, "eval4env")
+def test_it_is_done_once_for_a_run_and_not_when_it_is_resumed(old: Old) -> None:
+    old.start("tmux", "eval4env")
     assert len(old.replace("eval4env")) == 1
     old.box.await_done()
-    old.start(kind, "eval4env")
+    old.start("tmux", "eval4env")
     assert old.replace("eval4env") == ()
-    assert old.sessions(kind) == ["eval4env"]
+    assert old.sessions("tmux") == ["eval4env"]
     assert old.text("eval4env") == "up\ngot INT\nup\n"
     assert (old.box.directory / "dispatch/replaced").read_text().count("\n") == 1
-
-
-def test_two_starts_at_once_say_it_once(old: Old) -> None:
-    old.start("tmux", "eval4env", DEAF)
-    old.box.plan({"env_one": bash("true")})
-    old.box.write("dispatch/replaces", "eval4env\n")
-    command = old.box.command("start")
-    both = [subprocess.Popen(command, env=old.box.environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=30)[0] for process in both]
-    assert sum(len(replaced(text)) for text in said) == 1
-    assert [process.returncode for process in both] == [0, 0]
-
-
-def test_without_tmux_and_screen_there_is_nothing_to_replace(old: Old) -> None:
-    assert old.replace("eval4env") == ("eval4env: there is no session of that name",)

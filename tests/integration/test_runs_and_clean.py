@@ -40,7 +40,6 @@ def test_a_run_that_goes_on_and_one_that_was_stopped_have_the_counts_of_status(d
 
 
 def test_a_host_that_does_not_answer_is_shown_as_it_was_last_seen(desk: Desk, monkeypatch: object) -> None:
-    desk.combo("run", desk.grid())
     run = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {"succeeded": "2", "at": "1767312001"})
 
     def look(host: str) -> tuple[Run, ...]:
@@ -81,7 +80,6 @@ def test_an_old_run_of_this_machine_stays_unless_it_is_named(desk: Desk) -> None
 
 
 def test_a_folder_that_is_not_there_is_told_as_such(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
     (desk.home / "results.jsonl").touch()
     for word, why in (("./typo", "no such file or folder"), ("./results.jsonl", "is a file")):
         refused = desk.combo("report", word)

@@ -1,20 +1,14 @@
-"""`seeds: [0, 1, 2]` and `--set` in real runs, here, over SSH and on Slurm: replicates are one combo of the report."""
+"""`seeds: [0, 1, 2]` and `--set` in real runs: replicates are one combo of the report."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pytest
 from desk import Desk, desk, evaluate
-from test_host_flow import far, far_host
-from test_slurm_laptop import login
 
-if TYPE_CHECKING:
-    from sshd import Sshd
-
-__all__ = ["desk", "far", "far_host", "login"]
+__all__ = ["desk"]
 
 SET = ("--set", "episodes=3", "--set", "limits.parallel=2", "--plain")
 SEEDS = (0, 100, 200)
@@ -57,24 +51,6 @@ def test_an_option_and_a_set_of_the_same_key_are_refused(desk: Desk) -> None:
         refused = desk.combo("launch", grid, *option)
         assert (refused.returncode, "both give" in refused.stderr) == (2, True), refused.stderr
     assert not desk.runs
-
-
-def test_replicates_and_single_values_run_over_ssh(far: Desk, far_host: Sshd) -> None:
-    command = evaluate().split(" --", 1)[1]
-    grid = seeded(far, host="testbox", command=f"/usr/bin/python3 ~/evaluator.py --{command}")
-    done = far.combo("run", grid, *SET)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (run,) = far_host.user.home.glob("comborun/little-*")
-    (report,) = far.home.glob(".local/share/comborun/testbox/*/report")
-    finished(run, report)
-
-
-@pytest.mark.timeout(240)
-def test_replicates_and_single_values_run_on_slurm(login: Desk) -> None:
-    done = login.combo("run", seeded(login, slurm="{partition: main}"), *SET, "--slurm", timeout=200)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (run,) = login.runs
-    finished(run, run / "report")
 
 
 def test_replicates_are_compared_while_they_run_and_what_is_decided_is_not_needed(desk: Desk) -> None:

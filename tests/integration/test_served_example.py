@@ -23,7 +23,7 @@ pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 __all__ = ["desk"]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quadruped"
-EPISODES = 4
+EPISODES = 2
 
 
 def shipped(desk: Desk) -> Path:

@@ -3,8 +3,6 @@
 from box import bash
 from slurm_box import SlurmBox
 
-from comborun.rules.words import Cause
-
 RECORDS = """for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
 printf '{"episode": %d, "success": true}\\n' $i >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; done"""
 RESULTS = ("*.jsonl",)
@@ -25,18 +23,3 @@ def test_a_run_of_several_sessions_ends_like_one_of_the_dispatcher(slurm_box: Sl
     for name in box.names[:3]:
         assert box.ends(name) == [("exited", "complete")]
     assert "nothing is left to do" in box.submit()
-
-
-def test_an_after_that_was_lost_is_run_again(slurm_box: SlurmBox) -> None:
-    box = slurm_box
-    box.lay_out({"env_one": bash("true"), "after": bash("true")})
-    box.submit()
-    box.await_end()
-    box.wait_for(lambda: not box.slurm.tasks(), "nothing is left in the queue")
-    end = (box.attempt("after") / "end").read_text()
-    end = end.replace('"exited"', '"lost"').replace('"complete"', '"none"')
-    box.write("sessions/after/attempt-1/end", end)
-    assert "ends the run" in box.submit()
-    assert box.await_end()["after"] == "succeeded"
-    assert box.ended("after", 2).cause is Cause.EXITED
-    assert box.program("start").stderr == ""

@@ -35,23 +35,18 @@ def test_a_smoke_test_that_passes_lets_the_rest_begin_and_counts_for_nothing(des
     assert "smoke" not in " ".join(launched[4:])
 
 
-def test_a_combo_without_a_record_stops_the_launch_with_a_table(desk: Desk) -> None:
-    command = f"""bash -c '[ "$0" = good ] || exit 3; exec "$@"' {{policy}} {evaluate()}"""
-    launched = desk.combo("launch", desk.grid(command=command), "--smoke", "1")
-    assert launched.returncode == 1, launched.stdout + launched.stderr
-    assert "2 of 4 combos have left a record" in launched.stdout
-    assert "✗  poor" in launched.stdout
-    assert "The rest was not started" in launched.stdout
-    (run,) = desk.runs
-    until(lambda: halted(run), "the run is halted", 10)
-    assert begun(run) == {"maze_good_smoke", "field_good_smoke", "maze_poor_smoke", "field_poor_smoke"}
-
-
-def test_mended_and_launched_again_only_what_failed_is_tried_again(desk: Desk) -> None:
+def test_a_combo_without_a_record_stops_the_launch_and_mended_it_alone_is_tried_again(desk: Desk) -> None:
     (desk.home / "broken").touch()
     command = f"""bash -c '[ "$0" = good ] || [ ! -e ~/broken ] || exit 3; exec "$@"' {{policy}} {evaluate()}"""
     grid = desk.grid(command=command)
-    assert desk.combo("launch", grid, "--smoke", "1").returncode == 1
+    refused = desk.combo("launch", grid, "--smoke", "1")
+    assert refused.returncode == 1, refused.stdout + refused.stderr
+    assert "2 of 4 combos have left a record" in refused.stdout
+    assert "✗  poor" in refused.stdout
+    until(lambda: halted(desk.runs[-1]), "the run is halted", 10)
+    assert begun(desk.runs[-1]) == {
+        f"{place}_{policy}_smoke" for place in ("maze", "field") for policy in ("good", "poor")
+    }
     (desk.home / "broken").unlink()
     launched = desk.combo("launch", grid, "--smoke", "1")
     assert launched.returncode == 0, launched.stdout + launched.stderr
@@ -61,15 +56,6 @@ def test_mended_and_launched_again_only_what_failed_is_tried_again(desk: Desk) -
     assert len(list(run.glob("sessions/maze_poor_smoke/attempt-*/end"))) == 2
     assert len(list(run.glob("sessions/maze_good_smoke/attempt-*/end"))) == 1
     assert sum(len(lines) for name, lines in desk.records(run).items() if not name.endswith("_smoke")) == 16
-
-
-def test_what_fails_again_is_halted_again(desk: Desk) -> None:
-    grid = desk.grid(policies="[good]", environments="[maze]", command=evaluate(fail="exit3"))
-    for attempt in (1, 2):
-        assert desk.combo("launch", grid, "--smoke", "1").returncode == 1
-        until(lambda: halted(desk.runs[-1]), "the run is halted", 10)
-        assert begun(desk.runs[-1]) == {"maze_good_smoke"}
-        assert (desk.runs[-1] / f"sessions/maze_good_smoke/attempt-{attempt}/end").exists()
 
 
 def test_leaving_while_it_waits_ends_nothing(desk: Desk) -> None:

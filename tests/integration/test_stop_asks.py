@@ -40,23 +40,14 @@ def running(desk: Desk) -> list[str]:
 
 def test_stop_alone_names_the_run_its_host_and_what_runs_and_asks_on_a_terminal(desk: Desk) -> None:
     launched(desk)
+    told = desk.json("stop", "--dry-run")
+    assert (told["running"], told["queued"]) == (["maze_good"], 3)
+    assert desk.json("stop", "maze_good", "--dry-run")["sessions"] == ["maze_good"]
     code, shown = typed(desk, b"n\n", "stop")
     assert f"{desk.runs[-1].name} on local" in shown
     assert "maze_good" in shown
     assert (code, running(desk)) == (130, ["maze_good"])
+    code, _ = typed(desk, b"", "stop", "good", "maze")
+    assert (code, "maze_good" in running(desk)) == (0, False), "what was named is not asked about"
     code, shown = typed(desk, b"y\n", "stop")
     assert (code, running(desk)) == (0, [])
-
-
-def test_stop_of_what_was_named_asks_nothing(desk: Desk) -> None:
-    launched(desk)
-    code, _ = typed(desk, b"", "stop", "good", "maze")
-    assert (code, "maze_good" in running(desk)) == (0, False)
-
-
-def test_a_dry_run_says_what_would_be_stopped_and_stops_nothing(desk: Desk) -> None:
-    launched(desk)
-    told = desk.json("stop", "--dry-run")
-    assert (told["running"], told["queued"]) == (["maze_good"], 3)
-    assert desk.json("stop", "maze_good", "--dry-run")["sessions"] == ["maze_good"]
-    assert running(desk) == ["maze_good"]
