@@ -133,7 +133,12 @@ def furnish(home: Path) -> None:
         (home / folder).mkdir(parents=True, exist_ok=True)
     (home / "IsaacLab/isaaclab.sh").write_text(ISAACLAB)
     (home / "IsaacLab/isaaclab.sh").chmod(0o755)
-    (home / "EmbodiedBench/embodiedbench/configs/eb-alf.yaml").touch()
+    for name in (
+        "EmbodiedBench/embodiedbench/configs/eb-alf.yaml",
+        "IsaacLab/a.pt",
+        "ManiSkill/examples/baselines/ppo/a.pt",
+    ):
+        (home / name).touch()
     for policy in ("good", "exit0"):
         (home / f"configs/{policy}.json").touch()
 
