@@ -333,12 +333,13 @@ def _rows(
 ) -> Iterator[Sequence[JsonValue]]:
     """Of records of one file with the same fields: column by column, since a run may have millions of them."""
     policy, environment, session, attempt, path = shared
-    cells = metric_columns(records) | {name: map(_cell, field_column(records, name)) for name in names[1]}
+    numbers = metric_columns(records)
+    cells = numbers | {name: map(_cell, field_column(records, name)) for name in names[1]}
     shown, rest = fields
     left = sorted(rest.intersection(cells))
     columns: list[Iterable[JsonValue]] = [cells.get(name, repeat(None)) for name in shown]
     if rest:
-        others = zip(*(field_column(records, name) for name in left), strict=True)
+        others = zip(*(numbers.get(name) or field_column(records, name) for name in left), strict=True)
         columns.append((_cell(dict(zip(left, row, strict=True))) for row in others) if left else repeat(None))
     verdicts = [*map(attrgetter("verdict"), records)]
     lines = map(attrgetter("line"), records)

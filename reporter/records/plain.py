@@ -119,7 +119,7 @@ class PlainRows:
         combo = {identity.policy_field.name: str, identity.environment_field.name: str}
         roles = {**combo, identity.episode.name: int, identity.success.name: bool, identity.seed.name: int}
         held = places.keys() & roles.keys()
-        known = [places[name] for name in (*metrics, *others) if name in places.keys() - roles.keys()]
+        known = [places[name] for name in (*metrics, *others) if name in places and name not in roles]
         whole = (
             len(roles) == ROLES and len(known) + len(held) == len(places) and len(known) == len(metrics) + len(others)
         )
