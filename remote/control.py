@@ -136,7 +136,8 @@ def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -
     if done.code == program.OLD_RUN:
         done = transport.run(_OLD_STOP, directory, *sessions, timeout=_STOP_S)
     program.refuse(transport, directory, done)
-    return Reply(_lines(done), done=done.code == 0)
+    steps = _split(done.stderr.decode("utf-8", "replace"))  # which came before what ended
+    return Reply((*steps, *_split(done.text)), done=done.code == 0)
 
 
 def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Reply:
@@ -184,5 +185,8 @@ def _control(transport: Transport, directory: str, *words: str, stdin: bytes = b
 
 
 def _lines(done: Completed) -> tuple[str, ...]:
-    lines = harmless(done.text + done.stderr.decode("utf-8", "replace")).splitlines()
-    return tuple(line for line in lines if line.strip())
+    return _split(done.text + done.stderr.decode("utf-8", "replace"))
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(line for line in harmless(text).splitlines() if line.strip())

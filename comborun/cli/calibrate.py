@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from comborun import __version__
-from comborun.cli.options import grid_argument, host_options, json_option
+from comborun.cli.options import episodes_option, grid_argument, host_options, json_option
 from comborun.cli.terminal import answer, program, warn
 from comborun.errors import UserError
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 @click.command()
 @grid_argument
 @host_options
+@episodes_option(default=3)
 @click.option(
-    "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Episodes of each combo."
+    "--most", type=click.IntRange(min=1), default=64, show_default=True, metavar="N", help="Sessions side by side."
 )
-@click.option("--most", type=click.IntRange(min=1), default=64, show_default=True, help="Sessions side by side.")
 @json_option
 def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json: bool) -> None:
     """Measure the time and memory of a grid's sessions: one of each combo alone, then 2, 4, 8 ... side by side.

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 from comborun.again.smoke import canary_plan, episodes_each
-from comborun.cli.options import Target, json_option, of_run
+from comborun.cli.options import Target, episodes_option, json_option, of_run
 from comborun.cli.report import collected
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows
 from comborun.errors import HostError, UserError
@@ -32,9 +32,7 @@ cat >"$run/.canary.part" && mv -fT -- "$run/.canary.part" "$run/canary.json"
 
 @click.command()
 @of_run
-@click.option(
-    "--episodes", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Episodes of each combo."
-)
+@episodes_option(default=3)
 @json_option
 def canary(target: Target, episodes: int, as_json: bool) -> int:
     """Run the first episodes of every combo once more, alone, and compare them with the run.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--name", default="my_grid", show_default=True, help="The grid's name.")
+@click.option("--name", default="my_grid", show_default=True, metavar="NAME", help="The grid's name.")
 @click.option(
     "--preset",
     metavar="P",

@@ -23,7 +23,7 @@ from comborun.cli.options import (
     json_option,
     slurm_option,
 )
-from comborun.cli.status import Shown, watch_until_the_end
+from comborun.cli.status import Shown, interval_option, plain_option, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn, working
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
@@ -96,8 +96,8 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
 @click.command()
 @partial(grid_argument, envvar="COMBORUN_GRID")
 @_launch_options
-@click.option("--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks at the run.")
-@click.option("--plain", is_flag=True, help="Lines instead of a live table.")
+@interval_option
+@plain_option
 def run(grid: GridChoice, where: Where, interval: float | None, plain: bool, **options: Any) -> int:
     """Launch a grid, watch it, and report once all sessions have exited.
 

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 @of_run_option
 @click.option("-f", "--follow", "on", is_flag=True, help="Follow the log as it grows; wait for a queued session.")
 @click.option(
-    "-n", "--lines", default=20, show_default=True, type=click.IntRange(min=0), help="Number of lines from the end."
+    "-n",
+    "--lines",
+    default=20,
+    show_default=True,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Number of lines from the end.",
 )
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="Show the output of one rank of a launcher.")
 @click.option("--stderr", is_flag=True, help="With --rank: show its standard error.")

@@ -39,6 +39,14 @@ SLOTS = click.IntRange(1, 999_999)
 _SET = click.option(
     "--set", "given", multiple=True, metavar="KEY=VALUE", help="Set one value of the grid: limits.parallel=4."
 )
+episodes_option = functools.partial(
+    click.option,
+    "--episodes",
+    type=click.IntRange(min=1),
+    show_default=True,
+    metavar="K",
+    help="How many episodes of each combo run.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
 slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions to Slurm as job arrays.")
 
@@ -66,7 +74,7 @@ _HOST = (
         "--host",
         metavar="H",
         shell_complete=offers("hosts"),
-        help="An ssh alias, user@host:port, or `local`; by default the host of the launch.",
+        help="An ssh alias, user@host:port, or `local`; by default that of the grid or of the run.",
     ),
     click.option(
         "--transport",

@@ -61,7 +61,7 @@ class _Going:
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @json_option
 def resume(target: Target, dry_run: bool, as_json: bool) -> None:
-    """Continue a run: run what is missing. No episode with a record runs again.
+    """Continue a run: run what is missing. No episode with a record runs again, if the command takes a range.
 
     Lifts a hold. Sessions that ended without all of their records get another attempt. If episodes in the middle are
     missing and the command takes a range, sessions for exactly these episodes are added.

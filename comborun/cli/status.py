@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping
 
 _MEND = "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing."
+interval_option = click.option(
+    "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks; by default `poll`."
+)
+plain_option = click.option("--plain", is_flag=True, help="Lines instead of a live table.")
 _MIRROR_S = 60.0
 """between two fetches beside a live table"""
 
@@ -54,11 +58,9 @@ class Shown:
 
 @click.command()
 @partial(of_run, kept=True)
-@click.option(
-    "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks at the run [60]."
-)
 @click.option("--once", "just_once", is_flag=True, help="Show the table once and exit.")
-@click.option("--plain", is_flag=True, help="Lines instead of a live table.")
+@interval_option
+@plain_option
 @json_option
 def monitor(target: Target, just_once: bool, **shown: Any) -> int:
     """Watch a run in a live table; make the report when all sessions have exited.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import grid_argument, host_options, json_option
+from comborun.cli.options import episodes_option, grid_argument, host_options, json_option
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_line, show_why, warn, wrapped
 from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
@@ -29,9 +29,7 @@ _FILES_SHOWN = 8
 @grid_argument
 @click.argument("combo", nargs=-1, metavar="[COMBO]")
 @host_options
-@click.option(
-    "--episodes", type=click.IntRange(min=1), default=1, show_default=True, metavar="K", help="Number of episodes."
-)
+@episodes_option(default=1)
 @json_option
 def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, as_json: bool) -> int:
     """Run one episode of one combo, here or on the grid's host, and show which of its results count.

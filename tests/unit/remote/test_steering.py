@@ -24,6 +24,7 @@ def test_a_stop_names_the_sessions_that_it_ended_and_nothing_else() -> None:
     said = b"maze_good: cancelled, 1 record\nmaze_poor: cancelled before it began\nsurvives: 7 sleep\n"
     stopped = stop(StagedHost([Completed(1, said, b"stop: INT to 1 session, up to 15 s\n")]), DIRECTORY)
     assert stopped.sessions == ("maze_good", "maze_poor")
+    assert stopped.lines[0].startswith("stop: INT to 1 session"), "what was done comes before what came of it"
 
 
 def test_that_nothing_could_be_done_is_no_error() -> None:
