@@ -20,10 +20,11 @@ from comborun.remote import program
 from comborun.remote.transport import LocalTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from comborun.grid import SettingKeys
     from comborun.grid.axes import Axis, Combo
+    from comborun.grid.servers import ServerKeys
     from comborun.policy_files import PolicyGlob
     from comborun.remote.transport import Transport
     from comborun.resources import HostFacts
@@ -39,7 +40,7 @@ _WRITTEN = re.compile(r"out|log|save|record|result|dump|video|report|tmp|cache|w
 """words in options that name output files"""
 _OPEN = set("{}$`*?;|&<>()")
 """a word with one of these is known only on the host, when the session starts"""
-_PLACEHOLDER = re.compile(r"\{(policy|environment)(?:\.([A-Za-z0-9_-]+))?\}")
+_PLACEHOLDER = re.compile(r"\{((?:policy|environment|server)(?:\.[A-Za-z0-9_-]+)?)\}")
 _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
 _CONDA_RUN = re.compile(r"(?:\S*/)?(?:conda|mamba|micromamba) run")
 _MOVES = re.compile(r"(?:^|[;&|]|\s)(?:cd|pushd)\s")
@@ -105,7 +106,11 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
 
 def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
     """The question for comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
-    combos = [json.dumps(_combo(grid, combo, local=local)) for combo in grid.combos]
+    needs = [
+        *(_of_combo(grid, combo, local=local) for combo in grid.combos),
+        *(_of_server(grid, name, keys, local=local) for name, keys in grid.servers.items()),
+        *([_needs(grid, grid.after, grid.setup, folder_of(grid, grid, local=local), {})] if grid.after else ()),
+    ]
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
     asked = {
         "windows": windows,
@@ -115,7 +120,9 @@ def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True)
         "bring": _bringing(grid),
         "checkpoints": {one: path for one, path in files if path},
     }
-    return json.dumps({**asked, "combos": [json.loads(text) for text in dict.fromkeys(combos)]}).encode()
+    return json.dumps(
+        {**asked, "programs": [json.loads(one) for one in dict.fromkeys(map(json.dumps, needs))]}
+    ).encode()
 
 
 def _checkpoint(policy: Axis) -> str:
@@ -131,13 +138,29 @@ def complaint(lines: Sequence[str], host: str) -> str:
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
 
 
-def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
-    settings = combo.settings
-    folder = folder_of(settings, grid, local=local)
-    inside = settings.container is not None  # its program and files are in the image
-    environments = [] if inside else _CONDA.findall(settings.setup)
-    words = [] if inside else _words(settings.command, combo)
-    moved = bool(_MOVES.search(settings.setup)) or any(map(_MOVED.fullmatch, words))
+def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
+    settings, folder = combo.settings, folder_of(combo.settings, grid, local=local)
+    if settings.container:  # its program and files are in the image
+        return _needs(grid, "", "", "", {})
+    values = _values("policy", combo.policy.name, combo.policy.attributes)
+    values |= _values("environment", combo.environment.name, combo.environment.attributes)
+    return _needs(grid, settings.command, settings.setup, folder, values)
+
+
+def _of_server(grid: Grid, name: str, keys: ServerKeys, *, local: bool) -> dict[str, Any]:
+    folder = _placed(keys.workdir, grid, local=local)
+    return _needs(grid, keys.command or "", keys.setup, folder, _values("server", name, keys.attributes))
+
+
+def _values(kind: str, name: str, attributes: Mapping[str, object]) -> dict[str, str]:
+    """The values of its placeholders."""
+    return {kind: name, **{f"{kind}.{key}": str(value) for key, value in attributes.items()}}
+
+
+def _needs(grid: Grid, command: str, setup: str, folder: str | None, values: Mapping[str, str]) -> dict[str, Any]:
+    """What a program needs on its host. No `folder`: nothing says where it works."""
+    environments, words = _CONDA.findall(setup), _words(command, values)
+    moved = bool(_MOVES.search(setup)) or any(map(_MOVED.fullmatch, words))
     if _CONDA_RUN.fullmatch(" ".join(words[:2])):
         named, words = _run_by_conda(words[2:])
         environments += filter(_known, named)
@@ -147,14 +170,15 @@ def _combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
         return settled and not _shipped(path, grid, folder)
 
     program = words[0] if words and _known(words[0]) else ""
-    placeless = folder is None and not inside
+    placeless = folder is None
+    read = {value for key, value in values.items() if key.startswith(("policy.", "server."))}
     return {
-        "folder": "" if inside or not folder or _made(folder, grid) else folder,
+        "folder": "" if not folder or _made(folder, grid) else folder,
         "placeless": placeless,
-        "setup": "" if inside else settings.setup,
+        "setup": setup,
         "conda": environments,
         "program": program if "/" not in program or looked_for(program) else "",
-        "files": list(filter(looked_for, dict.fromkeys(_files(words, combo, placeless=placeless)))),
+        "files": list(filter(looked_for, dict.fromkeys(_files(words, read, placeless=placeless)))),
     }
 
 
@@ -170,21 +194,18 @@ def _bringing(grid: Grid) -> str:
 
 def folder_of(settings: SettingKeys, grid: Grid, *, local: bool) -> str | None:
     """The folder of its command; None if unknown."""
-    workdir = settings.workdir.folder or settings.workdir.link_from or ("." if local else "{run}")
-    if "{" in workdir:
-        return None
-    if workdir.startswith(("/", "~")):
+    return _placed(settings.workdir.folder or settings.workdir.link_from or ("." if local else None), grid, local=local)
+
+
+def _placed(workdir: str | None, grid: Grid, *, local: bool) -> str | None:
+    if workdir is None or workdir.startswith(("/", "~")):
         return workdir
     return str((grid.path.parent / workdir).resolve()) if local else None
 
 
-def _words(command: str, combo: Combo) -> list[str]:
-    def value(match: re.Match[str]) -> str:
-        axis = combo.policy if match[1] == "policy" else combo.environment
-        return str(axis.attributes.get(match[2], match[0])) if match[2] else axis.name
-
+def _words(command: str, values: Mapping[str, str]) -> list[str]:
     try:
-        return [_PLACEHOLDER.sub(value, word) for word in shlex.split(command)]
+        return [_PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), word) for word in shlex.split(command)]
     except ValueError:
         return []
 
@@ -205,23 +226,17 @@ def _known(word: str) -> bool:
     return not set(word) & _OPEN
 
 
-def _files(words: Sequence[str], combo: Combo, *, placeless: bool) -> Iterator[str]:
-    """Files that the command reads: words with such a suffix, and absolute paths in the policy's attributes."""
-    attributes = set(map(str, combo.policy.attributes.values()))
+def _files(words: Sequence[str], read: Collection[str], *, placeless: bool) -> Iterator[str]:
+    """Files that the command reads: words with such a suffix, and absolute paths in attributes (`read`)."""
     for number, word in enumerate(words):
         option, _, value = word.rpartition("=")
         option = option or (words[number - 1] if number and words[number - 1].startswith("-") else "")
         if not _known(value) or value.startswith("-") or _WRITTEN.search(option):
             continue
         suffix, absolute = PurePosixPath(value).suffix, value.startswith(("/", "~/"))
-        placed = absolute or "/" in value or value in attributes
+        placed = absolute or "/" in value or value in read
         dotted = placeless and value.startswith(("./", "../"))
-        if (
-            dotted
-            or (absolute and value in attributes)
-            or (placed and _SUFFIXES.fullmatch(suffix))
-            or suffix in _SCRIPTS
-        ):
+        if dotted or (absolute and value in read) or (placed and _SUFFIXES.fullmatch(suffix)) or suffix in _SCRIPTS:
             yield value
 
 

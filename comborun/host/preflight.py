@@ -40,7 +40,7 @@ _END = 1 << 20
 
 def lacks(wanted: dict[str, Any]) -> list[str]:
     """A line for each missing thing, each once."""
-    found = dict.fromkeys(line for combo in wanted["combos"] for line in _combo(combo, wanted["windows"]))
+    found = dict.fromkeys(line for combo in wanted["programs"] for line in _combo(combo, wanted["windows"]))
     return [*_relative(wanted), *found, *_disk(home(wanted["root"]), wanted)]
 
 
@@ -51,7 +51,7 @@ def folders(wanted: dict[str, Any]) -> list[str]:
 
 def workdirs(wanted: dict[str, Any]) -> list[str]:
     """The folders in which commands run, as far as known, each once."""
-    found = dict.fromkeys(home(combo["folder"]) for combo in wanted.get("combos", ()))
+    found = dict.fromkeys(home(combo["folder"]) for combo in wanted.get("programs", ()))
     return list(filter(None, found))
 
 
@@ -107,12 +107,12 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
 def _relative(wanted: dict[str, Any]) -> Iterator[str]:
     """What is relative to no folder of this host."""
     named: list[str] = []
-    for combo in wanted["combos"]:
+    for combo in wanted["programs"]:
         if combo["placeless"]:
             named += [*([combo["program"]] * ("/" in combo["program"])), *combo["files"], *_sourced(combo["setup"])]
     paths = [path for path in dict.fromkeys(named) if not os.path.isabs(home(path))]
     if paths:
-        are = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} relative, and the grid has no `workdir`"
+        are = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} relative, and no `workdir` is set"
         yield f"file: {are}: {wanted['bring']}"
 
 

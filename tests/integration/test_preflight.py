@@ -24,6 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "project").mkdir()
     (tmp_path / "project/eval.py").write_text("")
+    (tmp_path / "project/summary.sh").write_text("")
     (tmp_path / "policy.pt").write_text("")
     for name in ("isaac/bin", "other/bin"):
         (tmp_path / "miniconda3/envs" / name).mkdir(parents=True)
@@ -37,12 +38,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 BRING = (
-    "and the grid has no `workdir`: `workdir: ~/FOLDER` names its folder on the host;"
+    "and no `workdir` is set: `workdir: ~/FOLDER` names its folder on the host;"
     " `sync: [{from: ., to: ~/laptop}]` with `workdir: ~/laptop` brings the grid file's folder there"
 )
 FIX = "write its whole path, or add its folder to PATH in `setup`"
 COPY = "copy it there, or `sync: [{from: activate, to: ~/evn/bin/activate}]` brings it"
-SYNCED = "and the grid has no `workdir`: `workdir: ~/new` is the folder to which `sync` brings ."
+SERVED = "command: sh -c {server.m.url}\n"
+SYNCED = "and no `workdir` is set: `workdir: ~/new` is the folder to which `sync` brings ."
 
 
 def lines(text: str, ckpt: str = "~/policy.pt", *, local: bool = False) -> list[str]:
@@ -109,6 +111,16 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
         ("command: qzx7 ~/project/eval.py\n" + CONDA + "  . ~/make_path.sh\n", "x", []),
         ("command: ./run {policy.ckpt}\nworkdir: ~/project\n", "lerobot/pi0", ["program: ./run is not there"]),
         ("command: sh eval.py --output ~/new/results.json --log ~/new.zip\nworkdir: ~/project\n", "x", []),
+        (
+            "command: sh -c true\nafter: ./sumary.sh {results_dir}\nworkdir: ~/project\n",
+            "x",
+            ["file: there is no ./sumary.sh; did you mean summary.sh?"],
+        ),
+        (
+            SERVED + "servers: {m: {command: 'sh serve.sh {port} {server.ckpt}', attributes: {ckpt: ~/polcy.pt}}}\n",
+            "x",
+            [f"file: serve.sh is relative, {BRING}", "file: there is no ~/polcy.pt; did you mean policy.pt?"],
+        ),
         ("command: ./run /inside/eval.py\ncontainer: {image: i}\n", "x", []),
         ("command: sh eval.py\nworkdir: ~/new\nsync: [{from: ., to: ~/new}]\n", "x", []),
         ("command: sh eval.py\nworkdir: ~/new\nsync: [{from: eval.py, to: ~/new/eval.py}]\n", "x", []),

@@ -48,7 +48,7 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     assert not alive(begin.pid)
     assert desk.json("status")["servers"][0]["state"] == "ended"
     assert desk.json("explain", "tiny")["state"] == "ended"
-    other = desk.grid(**{**more, "servers": "{tiny: {command: 'other {port}'}}", "episodes": "5"})
+    other = desk.grid(**{**more, "servers": "{tiny: {command: 'true {port}'}}", "episodes": "5"})
     refused = desk.combo("launch", other, "--changed", "rerun")
     assert "`tiny` differs from the one" in refused.stderr
 
