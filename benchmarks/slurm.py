@@ -88,7 +88,7 @@ def measure(environment: dict[str, str], sessions: int, rounds: int) -> dict[str
         with tempfile.TemporaryDirectory(prefix="cb-grid-") as name:
             folder = Path(name)
             grid = folder / "grid.yaml"
-            axes = {"policies": _names("p", sessions // 10), "environments": _names("e", 10)}
+            axes = {"policies": _names("p", max(1, sessions // 10)), "environments": _names("e", 10)}
             grid.write_text(GRID.format(root=folder / "runs", later=LATER, **axes))
             for what, words in {
                 "plan": ("plan", str(grid), "--slurm"),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from box import Box, Script, kill, make_box
 from recorded import record
-from slurm import Slurm, Task, slurm_at
+from slurm import Slurm, slurm_at
 
 from comborun.attempt import Begin, End
 from comborun.jobs import Kind, array_script, settle_script
@@ -87,17 +87,6 @@ class SlurmBox(Box):
             if time.monotonic() > deadline:
                 pytest.fail(f"within {seconds:g} s: {what}\n{self.story()}")
             time.sleep(0.05)
-
-    def await_tasks(self, *states: str) -> list[Task]:
-        """The tasks of this run, once each is in one of the states."""
-        mine: list[Task] = []
-
-        def there() -> bool:
-            mine[:] = [task for task in self.slurm.tasks() if task.name.startswith(self.id)]
-            return bool(mine) and all(task.state in states for task in mine)
-
-        self.wait_for(there, f"all tasks are {states}")
-        return mine
 
     def story(self) -> str:
         """What a failing test wants to know."""

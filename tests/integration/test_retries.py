@@ -12,7 +12,6 @@ from recorded import record
 from comborun.rules.words import Cause, Outcome
 
 CRASH = "kill -SEGV $$"
-OUT_OF_GPU_MEMORY = "echo 'torch.OutOfMemoryError: CUDA out of memory.' >&2; exit 1"
 FIRST = "[[ $COMBORUN_ATTEMPT == 1 ]] || exit 0; "
 """only the first attempt fails"""
 RECORD = """printf '{"episode": %d, "success": true}\\n' EPISODE >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
