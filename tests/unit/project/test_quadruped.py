@@ -1,4 +1,4 @@
-"""The example's parts one by one: robot, terrain, gait, policy, simulation, episode, training, drawing."""
+"""The example's parts one by one: robot, policy, episode, training, drawing."""
 
 from __future__ import annotations
 
@@ -68,12 +68,6 @@ def test_the_kinematics_are_those_of_the_simulated_robot(quadruped):
     for leg, joints in zip(quadruped.robot.LEGS, angles, strict=True):
         foot = simulation.data.geom(f"{leg.name}_foot").xpos - simulation.data.body(f"{leg.name}_hip").xpos
         assert foot == pytest.approx(quadruped.robot.forward_kinematics(leg.side, *joints), abs=1e-5)
-
-
-# Terrain
-
-
-# Gait
 
 
 # Policy

@@ -23,17 +23,6 @@ def test_no_comparison_needs_no_correction() -> None:
     assert holm([0.03]) == (0.03,)
 
 
-def test_letters_of_the_worked_example() -> None:
-    different = [("a", "c"), ("a", "d"), ("b", "d")]
-    assert letters("abcd", different) == (("a", "a"), ("b", "ab"), ("c", "bc"), ("d", "c"))
-
-
-def test_letters_when_nothing_and_when_everything_differs() -> None:
-    assert letters("abc", []) == (("a", "a"), ("b", "a"), ("c", "a"))
-    assert letters("ab", [("b", "a")]) == (("a", "a"), ("b", "b"))
-    assert letters(["alone"], []) == (("alone", "a"),)
-
-
 names = st.integers(2, 7).map(lambda count: [f"p{index}" for index in range(count)])
 
 
