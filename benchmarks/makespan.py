@@ -3,7 +3,7 @@
     python benchmarks/makespan.py [--episodes 100] [--jobs 2 8]
 
 Prints wall seconds and their ratio to the bound, which is the work of all sessions divided by the number of cores.
-Needs the example's dependencies in the environment that runs it, GNU parallel, and tmux.
+Needs the example's dependencies in the environment that runs it, and tmux. Leaves GNU parallel out where it is missing.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import itertools
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -99,7 +100,8 @@ def main() -> None:
     episodes = options.episodes
     ways: dict[str, Callable[[Path], float]] = {"one after another": partial(one_after_another, episodes)}
     for jobs in options.jobs:
-        ways[f"GNU parallel -j {jobs}"] = partial(gnu_parallel, episodes, jobs=jobs)
+        if shutil.which("parallel"):
+            ways[f"GNU parallel -j {jobs}"] = partial(gnu_parallel, episodes, jobs=jobs)
         ways[f"comborun --parallel {jobs}"] = partial(comborun, episodes, jobs=jobs)
     rows = []
     for way, run in ways.items():

@@ -5,7 +5,8 @@ comborun without and with thread caps, in shards, and by a calibration.
 
 Prints wall seconds and their ratio to the bound, which is the work of all sessions, measured one after another, divided
 by the cores. A second table does the same for a program that thread caps are about: its library starts a thread for
-each core (the example's does not). Needs the example's dependencies in the environment that runs, GNU parallel, tmux.
+each core (the example's does not). Needs the example's dependencies in the environment that runs, and tmux. Leaves GNU
+parallel out where it is missing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -146,6 +148,8 @@ def ways(program: Program, jobs: int) -> dict[str, Callable[[Path], float]]:
 def compare(program: Program, jobs: int) -> None:
     rows = []
     for way, run in ways(program, jobs).items():
+        if way.startswith("GNU parallel") and not shutil.which("parallel"):
+            continue
         with tempfile.TemporaryDirectory(prefix="packing-", ignore_cleanup_errors=True) as folder:
             rows.append(Row(way, run(Path(folder)), written(Path(folder))))
         print(f"{way}: {rows[-1].seconds:.1f} s, {rows[-1].episodes} episodes", file=sys.stderr)

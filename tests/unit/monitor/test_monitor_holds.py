@@ -8,7 +8,7 @@ import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.judging import RetryRule
-from comborun.monitor.status import RunStatus
+from comborun.monitor.status import RunStatus, document
 from comborun.plan import Plan
 from comborun.rules.words import Failure, Life, Outcome
 
@@ -128,3 +128,14 @@ def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_tr
     status = look(RUNNING, header=(f"notice_code={code} notice_at={NOW - 120}",))
     said = f"the notify command {how}: notices are not delivered; `combo notify {status.run}` tests it"
     assert (status.notify_problem, look(RUNNING).notify_problem) == (said, "")
+
+
+def test_programs_get_all_of_it() -> None:
+    failed = RUNNING.ended("gpu_memory", "none", code=1, peak_memory_kib=2048)
+    header = (wait(until=NOW + 40, detail="so it is"), PAUSED, "quarantine gpu=0 class=killed at=5")
+    data = document(look(failed, header=header))
+    assert data["hold"]["kind"] == "paused"
+    assert data["quarantine"] == [{"gpu": 0, "failure": "killed", "since": 5.0}]
+    grass = data["sessions"][0]
+    assert grass["waiting"] == {"for": "retry", "until": NOW + 40, "detail": "so it is"}
+    assert (grass["failure"], grass["peak_memory"], grass["state"]) == ("gpu_memory", 2048 * 1024, "queued")

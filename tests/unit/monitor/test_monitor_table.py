@@ -17,7 +17,7 @@ from comborun.judging import RetryRule
 from comborun.monitor.columns import bar
 from comborun.monitor.snapshot import Gpu, HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
-from comborun.monitor.table import host_lines
+from comborun.monitor.table import host_facts, host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
 from comborun.plan import Limits
 from comborun.rules.words import Failure, Life, Outcome
@@ -193,6 +193,17 @@ def test_what_happened_to_the_host_stands_above_the_rows() -> None:
     shown = picture(replace(busy(), host_event=HostEvent("restarted", NOW - 60, ("a", "b"))), 100)
     told = "! gpu-box rebooted after 10:29:00: 2 sessions that ran before are lost"
     assert shown.index(told) < shown.index("session  ")
+
+
+def test_a_log_gets_a_fact_each_and_of_what_is_unknown_none() -> None:
+    assert host_facts(HostUse()) == []
+    assert host_lines(HostUse(), 80, None) == []
+    assert host_facts(BOX) == [
+        "gpu 0 41.2/79.6 GiB, 97 % busy",
+        "load 41.3 on 64 cpus",
+        "memory 133/252 GiB free",
+        "disk 0.79/3.49 TiB free",
+    ]
 
 
 # How full the host is
