@@ -164,7 +164,7 @@ def shown(watcher: Watcher) -> bool:
 
 
 def unreachable(watcher: Watcher) -> bool:
-    if watcher.text.startswith("{"):
+    if watcher.documents:
         return not watcher.documents[-1]["reachable"]
     return "! unreachable since" in watcher.text
 
