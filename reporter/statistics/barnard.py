@@ -26,7 +26,9 @@ SET_ASIDE = 1e-8
 """Berger and Boos: the probability that the common rate lies outside the interval that is searched; added to p"""
 
 LARGEST = 10**8
-"""episodes of both arms; beyond, the normal distribution of z is taken: it differs by less than a thousandth of p"""
+"""episodes of both arms; beyond, p comes from the normal distribution of z, which differs by less than a thousandth of
+p
+"""
 
 BLOCK = 2_000_000
 """probabilities held at once"""
@@ -49,7 +51,7 @@ def barnard(a: tuple[float, int], b: tuple[float, int], set_aside: float = SET_A
     x, y = (floor(sign * a[0] + 1e-6) * sign, ceil(sign * b[0] - 1e-6) * sign)
     if (x * m - y * n) * sign < 0:
         return 1.0
-    # The order of the arms, and which outcome is called a success, change no p: one table stands for four.
+    # p does not depend on the order of the arms, or on which outcome is the success: one table stands for four.
     tables = (((x, n), (y, m)), ((y, m), (x, n)), ((n - x, n), (m - y, m)), ((m - y, m), (n - x, n)))
     return _barnard(*min(tables), set_aside)
 
@@ -67,7 +69,9 @@ def _barnard(a: tuple[int, int], b: tuple[int, int], set_aside: float) -> float:
 
 
 def _squared_z(a: tuple[Any, int], b: tuple[Any, int]) -> Any:
-    """Of the difference, pooled; 0 where all failed or all succeeded. Takes numbers of successes, or arrays of them."""
+    """The squared pooled z of the difference; 0 if all failed or all succeeded. Takes numbers of successes, or arrays
+    of them.
+    """
     import numpy as np
 
     (x, n), (y, m) = a, b
@@ -78,16 +82,17 @@ def _squared_z(a: tuple[Any, int], b: tuple[Any, int]) -> Any:
 
 @dataclass(frozen=True)
 class _Region:
-    """The tables that are as extreme, as far as they have any probability: row i is successes of a, and with it go at
-    most so many of b, or at least so many."""
+    """The equally or more extreme tables with any probability: row i has i successes of a, and at most so many of b, or
+    at least so many.
+    """
 
     sizes: tuple[int, int]
     a: NDArray[np.intp]
     b: NDArray[np.intp]
-    """numbers of successes that have any probability, without a gap"""
+    """the contiguous numbers of successes with any probability"""
     at_most: NDArray[np.intp]
     at_least: NDArray[np.intp]
-    """as places in `b`; -1 and its length for none"""
+    """positions in `b`; -1 and its length for none"""
 
 
 def _possible(n: int, rates: tuple[float, float]) -> NDArray[np.intp]:
@@ -117,7 +122,7 @@ def _region(sizes: tuple[int, int], square: float, rates: tuple[float, float]) -
     root = np.sqrt(np.maximum(half * half - lead * rest, 0.0))
     at_most = np.floor((half - root) / lead + 1e-7)
     at_least = np.ceil((half + root) / lead - 1e-7)
-    # All failed, or all succeeded: no difference, though the quadratic is 0 there.
+    # If all failed or all succeeded there is no difference, though the quadratic is 0 there.
     at_most[a == 0], at_least[a == n] = -1, m + 1
     at_most, at_least = np.clip(at_most - b[0], -1, len(b) - 1), np.clip(at_least - b[0], 0, len(b))
     return _Region(sizes, a, b, at_most.astype(np.intp), at_least.astype(np.intp))
@@ -143,7 +148,7 @@ def _probability(region: _Region, angles: Floats) -> Floats:
         second = first if region.sizes[0] == region.sizes[1] else _binomial(region.sizes[1], region.b, rates)
         fewer, at_least = np.zeros((2, len(at), len(region.b) + 1))
         np.cumsum(second, axis=1, out=fewer[:, 1:])
-        # Summed by itself: one minus the other would lose a small probability.
+        # Summed separately: one minus the other sum would lose a small probability.
         np.cumsum(second[:, ::-1], axis=1, out=at_least[:, -2::-1])
         outside = fewer[:, region.at_most + 1] + at_least[:, region.at_least]
         return np.asarray(np.einsum("ri,ri->r", first, outside))
@@ -162,7 +167,7 @@ def _binomial(n: int, k: NDArray[np.intp], rates: Floats) -> Floats:
 
 
 def _supremum(value: Callable[[Floats], Floats], grid: Floats) -> float:
-    """The largest value: the two highest peaks of the grid are refined together, and a parabola gives the rest."""
+    """The largest value: both highest peaks of the grid are refined, and a parabola gives the rest."""
     import numpy as np
 
     values = value(grid)
@@ -195,7 +200,7 @@ def _vertex(values: Floats) -> float:
 POWER = 0.8
 
 MANY_PAIRS = 3000
-"""what is beyond is approximated, at most some hundredths of the gap too small"""
+"""for more pairs the gap is approximated, at most some hundredths of it too small"""
 
 
 @lru_cache(maxsize=1024)
@@ -218,8 +223,9 @@ def detectable_gap(n: int, alpha: float) -> float | None:
 
 
 def _wins_needed(n: int, alpha: float) -> Sequence[int]:
-    """For 0 .. n pairs that went differently, how many of them one policy must win; one more than there are where none
-    suffice. Each pair more asks for as many wins, or for one more."""
+    """For 0 .. n pairs with different outcomes, how many of them one policy must win; one more than there are if none
+    suffice. Each further pair requires as many wins, or one more.
+    """
     from scipy.special import bdtrc
 
     wins = [1]
@@ -230,7 +236,7 @@ def _wins_needed(n: int, alpha: float) -> Sequence[int]:
 
 
 def _mcnemar_power(gap: float, wins: Sequence[int]) -> float:
-    """The probability that the better policy is found better, its rate (1 + gap)/2 and the other's (1 - gap)/2."""
+    """The probability that the better policy is found better, with rates (1 + gap)/2 and (1 - gap)/2."""
     import numpy as np
     from scipy.special import bdtr, bdtrc
 

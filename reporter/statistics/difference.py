@@ -1,4 +1,4 @@
-"""Two success rates, independent or over the same episodes, and what many such comparisons add up to. Pure."""
+"""Compares two success rates, independent or over the same episodes, and corrects for many comparisons. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MOST_LETTERS = 52
 
 
 def newcombe(a: tuple[float, int], b: tuple[float, int], confidence: float = CONFIDENCE) -> Interval:
-    """Of a's rate minus b's, independent and each (successes, n) with n > 0: Wilson limits, square and add.
+    """The interval of a's rate minus b's, independent and each (successes, n) with n > 0: Wilson limits, square and
+    add.
 
     R. G. Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10.
     """
@@ -42,7 +43,7 @@ def _together(first: float, second: float, correlation: float) -> float:
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Starts of which both policies completed episodes, by how they went; fractions where a start came again."""
+    """The outcomes of starts of which both policies completed episodes; fractions for repeated starts."""
 
     both: float
     only_a: float
@@ -64,7 +65,7 @@ class PairCounts:
 
 
 def whole(a: float, b: float) -> tuple[int, int]:
-    """Two numbers of successes without fractions, rounded towards each other: no test may gain from it."""
+    """Two numbers of successes without fractions, rounded towards each other, so that no test gains by rounding."""
     if a == b:
         return round(a), round(a)
     low, high = ceil(min(a, b) - 1e-6), floor(max(a, b) + 1e-6)

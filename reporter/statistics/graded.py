@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FEWEST_UNPAIRED = 10
-"""values of each policy; fewer say too little of their spread"""
+"""values of each policy; fewer don't show their spread"""
 
 NEAR = 1e-9
-"""of an observed chance of 0 or 1, where its own variance is 0"""
+"""distance from an observed chance of 0 or 1, where its own variance is 0"""
 
 
 @dataclass(frozen=True)
 class Dominance:
-    """Of unpaired values."""
+    """The comparison of unpaired values."""
 
     effect: float
     interval: Interval

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 FEWEST = 5
-"""values; with fewer, no interval covers what it says unless the values are normal"""
+"""values; with fewer, an interval covers its level only for normal values"""
 
 
 def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
@@ -30,14 +30,14 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> In
         return None
     array = np.array(values)
     scale = float(np.abs(array).max())
-    scaled = array / scale  # the largest numbers that there are have no square
+    scaled = array / scale  # squares of the largest floats overflow
     mean, spread = float(scaled.mean()), float(scaled.std(ddof=1))
     half = t_quantile(len(values) - 1, confidence) * spread / sqrt(len(values))
     return max(-float_info.max, (mean - half) * scale), min(float_info.max, (mean + half) * scale)
 
 
 def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """How many standard errors a two-sided interval reaches to either side."""
+    """The half width of a two-sided interval in standard errors."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))
@@ -51,10 +51,10 @@ def t_probability(freedom: float, value: float) -> float:
 
 
 def mean_of_rates(counts: Sequence[tuple[float, int]], confidence: float = CONFIDENCE) -> Interval:
-    """Of the unweighted mean of success rates, each (successes, n) with n > 0; the environments are taken as fixed.
+    """The interval of the unweighted mean of success rates, each (successes, n) with n > 0, for fixed environments.
 
     A rate's variance is taken at (k + 1) / (n + 2), as Agresti and Coull do: at k / n a rate without failures would
-    never vary. A. Agresti and B. A. Coull, The American Statistician 52 (1998) 119-126.
+    have none. A. Agresti and B. A. Coull, The American Statistician 52 (1998) 119-126.
     """
     mean = sum(k / n for k, n in counts) / len(counts)
     half = spread_of_mean([rate_variance(k, n) for k, n in counts], sum(n - 1 for _, n in counts), confidence)

@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SMALLEST = 1e-12
-"""of p: the sum of many probabilities is not more exact"""
+"""smallest p: the sum of many probabilities is not more exact"""
 FINE = 8
-"""steps of the smallest weight, where environments have different numbers of episodes"""
+"""steps of the smallest weight, if environments have different numbers of episodes"""
 LONGEST = 2**16
-"""different sums; beyond, the normal distribution with the same mean and variance stands for them"""
+"""different sums; beyond, the normal distribution with the same mean and variance is used"""
 
 
 @dataclass(frozen=True)
 class Stratum:
-    """Two policies in one environment: successes and n of each, or how their pairs went."""
+    """Two policies in one environment: successes and n of each, or the outcomes of their pairs."""
 
     a: tuple[float, int]
     b: tuple[float, int]
@@ -114,14 +114,14 @@ class _Swaps:
     """a's wins among all swaps of an environment."""
 
     wins: int
-    """as seen, rounded down"""
+    """observed wins, rounded down"""
     unit: float
     """what a win adds to the difference"""
     most: int
     mean: float
     variance: float
     chances: Callable[[], Floats]
-    """of 0 .. `most` wins"""
+    """probabilities of 0 .. `most` wins"""
 
 
 def _swaps(one: Stratum) -> _Swaps:

@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 
 STEPS = 200
-"""of a curve, at most; a longer one is thinned"""
+"""most steps of a curve; a longer one is thinned"""
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Proportion:
-    """k successes of n, with the interval that goes with them; n = 0 has neither rate nor interval."""
+    """k successes of n, with their interval; n = 0 has neither rate nor interval."""
 
     successes: int
     n: int
     interval: Interval | None
     starts: int | None = None
-    """different starts, where they came again: the interval counts each once"""
+    """number of different starts if some repeat: the interval counts each once"""
 
     @property
     def rate(self) -> float | None:
@@ -85,7 +85,7 @@ def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval
 
 
 def quantile(probability: float) -> float:
-    """Of the standard normal distribution."""
+    """The quantile of the standard normal distribution."""
     return NormalDist().inv_cdf(probability)
 
 
@@ -104,7 +104,7 @@ class Incidence:
     band: tuple[Interval, ...]
     """Clopper-Pearson at 95 %, for each time alone"""
     median: float | None
-    """by when half of all episodes have succeeded; None where fewer ever do"""
+    """the time at which half of all episodes have succeeded; None if fewer ever do"""
 
 
 def incidence(times: Iterable[float], n: int) -> Incidence:
@@ -133,7 +133,7 @@ class Balanced:
     rate: Proportion
     copies: int
     each: int
-    """episodes per copy: the first ones, as many as every copy has"""
+    """number of first episodes of each copy, as many as every copy has"""
 
 
 def balanced(copies: Mapping[object, Sequence[bool]]) -> Balanced:

@@ -31,18 +31,18 @@ that went alike, opposite or independently (benchmarks/claims.py), so it is no g
 
 
 FEWEST_PAIRS = 20
-"""before a test may be given up"""
+"""fewest pairs before a test may be given up"""
 UNLIKELY = 0.1
 
 
 @dataclass(frozen=True)
 class Decision:
     pairs: int
-    """used, at most n_max; the pairs after a decision are not"""
+    """pairs used, at most n_max; later pairs are not"""
     winner: int
     """+1: A is better; -1: B is; 0: not decided"""
     final: bool
-    """decided, or at n_max; else more pairs are to come"""
+    """whether it is decided, or at n_max; else more pairs will come"""
 
 
 def decide(outcomes: Iterable[int], n_max: int, alpha: float) -> Decision:
@@ -111,7 +111,9 @@ def pointless_after(outcomes: Sequence[int], decision: tuple[int, float], futili
 
 
 def _conditional_power(seen: tuple[int, int, int], decision: tuple[int, float], gap: float) -> float:
-    """Of the policy that is ahead: `seen` are its lead, the pairs that went differently, and all pairs."""
+    """The conditional power of the policy that is ahead. `seen`: its lead, the pairs with different outcomes, and all
+    pairs.
+    """
     (lead, different, pairs), (n_max, alpha) = seen, decision
     left = n_max - pairs
     rate = max((different + 1) / (pairs + 2), gap)
@@ -121,6 +123,7 @@ def _conditional_power(seen: tuple[int, int, int], decision: tuple[int, float], 
 
 
 def interval_after_stopping(pairs: PairCounts) -> Interval:
-    """Of a's rate minus b's when the data chose n > 0. The estimate itself leans away from 0, and more so the earlier
-    the stop."""
+    """The interval of a's rate minus b's when the data chose n > 0. The estimate is too far from 0, the more so the
+    earlier the stop.
+    """
     return paired_interval(pairs, STOPPED_CONFIDENCE)
