@@ -68,6 +68,12 @@ def test_numbers_that_are_none_are_left_out_and_named() -> None:
     ]
 
 
+def test_a_whole_record_counts_although_its_newline_is_missing() -> None:
+    reading = read(row(0) + row(1).rstrip("\n"))
+    assert [record.episode for record in reading.records] == [0, 1]
+    assert told(reading.defects) == [(2, "the last line lacks its newline; its record is whole and counts")]
+
+
 def test_records_glued_together_are_taken_apart() -> None:
     reading = read(row(0).strip() + row(1).strip() + " " + row(2))
     assert [record.episode for record in reading.records] == [0, 1, 2]

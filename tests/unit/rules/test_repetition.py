@@ -99,6 +99,12 @@ def test_a_line_that_complains_of_nothing_is_no_loop_however_often_it_comes() ->
     assert (log.seen.times, log.seen.loop) == (30, True)
 
 
+def test_a_log_that_is_full_of_one_line_stays_so() -> None:
+    log = Log()
+    assert log.news("the same old line\n" * 4000)
+    assert not log.news("the same old line\n" * 1000)
+
+
 def test_a_bar_that_is_drawn_over_itself_is_progress() -> None:
     log = Log()
     assert log.news(" 10%|#\r 20%|##")

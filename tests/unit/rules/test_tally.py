@@ -59,6 +59,12 @@ def test_an_episode_that_is_not_planned_is_told_and_not_counted() -> None:
     assert "0 to 9" in counts.why
 
 
+def test_records_without_a_verdict_are_errored() -> None:
+    counts = counted(*({"episode": at, "metrics": {"success": True}} for at in range(10)))
+    assert (counts.records, counts.errored, counts.successes) == (10, 10, 0)
+    assert "no field 'success'" in counts.why
+
+
 def test_a_repeated_row_counts_once() -> None:
     counts = counted(row(0), row(0), row(1))
     assert (counts.records, counts.successes, counts.refused) == (2, 1, {"repeated": 1})
