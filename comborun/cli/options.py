@@ -206,7 +206,7 @@ class Where:
         if host == LOCAL:
             return ""
         way = self.way(host)
-        root = f" --root {shlex.quote(self.root)}" if self.root not in {None, DEFAULT_ROOT} else ""
+        root = f" --root {shlex.quote(self.root)}" if self.root and self.root != DEFAULT_ROOT else ""
         return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "") + root
 
     def find(self, wanted: str | None, *, kept: bool = False) -> Target:
