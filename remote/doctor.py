@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.remote import program
-from comborun.remote.grids import folder_of, question
+from comborun.remote.grids import needs_of, question
 from comborun.rules.findings import Finding, Level, graded
 from comborun.rules.names import DEFAULT_ROOT
 
@@ -92,13 +91,13 @@ def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
 def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
     """The scripts in commands and setups, and the sockets of X servers: absolute or below `~/`, each once.
 
-    Paths with a placeholder, or relative to an unknown folder, are left out.
+    Paths that are relative to an unknown folder are left out, and so is what `sync` brings.
     """
     found: dict[str, None] = {}
-    for settings in (grid, *(combo.settings for combo in grid.combos)):
-        folder = folder_of(settings, grid, local=local)
-        for text in (settings.command, *settings.setup.splitlines(), grid.after or ""):
-            found.update(dict.fromkeys(_placed(_scripts(text), folder)))
+    for needs in needs_of(grid, local=local):
+        for path in filter(lambda path: path.endswith(_SCRIPTS), needs["files"]):
+            place = path if path.startswith("~/") else str(PurePosixPath(needs["folder"], path))
+            found |= {place: None} if place.startswith(("/", "~/")) else {}
     displays = [combo.settings.display for combo in grid.combos if combo.settings.display]
     found.update(dict.fromkeys(path for display in displays for path in _sockets(display)))
     programs = (_XVFB,) if any(display.own for display in displays) else ()
@@ -109,20 +108,3 @@ def _sockets(display: Display) -> list[str]:
     """The sockets of X servers that must exist."""
     numbers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
     return [f"{_X_SERVERS}/X{number}" for number in numbers]
-
-
-def _scripts(text: str) -> list[str]:
-    try:
-        words = shlex.split(text, comments=True)
-    except ValueError:  # an open quote: text of several lines
-        return []
-    named = (word for word in words if word.endswith(_SCRIPTS) and not word.startswith("-"))
-    return [word for word in named if not set(word) & set("{}$`*?=;|&<>")]
-
-
-def _placed(words: Sequence[str], folder: str | None) -> Iterator[str]:
-    for word in words:
-        if word.startswith(("/", "~/")):
-            yield word
-        elif folder is not None:
-            yield str(PurePosixPath(folder, word))

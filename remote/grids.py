@@ -43,6 +43,11 @@ _OPEN = set("{}$`*?;|&<>()")
 _PLACEHOLDER = re.compile(r"\{((?:policy|environment|server)(?:\.[A-Za-z0-9_-]+)?)\}")
 _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
 _CONDA_RUN = re.compile(r"(?:\S*/)?(?:conda|mamba|micromamba) run")
+_HARMLESS = re.compile(
+    r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
+)
+"""lines of setup whose effect on PATH is known"""
+_SOURCES = re.compile(r"(?:source|\.)[ \t]+([\w./~+@%=-]+)(?!.*\|\|)")
 _MOVES = re.compile(r"(?:^|[;&|]|\s)(?:cd|pushd)\s")
 _MOVED = re.compile(r"(-C|--cwd|--chdir|--directory|--project)(=.*)?")
 """options that name the folder to which the words behind them are relative"""
@@ -106,11 +111,7 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
 
 def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
     """The question for comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
-    needs = [
-        *(_of_combo(grid, combo, local=local) for combo in grid.combos),
-        *(_of_server(grid, name, keys, local=local) for name, keys in grid.servers.items()),
-        *([_needs(grid, grid.after, grid.setup, folder_of(grid, grid, local=local), {})] if grid.after else ()),
-    ]
+    needs = needs_of(grid, local=local)
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
     asked = {
         "windows": windows,
@@ -136,6 +137,15 @@ def complaint(lines: Sequence[str], host: str) -> str:
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
+
+
+def needs_of(grid: Grid, *, local: bool) -> list[dict[str, Any]]:
+    """What the commands of its sessions, its model servers and its `after` need on its host."""
+    return [
+        *(_of_combo(grid, combo, local=local) for combo in grid.combos),
+        *(_of_server(grid, name, keys, local=local) for name, keys in grid.servers.items()),
+        *([_needs(grid, grid.after, grid.setup, folder_of(grid, grid, local=local), {})] if grid.after else ()),
+    ]
 
 
 def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
@@ -172,14 +182,26 @@ def _needs(grid: Grid, command: str, setup: str, folder: str | None, values: Map
     program = words[0] if words and _known(words[0]) else ""
     placeless = folder is None
     read = {value for key, value in values.items() if key.startswith(("policy.", "server."))}
+    files = dict.fromkeys([*_files(words, read, placeless=placeless), *_sourced(setup)])
     return {
         "folder": "" if not folder or _made(folder, grid) else folder,
         "placeless": placeless,
         "setup": setup,
         "conda": environments,
         "program": program if "/" not in program or looked_for(program) else "",
-        "files": list(filter(looked_for, dict.fromkeys(_files(words, read, placeless=placeless)))),
+        "files": list(filter(looked_for, files)),
+        "harmless": all(map(_HARMLESS.fullmatch, setup.splitlines())),
     }
+
+
+def _sourced(setup: str) -> Iterator[str]:
+    """Files that setup reads in any case, as far as it is known what the lines in front of them do."""
+    for line in setup.splitlines():
+        found = _SOURCES.match(line)
+        if found and ("/" in found[1] or found[1].endswith((".sh", ".bash"))):
+            yield found[1]
+        if not _HARMLESS.fullmatch(line):
+            return
 
 
 def _bringing(grid: Grid) -> str:

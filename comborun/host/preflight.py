@@ -23,11 +23,6 @@ if TYPE_CHECKING:
     from typing import Any, Iterator
 
 _CONDA = ("~/miniconda3", "~/anaconda3", "~/miniforge3", "~/mambaforge", "~/micromamba", "/opt/conda")
-_HARMLESS = re.compile(
-    r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
-)
-"""lines of setup with a known effect on PATH"""
-_SOURCES = re.compile(r"(?:source|\.)[ \t]+([\w./~+@%=-]+)(?!.*\|\|)")
 _LEAST_KIB = 1 << 10
 """KiB for a few logs and records; with less nothing can start"""
 _ROOM = "`combo clean` removes old runs, `root:` names another disk"
@@ -90,7 +85,7 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
         make = f"; make it there, or `sync: [{{from: ., to: {combo['folder']}}}]` brings the grid file's"
         yield f"workdir: there is no folder {combo['folder']}{_close(folder) or make}"
         folder = ""
-    for path in dict.fromkeys((*combo["files"], *_sourced(combo["setup"]))):
+    for path in combo["files"]:
         place = os.path.join(folder, home(path))
         if os.path.isabs(place) and not os.path.exists(place):
             sync = f"; copy it there, or `sync: [{{from: {os.path.basename(path)}, to: {path}}}]` brings it"
@@ -109,21 +104,11 @@ def _relative(wanted: dict[str, Any]) -> Iterator[str]:
     named: list[str] = []
     for combo in wanted["programs"]:
         if combo["placeless"]:
-            named += [*([combo["program"]] * ("/" in combo["program"])), *combo["files"], *_sourced(combo["setup"])]
+            named += [*([combo["program"]] * ("/" in combo["program"])), *combo["files"]]
     paths = [path for path in dict.fromkeys(named) if not os.path.isabs(home(path))]
     if paths:
         are = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} relative, and no `workdir` is set"
         yield f"file: {are}: {wanted['bring']}"
-
-
-def _sourced(setup: str) -> Iterator[str]:
-    """Files that setup reads in any case, as far as it is known what the lines in front of them do."""
-    for line in setup.splitlines():
-        found = _SOURCES.match(line)
-        if found and ("/" in found[1] or found[1].endswith((".sh", ".bash"))):
-            yield found[1]
-        if not _HARMLESS.fullmatch(line):
-            return
 
 
 def _no_environment(name: str, environments: list[str]) -> str:
@@ -163,7 +148,7 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
         return f"program: {program} " + (
             f"is not executable; chmod +x {program}" if os.path.exists(place) else f"is not there{_close(place)}"
         )
-    if not program or not windows or not all(map(_HARMLESS.fullmatch, setup.splitlines())):
+    if not program or not windows or not combo["harmless"]:
         return ""
     places = [os.path.dirname(home(one)) for one in re.findall(r"(\S+/activate)\b", setup)]
     places += [f"{one}/bin" for one in environments if {os.path.basename(one), one} & set(map(home, combo["conda"]))]

@@ -121,6 +121,8 @@ def test_the_scripts_that_a_grid_names_are_found_on_the_host() -> None:
     grid = parse_grid(GRID, Path("/laptop/grid.yaml"))
     assert set(wanted_by(grid, local=False).files) == {
         "~/work/run.sh",
+        "~/work/a.sh",
+        "~/work/x.sh",
         "/opt/eval.py",
         "~/work/deep/er.bash",
         "~/env/activate.sh",
