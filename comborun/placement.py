@@ -18,9 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.text import several
+
+if TYPE_CHECKING:
+    from comborun.plan import Plan
 
 MOST_PROCESSES = 100_000
 """of one component; RLinf has no such bound, and would fill the memory of the host"""
@@ -279,3 +283,61 @@ def too_much(components: Iterable[Component], gpu: int, room: GpuBudget) -> str:
     if room.mib is None or memory <= room.mib:
         return ""
     return f"takes {gibibytes(memory)} of GPU {room.gpu}, which offers {gibibytes(room.mib)}"
+
+
+# In words
+
+
+def placement_lines(plan: Plan, free: Sequence[GpuBudget]) -> Iterator[str]:
+    """A block for each placement of the plan, with the sessions that have it; nothing where none has one."""
+    found = dict.fromkeys(session.components for session in plan.sessions if session.components)
+    for components in found:
+        names = [session.name for session in plan.sessions if session.components == components]
+        yield f"placement of {names[0] if len(names) == 1 else f'{len(names)} sessions, {names[0]} the first'}"
+        yield from _gpu_lines(components, free)
+        yield from _component_lines(components)
+        yield from _layout_lines(layouts(components, free), free)
+
+
+def _gpu_lines(components: Sequence[Component], free: Sequence[GpuBudget]) -> Iterator[str]:
+    offered = {room.gpu: room.mib for room in free}
+    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
+    width = max((len(text) for _, text in rows), default=0)
+    for gpu, text in rows:
+        memory, room = memory_on(components, gpu), offered[gpu]
+        taken = gibibytes(memory) if memory else "memory not said"
+        yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
+
+
+def _process(component: Component, number: int) -> str:
+    copies = component.copies // len(component.processes)
+    return f"{component.name} {number}" + (f" ({several(copies, 'copy', 'copies')})" if copies else "")
+
+
+def _component_lines(components: Sequence[Component]) -> Iterator[str]:
+    for component in components:
+        if not component.gpus:
+            yield f"  {component.name}: {_several_processes(component)} without a GPU"
+    for component in components:
+        if component.copies:
+            yield f"  {component.name}: {component.copies} in all, for {_several_processes(component)}"
+    if videos := videos_of(components):
+        yield f"  videos to expect: {videos}"
+
+
+def _several_processes(component: Component) -> str:
+    count = len(component.processes)
+    return several(count, "process", "processes")
+
+
+def _layout_lines(found: Sequence[Layout], free: Sequence[GpuBudget]) -> Iterator[str]:
+    if not found:
+        return
+    smallest = min((room.mib for room in free if room.mib is not None), default=None)
+    offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
+    yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
+    kinds = max(len(layout.kind) for layout in found)
+    width = max(len(layout.description) for layout in found)
+    for layout in found:
+        memory = f"fits, {gibibytes(layout.memory)} at most" if layout.memory else "memory not said"
+        yield f"    {layout.kind.ljust(kinds)}  {layout.description.ljust(width)}  {layout.problem or memory}"

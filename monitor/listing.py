@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from comborun.errors import UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.saved import last_look
 from comborun.monitor.watch import Clock, Source, last_seen, once
+from comborun.monitor.wording import listed
 from comborun.remote.runs import STAMPED, Listing, Run, list_everywhere, remembered
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def _looked_at(transport: Transport, there: tuple[Run, ...]) -> tuple[Run, ...]:
 def _now(transport: Transport, run: Run) -> dict[str, Any]:
     """Empty where that can't be told, for example because an older comborun made the run."""
     try:
-        return _state(once(Source(transport, load_run(transport, run.directory))))
+        return _now_of(once(Source(transport, load_run(transport, run.directory))))
     except UserError:
         return {}
 
@@ -49,10 +51,41 @@ def _since(one: Listing) -> Iterator[Listing]:
     for launch in launched.values():
         run, look = Run(launch.run, launch.directory, {}), last_look(launch.host, launch.run, launch.directory)
         if run.id not in {known.id for known in one.runs} and run.started >= (one.seen or 0):
-            now = _state(last_seen(look, one.complaint, Clock())) if look else {}
+            now = _now_of(last_seen(look, one.complaint, Clock())) if look else {}
             yield Listing(one.host, (replace(run, now=now),), look.at if look else None, one.complaint)
 
 
-def _state(seen: RunStatus) -> dict[str, Any]:
+def _now_of(seen: RunStatus) -> dict[str, Any]:
     words = {"finished": seen.finished, "seconds": seen.seconds, "abandoned": seen.abandoned}
     return words | {"counts": seen.counts(), "smoke": seen.smoke()}
+
+
+def to_document(one: Listing, run: Run) -> dict[str, Any]:
+    """In the words of `combo status --json`."""
+    kind, why = (run.held.get(key, "") for key in ("kind", "why"))
+    return {
+        "run": run.id,
+        "grid": run.grid,
+        "canary": run.canary,
+        "host": one.host,
+        "directory": run.directory,
+        "reachable": not one.complaint,
+        "last_seen_seconds": max(0.0, time.time() - one.seen) if one.seen else None,
+        "finished": run.finished,
+        "stopped": kind == "stopped",
+        "hold": {"kind": kind, "since": run.held_since, "why": why} if kind not in {"", "stopped"} else None,
+        "counts": run.counts,
+        "smoke": run.smoke,
+        "started": run.started,
+        "seconds": run.seconds,
+    }
+
+
+def state(run: Run) -> str:
+    """How many sessions are in each state, behind what keeps the run from going on; a smoke test apart."""
+    why = " ".join(run.held.get("why", "").split())
+    held = run.held.get("kind", "") if not run.done else ""
+    held = "dispatcher gone" if run.now.get("abandoned") else held + (f" ({why})" if held and why else "")
+    counts = listed(run.counts) or ("ended" if run.done else "" if held else "not known")
+    smoke = f"; smoke test: {listed(run.smoke)}" if run.smoke else ""
+    return ": ".join(filter(None, (held, counts))) + smoke

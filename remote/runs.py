@@ -44,6 +44,9 @@ class Launch:
     grid: str
     transport: str = "ssh"
 
+    def fits(self, wanted: str | None) -> bool:
+        return wanted is None or wanted in {self.grid, self.directory} or self.run.startswith(wanted)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -157,6 +160,22 @@ def _launch(line: str) -> Launch | None:
         return Launch(**json.loads(line))
     except (ValueError, TypeError, RecursionError):
         return None
+
+
+def host_of(wanted: str | None) -> str | None:
+    """The host of the latest launch from here that fits what a person wants; None wants nothing in particular."""
+    return next((launch.host for launch in reversed(remembered()) if launch.fits(wanted)), None)
+
+
+def removed(wanted: str | None, host: str, error: UserError) -> UserError:
+    """`error`; of a run that was there, that it was removed, and where its records are on this machine."""
+    gone = [one for one in remembered() if one.host == host and wanted and one.run.startswith(wanted)]
+    if not gone:
+        return error
+    last = gone[-1]
+    copied = host != LOCAL and age_of_copy(host, last.run, last.directory) is not None
+    here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
+    return UserError(f"the run {last.run} is not on {host} any more: {last.directory} was removed", here + error.hint)
 
 
 def is_remembered(directory: str) -> bool:

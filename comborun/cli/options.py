@@ -14,7 +14,7 @@ import click
 from comborun.cli.terminal import ask_secret, program, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
-from comborun.remote.runs import Launch, Run, age_of_copy, bring, choose, copy_of, list_runs, remembered
+from comborun.remote.runs import Run, age_of_copy, bring, choose, copy_of, host_of, list_runs, remembered, removed
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -225,13 +225,13 @@ class Where:
                 there = self.runs(transport)
             run = choose(there, wanted, transport.host)
         except HostError as error:
-            launches = [one for one in remembered() if one.host == transport.host and _fits(one, wanted)]
+            launches = [one for one in remembered() if one.host == transport.host and one.fits(wanted)]
             if not kept or not launches:
                 raise
             last = launches[-1]
             return Target(transport, last.run, last.directory, self.options(transport.host), error)
         except UserError as error:
-            raise _removed(wanted, transport.host, error) from None
+            raise removed(wanted, transport.host, error) from None
         return Target(transport, run.id, run.directory, self.options(transport.host))
 
     def of_grid(self, path: Path) -> tuple[Where, str] | None:
@@ -315,24 +315,3 @@ def _close(opened: LocalTransport | ShellTransport) -> None:
         opened.close()
     for warning in opened.warnings:
         click.echo(f"Note: {harmless(warning)}", err=True)
-
-
-def host_of(wanted: str | None) -> str | None:
-    """The host of a launch from this machine that fits; the last launch when nothing is wanted in particular."""
-    launches = [launch for launch in remembered() if _fits(launch, wanted)]
-    return launches[-1].host if launches else None
-
-
-def _removed(wanted: str | None, host: str, error: UserError) -> UserError:
-    """`error`; of a run that was there, that it was removed, and where its records are on this machine."""
-    gone = [one for one in remembered() if one.host == host and wanted and one.run.startswith(wanted)]
-    if not gone:
-        return error
-    last = gone[-1]
-    copied = host != LOCAL and age_of_copy(host, last.run, last.directory) is not None
-    here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
-    return UserError(f"the run {last.run} is not on {host} any more: {last.directory} was removed", here + error.hint)
-
-
-def _fits(launch: Launch, wanted: str | None) -> bool:
-    return wanted is None or wanted in {launch.grid, launch.directory} or launch.run.startswith(wanted)

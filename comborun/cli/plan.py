@@ -15,7 +15,7 @@ from comborun.compose import compose_text
 from comborun.errors import HostError, UserError
 from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import amount, duration
-from comborun.placement import claimed, gibibytes, layouts, memory_on, on_gpu, videos_of
+from comborun.placement import placement_lines
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.outlook import outlook
 from comborun.remote.grids import complaint, host_warnings, question, with_policies
@@ -31,18 +31,16 @@ from comborun.servers import instances
 from comborun.text import MIB, harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from comborun.cli.options import GridChoice, Where
     from comborun.grid import Grid
-    from comborun.placement import Component, GpuBudget, Layout
     from comborun.plan import Plan, Session
     from comborun.planner.outlook import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
     from comborun.remote.transport import Transport
     from comborun.reporter.comparing.power import Findable
-    from comborun.resources import HostFacts
     from comborun.servers import Server
 
 _MOST = 3
@@ -96,7 +94,7 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
     _show(laid, shipments, _run_row(transport, checked) | rows | dict(_power_rows(power, gap)))
     refused = show_on_slurm(transport, laid, checked) if slurm else None
     _list(laid)
-    for line in placement_lines(laid, facts):
+    for line in placement_lines(laid, rooms(facts, laid.reserve)):
         click.echo(line)
     if slurm:
         _show_job_scripts(laid)
@@ -268,62 +266,6 @@ def _word(answer: Answer) -> str:
     if answer.away:
         return click.style(f"can't start now, {harmless(answer.away)}: {said}", fg="yellow")
     return click.style(f"refused: {said}", fg="red")
-
-
-def placement_lines(plan: Plan, host: HostFacts) -> Iterator[str]:
-    """A block for each placement of the plan, with the sessions that have it; nothing where none has one."""
-    free = rooms(host, plan.reserve)
-    found = dict.fromkeys(session.components for session in plan.sessions if session.components)
-    for components in found:
-        names = [session.name for session in plan.sessions if session.components == components]
-        yield f"placement of {names[0] if len(names) == 1 else f'{len(names)} sessions, {names[0]} the first'}"
-        yield from _gpu_lines(components, free)
-        yield from _component_lines(components)
-        yield from _layout_lines(layouts(components, free), free)
-
-
-def _gpu_lines(components: Sequence[Component], free: Sequence[GpuBudget]) -> Iterator[str]:
-    offered = {room.gpu: room.mib for room in free}
-    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
-    width = max((len(text) for _, text in rows), default=0)
-    for gpu, text in rows:
-        memory, room = memory_on(components, gpu), offered[gpu]
-        taken = gibibytes(memory) if memory else "memory not said"
-        yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
-
-
-def _process(component: Component, number: int) -> str:
-    copies = component.copies // len(component.processes)
-    return f"{component.name} {number}" + (f" ({several(copies, 'copy', 'copies')})" if copies else "")
-
-
-def _component_lines(components: Sequence[Component]) -> Iterator[str]:
-    for component in components:
-        if not component.gpus:
-            yield f"  {component.name}: {_processes(component)} without a GPU"
-    for component in components:
-        if component.copies:
-            yield f"  {component.name}: {component.copies} in all, for {_processes(component)}"
-    if videos := videos_of(components):
-        yield f"  videos to expect: {videos}"
-
-
-def _processes(component: Component) -> str:
-    count = len(component.processes)
-    return several(count, "process", "processes")
-
-
-def _layout_lines(found: Sequence[Layout], free: Sequence[GpuBudget]) -> Iterator[str]:
-    if not found:
-        return
-    smallest = min((room.mib for room in free if room.mib is not None), default=None)
-    offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
-    yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
-    kinds = max(len(layout.kind) for layout in found)
-    width = max(len(layout.description) for layout in found)
-    for layout in found:
-        memory = f"fits, {gibibytes(layout.memory)} at most" if layout.memory else "memory not said"
-        yield f"    {layout.kind.ljust(kinds)}  {layout.description.ljust(width)}  {layout.problem or memory}"
 
 
 def _server_row(server: Server, plan: Plan) -> str:

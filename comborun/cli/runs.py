@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import Where, host_of, json_option, offers, root_options, run_option
+from comborun.cli.options import Where, json_option, offers, root_options, run_option
 from comborun.cli.terminal import answer, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.listing import look_everywhere
-from comborun.monitor.wording import amount, brief, duration, listed
-from comborun.remote.runs import choose, copy_of, remembered, remove, sizes
+from comborun.monitor.listing import look_everywhere, state, to_document
+from comborun.monitor.wording import amount, brief, duration
+from comborun.remote.runs import choose, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.text import harmless, several
 
@@ -48,7 +48,7 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
     code = HostError.exit_code if all(one.complaint for one in found) else 0
     entries.sort(key=lambda entry: entry[1].stamp, reverse=True)
     if as_json:
-        answer([_record(one, run) for one, run in entries])
+        answer([to_document(one, run) for one, run in entries])
         return code
     for canary in (False, True):
         rows = [_row(one, run) for one, run in entries if run.canary == canary]
@@ -75,45 +75,14 @@ def _listings(where: Where) -> tuple[Listing, ...]:
         return look_everywhere(transports, where.runs)
 
 
-def _record(one: Listing, run: Run) -> dict[str, Any]:
-    """In the words of `combo status --json`."""
-    kind, why = (run.held.get(key, "") for key in ("kind", "why"))
-    return {
-        "run": run.id,
-        "grid": run.grid,
-        "canary": run.canary,
-        "host": one.host,
-        "directory": run.directory,
-        "reachable": not one.complaint,
-        "last_seen_seconds": max(0.0, time.time() - one.seen) if one.seen else None,
-        "finished": run.finished,
-        "stopped": kind == "stopped",
-        "hold": {"kind": kind, "since": run.held_since, "why": why} if kind not in {"", "stopped"} else None,
-        "counts": run.counts,
-        "smoke": run.smoke,
-        "started": run.started,
-        "seconds": run.seconds,
-    }
-
-
 def _row(one: Listing, run: Run) -> tuple[str, ...]:
     age = f" (seen {brief(time.time() - one.seen)} ago)" if one.complaint and one.seen else ""
     time_taken = "-" if run.seconds is None else duration(run.seconds)
-    return (*map(harmless, (run.id, _state(run) + age, one.host, _started(run), time_taken)),)
+    return (*map(harmless, (run.id, state(run) + age, one.host, _started(run), time_taken)),)
 
 
 def _started(run: Run) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(run.started))
-
-
-def _state(run: Run) -> str:
-    """How many sessions are in each state, behind what keeps the run from going on; a smoke test apart."""
-    why = " ".join(run.held.get("why", "").split())
-    held = run.held.get("kind", "") if not run.done else ""
-    held = "dispatcher gone" if run.now.get("abandoned") else held + (f" ({why})" if held and why else "")
-    counts = listed(run.counts) or ("ended" if run.done else "" if held else "not known")
-    smoke = f"; smoke test: {listed(run.smoke)}" if run.smoke else ""
-    return ": ".join(filter(None, (held, counts))) + smoke
 
 
 @click.command()
@@ -179,4 +148,4 @@ def _why_kept(run: Run, host: str, *, named: bool) -> str:
 
 def _rows(going: Sequence[Run], bytes_of: dict[str, int]) -> Iterator[tuple[str, ...]]:
     for run in going:
-        yield harmless(run.id), harmless(_state(run)), _started(run), amount(bytes_of[run.id])
+        yield harmless(run.id), harmless(state(run)), _started(run), amount(bytes_of[run.id])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,46 +12,15 @@ from comborun.cli.control import check_no_servers
 from comborun.cli.options import Target, Where, json_option, root_options, run_option, sessions_argument
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program, working
 from comborun.errors import HostError, UserError
+from comborun.monitor.steering import Stopping
 from comborun.monitor.watch import once
 from comborun.remote.control import stop as stop_sessions
-from comborun.rules.words import Life
 from comborun.text import did_you_mean, harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from comborun.monitor.status import SessionStatus
     from comborun.monitor.watch import Source
-
-_MOST_NAMED = 8
-
-
-@dataclass(frozen=True)
-class _Order:
-    """What is to be stopped, as the run is now."""
-
-    target: Target
-    names: tuple[str, ...]
-    """empty: the whole run"""
-    running: tuple[SessionStatus, ...] = ()
-    queued: int = 0
-    repeated: tuple[str, ...] = ()
-    """what a later `combo resume` has to run again, a sentence each"""
-    unseen: str = ""
-    """why the fields above are unknown: an older comborun made the run, or its records can't be read"""
-
-    def lines(self) -> Iterator[str]:
-        run = f"{self.target.run} on {self.target.transport.host}"
-        if self.unseen:
-            yield f"{run}: what runs is not known: {self.unseen}"
-            return
-        names = [one.name for one in self.running]
-        more = f" and {several(len(names) - _MOST_NAMED, 'more session')}" if len(names) > _MOST_NAMED else ""
-        ends = f"ends {several(len(names), 'running session')}: {', '.join(names[:_MOST_NAMED])}{more}"
-        yield f"{run}: {ends if names else 'no session is running'}"
-        if self.queued:
-            yield f"{several(self.queued, 'queued session')} will not start"
-        yield from self.repeated
 
 
 @click.command()
@@ -79,15 +47,18 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     combo stop --policy flat
     """
     filters = {key: how[key] for key in ("policy", "environment")}
-    order = _ordered(*_meant(where, wanted, words), filters)
+    target, words = _meant(where, wanted, words)
+    order = _ordered(target, words, filters)
     if not as_json:
         click.echo("\n".join(map(harmless, order.lines())))
     bare = not (words or wanted or how["yes"] or any(filters.values()))
     if how["dry_run"]:
-        return _answer_dry(order) if as_json else 0
+        if as_json:
+            answer(order.to_document())
+        return 0
     if bare and not as_json and (order.running or order.unseen) and sys.stdin.isatty():
         click.confirm("Stop it?", abort=True, err=True)
-    target, names = order.target, order.names
+    names = order.names
     try:
         with working("ending sessions"):
             stopped = stop_sessions(target.transport, target.directory, names)
@@ -102,40 +73,20 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     return 0 if stopped.done else SOME_DID_NOT
 
 
-def _answer_dry(order: _Order) -> int:
-    target = order.target
-    answer({
-        "run": target.run, "host": target.transport.host, "sessions": list(order.names),
-        "running": [one.name for one in order.running], "queued": order.queued, "lines": list(order.lines()),
-    })  # fmt: skip
-    return 0
-
-
-def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]) -> _Order:
+def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]) -> Stopping:
     """What the words and options mean. A run that can't be looked at is still stopped as a whole, or by exact names."""
+    run, host = target.run, target.transport.host
     try:
         source = target.source()
     except UserError as error:
         if any(filters.values()):
             raise
-        return _Order(target, words, unseen=error.message)
+        return Stopping(run, host, words, unseen=error.message)
     names = _chosen(target, source, words, **filters) if words or any(filters.values()) else ()
     try:
-        seen = once(source)
+        return Stopping.of(source.view, once(source), names)
     except UserError as error:
-        return _Order(target, names, unseen=error.message)
-    meant = [one for one in seen.every if not names or one.name in names]
-    running = tuple(one for one in meant if one.alive)
-    ranged = {one.name for one in source.view.plan.sessions if one.ranged}
-    redone = [one for one in running if one.recorded and one.name not in ranged]
-    return _Order(target, names, running, sum(one.life is Life.QUEUED for one in meant), tuple(_repeated(redone)))
-
-
-def _repeated(sessions: list[SessionStatus]) -> Iterator[str]:
-    if sessions:
-        count = several(sum(one.recorded or 0 for one in sessions), "recorded episode")
-        which = ", ".join(one.name for one in sessions[:_MOST_NAMED]) + " ..." * (len(sessions) > _MOST_NAMED)
-        yield f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
+        return Stopping(run, host, names, unseen=error.message)
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from comborun.cli.plan import placement_lines
 from comborun.errors import GridError, UserError
 from comborun.grid import Grid, parse_grid
+from comborun.placement import placement_lines
 from comborun.plan import Plan
-from comborun.planner import lay_out
+from comborun.planner import lay_out, rooms
 from comborun.resources import HostFacts
 from comborun.rules.placement import Card
 
@@ -43,7 +43,8 @@ def plan(text: str, on: HostFacts, head: str = HEAD) -> Plan:
 
 
 def told(text: str, on: HostFacts, head: str = HEAD) -> list[str]:
-    return [" ".join(line.split()) for line in placement_lines(plan(text, on, head), on)]
+    laid = plan(text, on, head)
+    return [" ".join(line.split()) for line in placement_lines(laid, rooms(on, laid.reserve))]
 
 
 def refusal(text: str, on: HostFacts, head: str = HEAD) -> str:

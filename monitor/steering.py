@@ -1,0 +1,173 @@
+"""What `combo stop` and `combo resume` would do with a run, in words. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from comborun.monitor.slurm import summary as tasks_line
+from comborun.rules.words import Life
+from comborun.text import several
+from comborun.work import describe, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from comborun.again.resumption import Futile, Rejected, Resumption
+    from comborun.monitor.observe import RunView
+    from comborun.monitor.status import RunStatus, SessionStatus
+    from comborun.work import Spans
+
+
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """What is to be stopped, as the run is now."""
+
+    run: str
+    host: str
+    names: tuple[str, ...]
+    """empty: the whole run"""
+    running: tuple[SessionStatus, ...] = ()
+    queued: int = 0
+    repeated: tuple[str, ...] = ()
+    """what a later `combo resume` has to run again, a sentence each"""
+    unseen: str = ""
+    """why the fields above are unknown: an older comborun made the run, or its records can't be read"""
+
+    def lines(self) -> Iterator[str]:
+        run = f"{self.run} on {self.host}"
+        if self.unseen:
+            yield f"{run}: what runs is not known: {self.unseen}"
+            return
+        names = [one.name for one in self.running]
+        more = f" and {several(len(names) - _MOST_NAMED, 'more session')}" if len(names) > _MOST_NAMED else ""
+        ends = f"ends {several(len(names), 'running session')}: {', '.join(names[:_MOST_NAMED])}{more}"
+        yield f"{run}: {ends if names else 'no session is running'}"
+        if self.queued:
+            yield f"{several(self.queued, 'queued session')} will not start"
+        yield from self.repeated
+
+    @classmethod
+    def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> Stopping:
+        meant = [one for one in seen.every if not names or one.name in names]
+        running = tuple(one for one in meant if one.alive)
+        ranged = {one.name for one in view.plan.sessions if one.ranged}
+        redone = [one for one in running if one.recorded and one.name not in ranged]
+        queued = sum(one.life is Life.QUEUED for one in meant)
+        return cls(view.id, view.host, names, running, queued, tuple(_repeated(redone)))
+
+    def to_document(self) -> dict[str, object]:
+        return {
+            "run": self.run, "host": self.host, "sessions": list(self.names),
+            "running": [one.name for one in self.running], "queued": self.queued, "lines": list(self.lines()),
+        }  # fmt: skip
+
+
+def _repeated(sessions: list[SessionStatus]) -> Iterator[str]:
+    if sessions:
+        count = several(sum(one.recorded or 0 for one in sessions), "recorded episode")
+        which = ", ".join(one.name for one in sessions[:_MOST_NAMED]) + " ..." * (len(sessions) > _MOST_NAMED)
+        yield f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
+
+
+@dataclass(frozen=True)
+class Resuming:
+    """What `combo resume` would do with a run."""
+
+    view: RunView
+    seen: RunStatus
+    what: Resumption
+    coming: tuple[str, ...]
+    """sessions that are queued, or run"""
+
+    @property
+    def held(self) -> bool:
+        return bool(self.seen.hold or self.seen.quarantine or self.seen.stopped)
+
+    @property
+    def kept(self) -> int:
+        """How many tasks Slurm holds, though the run may go on."""
+        return sum(task.held for task in self.seen.tasks)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether all that is missing is under way, or nothing is."""
+        idle = self.seen.dispatcher is None and bool(self.coming)
+        return self.what.nothing and not self.held and not self.kept and not idle
+
+
+def resume_lines(going: Resuming) -> Iterator[str]:
+    what, seen = going.what, going.seen
+    if going.nothing:
+        left = "some episodes have no record" if what.futile else "nothing is missing"
+        runs = f"{several(len(going.coming), 'session')} queued or running" if going.coming else left
+        yield f"{going.view.id}: {runs}; there is nothing to resume"
+        if seen.scheduler and going.coming and seen.now is not None:
+            yield f"  {tasks_line(seen.scheduler, seen.tasks, seen.now)}"
+        yield from map(_futile, what.futile)
+        return
+    yield f"{going.view.id}:"
+    if seen.hold:
+        yield f"  no longer {seen.hold.kind}" + (f": {seen.hold.why}" if seen.hold.why else "")
+    if seen.stopped:
+        yield "  no longer stopped"
+    if going.kept and not seen.hold and not seen.stopped:
+        yield f"  {going.kept} tasks that Slurm holds are let go"
+    yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
+    for one in what.again:
+        verb = "has" if size(one.lacking) == 1 else "have"
+        lacking = f", for the {_episodes(one.lacking)} that {verb} no record" if one.lacking else ""
+        yield f"  {one.name}: another attempt{lacking}"
+        if one.repeated:
+            repeated = several(one.repeated, "recorded episode")
+            yield f"    {repeated} run{'s' * (one.repeated == 1)} again: {_why_again(going.view, one.name)}"
+    for session in what.added:
+        span = _episodes((range(session.first, session.first + session.count),))
+        yield f"  {session.name}: a new session for {session.policy} in {session.environment}, {span}"
+    yield from map(_futile, what.futile)
+    if going.coming:
+        yield f"  {several(len(going.coming), 'session')} queued or running already"
+
+
+def _why_again(view: RunView, name: str) -> str:
+    ranged = any(one.ranged for one in view.plan.sessions if one.name == name)
+    return "what is missing is not only at the end" if ranged else "this command takes no range"
+
+
+def _futile(one: Futile) -> str:
+    why = _why(one.rejected)
+    return f"  {one.name}, {_episodes(one.lacking)}: {why}, so running it again would not help"
+
+
+def _episodes(which: Spans) -> str:
+    """`episode 5`, `episodes 3-5, 7`."""
+    return f"episode{'s' if size(which) > 1 else ''} {describe(which)}"
+
+
+def _why(rejected: Rejected | None) -> str:
+    if rejected is None:
+        return "the session counts as complete but recorded none of these"
+    return f"its records are rejected by the report ({rejected.reason}, {rejected.place})"
+
+
+def resume_document(going: Resuming, *, done: bool) -> dict[str, object]:
+    return {
+        "run": going.view.id,
+        "done": done,
+        "lifted": going.held or bool(going.kept),
+        "again": [one.name for one in going.what.again],
+        "repeated": {one.name: one.repeated for one in going.what.again if one.repeated},
+        "added": [
+            {"session": one.name, "policy": one.policy, "environment": one.environment, "first": one.first,
+             "count": one.count}
+            for one in going.what.added
+        ],
+        "futile": [
+            {"session": one.name, "episodes": describe(one.lacking), "why": _why(one.rejected)}
+            for one in going.what.futile
+        ],
+        "going_on": list(going.coming),
+    }  # fmt: skip
