@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.reporter.pages.data import as_json, limits, significant
 from comborun.reporter.pages.page import rendered
+from comborun.reporter.pages.tables import Strong, Table
 from comborun.reporter.text import claim, p_value, points, points_interval
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ METHOD = (
     " Newcombe intervals. p is two-sided and adjusted by Holm over all comparisons of this page."
 )
 HEADS = ("policy", "environment", "before", "after", "change", "95 % interval", "p (Holm)", "test")
+WORDS = {"policy", "environment", "test"}
 
 
 def render_between(between: Between) -> Mapping[str, bytes]:
-    rows = [(cells(policy, one), one.decided) for policy, one in between.rows]
+    columns = [(head, "left" if head in WORDS else "right") for head in HEADS]
+    table = Table("Combos", columns, [cells(policy, one) for policy, one in between.rows])
     pages = (
-        rendered(f"{name}.j2", between=between, rows=rows, heads=HEADS, method=METHOD)
+        rendered(f"{name}.j2", between=between, table=table, method=METHOD)
         for name in NAMES
         if not name.endswith(".json")
     )
@@ -37,7 +40,12 @@ def render_between(between: Between) -> Mapping[str, bytes]:
 
 def cells(policy: str, one: Comparison) -> tuple[str, ...]:
     """A row, under HEADS."""
-    numbers = (points(one.difference), points_interval(one.interval), p_value(one.p_holm).removeprefix("= "))
+    change = points(one.difference)
+    numbers = (
+        Strong(change) if one.decided else change,
+        points_interval(one.interval),
+        p_value(one.p_holm).removeprefix("= "),
+    )
     test = f"{one.test}, {one.paired_word}"
     return (policy, one.environment, claim(one.rate_b), claim(one.rate_a), *numbers, test)
 

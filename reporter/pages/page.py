@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from comborun.reporter.counting.ending import Ending
     from comborun.reporter.counting.quality import Quality
     from comborun.reporter.figures.figure import Figure
     from comborun.reporter.figures.panel import Panel
@@ -59,9 +58,7 @@ def page(summary: Summary) -> dict[str, Any]:
     summary, long_names = shorten_names(summary)
     found, combos = summary.comparisons, summary.combos
     tabled = combos if len(combos) <= MOST_COMBOS else ()
-    rated = any(combo.counts for combo in combos)
-    lettered = any(group.letters for group in found.environments)
-    return {
+    sections = {
         "summary": summary,
         "long_names": long_names,
         "sentences": sentences(summary),
@@ -71,11 +68,6 @@ def page(summary: Summary) -> dict[str, Any]:
         "tabled": tabled,
         "combos": tables.combos(summary, tabled),
         "too_many": f"{len(combos)} combos are too many for tables here; summary.csv has a row for each.",
-        "lettered": lettered,
-        "rated": rated,
-        # Whether completed and planned differ anywhere, so that both must be shown.
-        "denominators": any(combo.counts.completed != combo.counts.planned for combo in combos if combo.counts),
-        "width": 3 + 7 * rated + 3 * summary.planned + lettered,
         "means": tables.means(summary),
         "strengths": tables.strengths(summary),
         "environments": [
@@ -93,6 +85,8 @@ def page(summary: Summary) -> dict[str, Any]:
         "provenance": tuple(_provenance(summary)),
         "method": methods(summary),
     }
+    order = ("combos", "comparisons", "means", "strengths", "graded", "failures", "kinds", "metrics")
+    return {**sections, "tables": [sections[name] for name in order if sections[name]]}
 
 
 def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
@@ -182,10 +176,9 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
-    environment.filters.update(planned=tables.planned, shortfall=tables.shortfall, tag=_tag)
-    environment.filters.update(md=escape, printable=printable, width="{:.2%}".format)
-    environment.filters.update(several=several, svg=_svg)
+    environment.filters.update(md=escape, printable=printable, several=several, svg=_svg)
     environment.tests.update(strong=lambda cell: isinstance(cell, tables.Strong))
+    environment.tests.update(tagged=lambda cell: isinstance(cell, tables.Tagged))
     environment.globals.update(
         nothing=text.NOTHING,
         findings_shown=FINDINGS_SHOWN,
@@ -208,13 +201,6 @@ def escape(words: str) -> str:
 
 
 # -- words of tables --------------------------------------------------------------------------------------------------
-
-
-def _tag(ending: Ending) -> str:
-    """The style of an outcome: one with a warning must not look like one without."""
-    if ending.outcome is None:
-        return ""
-    return f"{ending.outcome} warned" if ending.outcome == "succeeded" and ending.warnings else str(ending.outcome)
 
 
 def _tallies(quality: Quality) -> Iterator[tuple[str, int]]:

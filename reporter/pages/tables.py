@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import (
@@ -24,7 +24,7 @@ from comborun.reporter.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.reporter.comparing.comparisons import Comparison, Tested
     from comborun.reporter.comparing.graded import Graded
@@ -56,6 +56,17 @@ class Strong(str):
     __slots__ = ()
 
 
+class Tagged(str):
+    """The text of a cell that a page shows as a tag, in a style of report.css."""
+
+    style: str
+
+    def __new__(cls, text: str, style: str) -> Self:
+        tag = super().__new__(cls, text)
+        tag.style = style
+        return tag
+
+
 @dataclass(frozen=True)
 class Table:
     title: str
@@ -65,6 +76,8 @@ class Table:
     note: str = ""
     total: int = 0
     """rows, where not all are shown"""
+    below: Sequence[str] = ()
+    """a sentence for each row, which may be empty"""
 
     @property
     def more(self) -> str:
@@ -283,47 +296,64 @@ def _metric(mean: MetricMean | None) -> str:
 
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
     """With what is complete, how it ended and how long it took."""
-    note = "" if summary.planned else "Planned is what the records show: no plan says how many there should be."
-    columns = _columns(
-        "environment|policy",
-        "k/n|rate|95 % interval|letters|of planned|planned|completed|errored|missing|attempts|duration",
-        "outcome|cause",
+    below = ["; ".join(filter(None, (_cause(combo, summary), *_shortfall(combo)))) for combo in shown]
+    rated = any(combo.counts for combo in shown)
+    notes = (
+        "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals." if rated else "",
+        "Where episodes are errored or missing, the rate over all planned ones stands below, as if these had failed."
+        if any(combo.counts.completed != combo.counts.planned for combo in shown if combo.counts)
+        else "",
+        "Succeeded without more means complete, and ended with exit code 0."
+        if summary.planned
+        else "Planned is what the records show: no plan says how many there should be.",
     )
-    rows = [[combo.environment, combo.policy, *_counted(combo, summary), *_ended(combo, summary)] for combo in shown]
-    return _filled(Table("Combos", columns, rows, note)) if rows else None
+    columns = _columns(
+        "policy|environment",
+        "k/n|rate|95 % interval|letters|planned|completed|errored|missing|attempts|duration",
+        "outcome",
+    )
+    rows = [[combo.policy, combo.environment, *_counted(combo, summary), *_ended(combo, summary)] for combo in shown]
+    return _filled(Table("Combos", columns, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
 def _counted(combo: ComboSummary, summary: Summary) -> list[str]:
-    counts, whole = combo.counts, combo.rate_of_planned
+    counts = combo.counts
     if counts is None:
-        return ["", "", "", "", "", planned(combo), "", "", ""]
-    short = whole is not None and counts.completed != counts.planned
+        return ["", "", "", "", _planned(combo), "", "", ""]
     letters = summary.comparisons.letters_of(*combo.key)
-    rates = [of(combo.rate), rate(combo.rate), interval(combo.rate), letters, claim(whole) if whole and short else ""]
-    return [*rates, planned(combo), str(counts.completed), str(counts.errored), str(counts.missing)]
+    lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
+    rates = [Strong(of(combo.rate)), Strong(rate(combo.rate)), interval(combo.rate), letters]
+    return [*rates, _planned(combo), str(counts.completed), *lost]
 
 
 def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
+    if not summary.planned:
+        return [""] * 3
     end = combo.ending
-    return [str(end.attempts), duration(end.seconds), end.words, end.cause] if summary.planned else [""] * 4
+    warned = " warned" if end.outcome == "succeeded" and end.warnings else ""
+    return [str(end.attempts), duration(end.seconds), Tagged(end.words, f"{end.outcome or ''}{warned}")]
 
 
-def planned(combo: ComboSummary) -> str:
+def _cause(combo: ComboSummary, summary: Summary) -> str:
+    """Empty where it ended as it should."""
+    end = combo.ending
+    return end.cause if summary.planned and not (end.clean and end.outcome == "succeeded") else ""
+
+
+def _planned(combo: ComboSummary) -> str:
     spare = f" ({combo.not_needed} not needed)" if combo.not_needed else ""
     return (f"{combo.planned:,} steps" if combo.unit == "step" else str(combo.planned)) + spare
 
 
-def shortfall(combo: ComboSummary) -> str:
-    """The other denominator, and which episodes are missing; empty where every planned episode has a verdict."""
+def _shortfall(combo: ComboSummary) -> Iterator[str]:
+    """The other denominator, and which episodes are missing; nothing where every planned episode has a verdict."""
     counts = combo.counts
     if counts is None or counts.completed == counts.planned:
-        return ""
-    parts = []
+        return
     if combo.rate_of_planned is not None:
-        parts.append(f"of all {counts.planned} planned: {claim(combo.rate_of_planned)}")
+        yield f"of all {counts.planned} planned: {claim(combo.rate_of_planned)}"
     if counts.missing:
-        parts.append(f"missing: {describe_missing(counts)}")
+        yield f"missing: {describe_missing(counts)}"
     if combo.bounds is not None:
         low, high = map(fraction, combo.bounds)
-        parts.append(f"between {low} and {high} per cent, however the others would have gone")
-    return "; ".join(parts)
+        yield f"between {low} and {high} per cent, however the others would have gone"

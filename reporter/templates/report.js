@@ -26,7 +26,6 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   const groups = bodies.length > 1 ? bodies : [...bodies[0].rows];
   if (groups.length < 4) return;
   table.querySelectorAll("thead th").forEach((head, column) => {
-    if (head.matches(".drawn")) return;
     const button = document.createElement("button");
     button.append(...head.childNodes);
     button.addEventListener("click", () => sort(table, groups, column, head));

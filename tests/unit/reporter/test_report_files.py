@@ -518,16 +518,3 @@ def test_a_mean_names_the_environments_where_episodes_are_missing(tmp_path: Path
     assert "| policy | mean | 95 % interval | environments | episodes | not complete |" in text
     assert re.search(r"^\| flat \| 100\.0 \| .* \| 2 \| 6 \| stairs \|$", text, re.MULTILINE)
     assert ">not complete</th>" in (tmp_path / "out/report.html").read_text()
-
-
-def test_on_paper_no_heading_note_or_key_is_parted_from_its_figure(troubled: Path) -> None:
-    """As far as a style sheet can say so."""
-    printed = (troubled / "report.html").read_text().partition("@media print {")[2].partition("</style>")[0]
-    rules = {
-        selector.strip(): rule
-        for selectors, rule in re.findall(r"^  ([^{}\n]+) \{([^{}]*)\}", printed, re.MULTILINE)
-        for selector in selectors.split(",")
-    }
-    assert all("break-after: avoid" in rules[name] for name in ("h2", "h3", "h2 + .note"))
-    assert re.search(r"figure\.key \{ break-after: avoid; \}", printed)
-    assert "break-inside: avoid" in rules[".note"]
