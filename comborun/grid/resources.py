@@ -149,15 +149,11 @@ def resource_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def resource_warnings(draft: Draft) -> Iterator[Problem]:
-    """GPU memory of some combos without a GPU, which may be meant; GPUs without a use, or hidden."""
+    """GPU memory of some combos without a GPU, which may be meant; hidden GPUs."""
     place = draft.setter("resources", "gpu_memory")
     message = "`gpu_memory` without `gpus`: {} gets no GPU"
     yield from draft.of(_lacking(draft), place, message, "`gpus: 1`, or `gpu_memory: 0` where that is meant")
-    granted = draft.where(_has_gpu)
-    if draft.file.use_gpus is not None and not granted:
-        message = "`use_gpus` without a combo that asks for a GPU"
-        yield draft.at_key(("use_gpus",), message, "`resources: {gpus: 1}`")
-    if any("{gpu" not in combo.settings.variables.get(_VISIBLE, "{gpu") for combo in granted):
+    if any("{gpu" not in combo.settings.variables.get(_VISIBLE, "{gpu") for combo in draft.where(_has_gpu)):
         message = f"`variables` sets {_VISIBLE}, and so hides which GPU a session was granted"
         yield draft.at_key(("variables", _VISIBLE), message, "leave it to comborun")
 

@@ -159,18 +159,12 @@ _SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
 
 
 def cut_warnings(draft: Draft) -> Iterator[Problem]:
-    """The cost of many blocks, and combos with fewer episodes than shards."""
+    """The cost of many blocks."""
     starts = [_blocks(combo.settings) for combo in draft.combos]
     if max(starts, default=1) > MANY_STARTS:
         message = f"`block`: {sum(starts)} sessions for {len(starts)} combos, and each starts its simulator anew"
         hint = "choose a block that runs ten times as long as the program takes to start; smaller ones stop sooner"
         yield draft.at_key(("block",), message, hint)
-    counts = [(combo, combo.settings.episodes or 0, combo.settings.shards) for combo in draft.combos]
-    few = [(combo, episodes) for combo, episodes, shards in counts if isinstance(shards, int) and episodes < shards]
-    if few:
-        shards, most = few[0][0].settings.shards, max(episodes for _, episodes in few)
-        message = f"`shards: {shards}` of {{}}, of no more than {most} episodes: a session for each"
-        yield from draft.of([combo for combo, _ in few], draft.setter("shards"), message, "`auto` makes as many as pay")
 
 
 def _blocks(settings: SettingKeys) -> int:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""
-SHORT_SILENCE = 60
-"""seconds; loading a scene or compiling shaders may take as long"""
 SEEN_IN_A_LOG = (
     *(Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.LAUNCH_FAILED),
     *(Failure.CRASHED, Failure.SERVER_LOST, Failure.ERROR),
@@ -165,7 +163,7 @@ def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:
 
 
 def survival_problems(draft: Draft) -> Iterator[Problem]:
-    """A `notify` that can't run or has no kinds, failures without a pattern, lines with an unplanned number."""
+    """A `notify` that can't run or has no kinds, lines with an unplanned number."""
     yield from _notify_problems(draft)
     unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.request.memory)
     message = "`limits.memory: enforce`: {} asks for no memory"
@@ -173,11 +171,6 @@ def survival_problems(draft: Draft) -> Iterator[Problem]:
     counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
     message = f"`evidence.line` counts {PLANNED}, and {{}} has no number of them"
     yield from draft.of(counting, draft.setter("evidence", "line"), message, "say how many, such as `episodes: 100`")
-    for path, layer in draft.layers:
-        for name, patterns in layer.failures.items():
-            if not patterns and "failures" not in draft.broken:
-                message = f"`failures.{name}` is empty"
-                yield draft.at_value((*path, "failures", name), message, "name a pattern, or remove the line")
 
 
 def _notify_problems(draft: Draft) -> Iterator[Problem]:
@@ -204,11 +197,6 @@ def survival_warnings(draft: Draft) -> Iterator[Problem]:
     """Keys that are allowed but look like a mistake."""
     yield from _evidence_warnings(draft)
     yield from _retry_warnings(draft)
-    for path, layer in draft.layers:
-        if 0 < layer.limits.stall_after < SHORT_SILENCE:
-            message = f"`stall_after`: {layer.limits.stall_after} s are short: programs take that long to start"
-            hint = "1 min at least, 20 min for most simulators"
-            yield draft.at_key((*path, "limits", "stall_after"), message, hint)
     silent = draft.where(
         lambda one: one.settings.limits.stall_after and one.settings.progress and one.settings.progress.silent
     )
@@ -218,13 +206,6 @@ def survival_warnings(draft: Draft) -> Iterator[Problem]:
 
 
 def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
-    for path, layer in draft.layers:
-        if layer.evidence.records and "records" in layer.evidence.model_fields_set:
-            here = [one for one in draft.combos if not path or path[1] in one.overrides]
-            message = "`evidence`: records are asked for, and {} has none (`results: none`)"
-            hint = "say which files they are in, or remove it"
-            without = [one for one in here if not one.settings.result_rules.counted]
-            yield from draft.of(without, (*path, "evidence", "records"), message, hint)
     nothing = draft.where(
         lambda one: one.settings.result_rules.counted and one.settings.evidence.rules == EvidenceRules(records=False)
     )
@@ -242,6 +223,3 @@ def _retry_warnings(draft: Draft) -> Iterator[Problem]:
         )
         hint = "leave it out where that is possible; the report says which episodes took more than one attempt"
         yield draft.at_key(("retry", failure.value), message, hint)
-    if draft.file.limits.attempts == 1 and (useless := [name for name, keys in named.items() if keys.times]):
-        message = f"`attempts: 1` allows no second start, so `retry` does nothing for {listed(useless)}"
-        yield draft.at_key(("limits", "attempts"), message, "remove one of the two")

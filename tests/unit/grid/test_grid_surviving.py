@@ -117,12 +117,9 @@ def test_results_that_are_no_episodes_have_to_be_there_unless_the_grid_says_whic
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("limits: {stall_after: 30 s}\n", "5:10", "30 s are short"),
         ("limits: {stall_after: 1 h}\nprogress: {silent: true}\n", "5:10", "which `progress: {silent: true}` says"),
-        ("results: none\nevidence: {records: true}\n", "6:12", "has none (`results: none`)"),
         ("evidence: {records: false}\n", "5:12", "the exit code decides alone"),
         ("retry: {error: 1}\n", "5:9", "bias the success rate"),
-        ("retry: {killed: 2}\nlimits: {attempts: 1}\n", "6:10", "`retry` does nothing for `killed`"),
     ],
 )
 def test_what_looks_like_a_mistake_is_said(text: str, place: str, words: str) -> None:

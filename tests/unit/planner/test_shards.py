@@ -79,16 +79,6 @@ def test_what_can_not_be_cut_is_refused_with_the_reason(text: str, said: str) ->
     assert said in str(refused.value)
 
 
-def test_more_shards_than_episodes_are_told_of() -> None:
-    assert not parse_grid(HEAD + RANGED + "shards: 100\n", Path("grid.yaml")).warnings
-    (warning,) = parse_grid(HEAD + RANGED + "shards: 101\n", Path("grid.yaml")).warnings
-    assert "`shards: 101` of `a in x`" in str(warning)
-    assert "of no more than 100 episodes: a session for each" in str(warning)
-    few = "overrides: [{when: {policy: a, environment: x}, episodes: 3}]\nshards: 5\n"
-    (warning,) = parse_grid(HEAD + RANGED + few, Path("grid.yaml")).warnings
-    assert "`shards: 5` of `a in x`, of no more than 3 episodes" in str(warning)
-
-
 def test_a_preset_whose_program_can_not_be_cut_says_why(tmp_path: Path) -> None:
     text = "preset: isaaclab-eval\npolicies: {a: {checkpoint: a.pt}}\nenvironments: [x]\nepisodes: 9\nshards: 3\n"
     with pytest.raises(GridError, match="its preset says: none: the program has no start index"):
