@@ -13,10 +13,10 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
-from comborun.monitor.wording import amount, brief, clock, duration, indented, visible
+from comborun.monitor.wording import brief, clock, duration, indented, visible
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
-from comborun.rules.words import Failure, Life, Outcome
+from comborun.rules.words import Failure, Life, Outcome, amount
 from comborun.servers import Instance, instances
 from comborun.text import several
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 
-from comborun.rules.words import Life, Outcome
-from comborun.text import GIB, MIB, harmless
+from comborun.rules.words import Life, Outcome, amount, three, unit_of
+from comborun.text import harmless
 
-_SIZES = ((1 << 40, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _CLOCK_S = 60.0
 """that a host's clock may be off without a word"""
@@ -104,25 +103,10 @@ def clock_words(ahead: float, host: str) -> str:
 
 def sizes(part: int, whole: int) -> str:
     """Two sizes: `41.2/79.6 GiB`, or `31.0 GiB/3.49 TiB` if the part is small in the unit of the whole."""
-    unit, name = _unit(whole)
+    unit, name = unit_of(whole)
     if part and 10 * part < unit:
-        return f"{amount(part)}/{_three(whole / unit)} {name}"
-    return f"{_three(part / unit) if part else 0}/{_three(whole / unit)} {name}"
-
-
-def amount(number: int) -> str:
-    """Bytes: `1.5 GiB`."""
-    unit, name = _unit(number)
-    return f"{_three(number / unit)} {name}"
-
-
-def _unit(number: int) -> tuple[int, str]:
-    return next((unit for unit in _SIZES if number >= unit[0]), _SIZES[-1])
-
-
-def _three(number: float) -> str:
-    """Three digits, or all digits of a larger whole number."""
-    return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"
+        return f"{amount(part)}/{three(whole / unit)} {name}"
+    return f"{three(part / unit) if part else 0}/{three(whole / unit)} {name}"
 
 
 def last_line(log: bytes) -> str:

@@ -26,8 +26,9 @@ from comborun.remote.program import Python
 from comborun.remote.publish import Draft, provenance, publish, reread
 from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
-from comborun.remote.shipping import deliver, digest_of, lines, size_of, size_text, survey
+from comborun.remote.shipping import deliver, digest_of, lines, size_of, survey
 from comborun.remote.transport import LOCAL
+from comborun.rules.words import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ class Prepared:
     def sends(self) -> str:
         """The size of the files of `sync` that have to go there first; empty without any."""
         size = size_of(item for one in self.deliveries for item in one.missing)
-        return size_text(size) if size else ""
+        return amount(size) if size else ""
 
     def planned_with(self, policies: FoundPolicies) -> Plan:
         """The plan with the policy files of an earlier run."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import HostError, UserError
 from comborun.grid import Shipped
 from comborun.remote import program
+from comborun.rules.words import amount
 from comborun.text import printable, several
 
 if TYPE_CHECKING:
@@ -162,9 +163,9 @@ def _check_size(entry: Shipped, found: list[tuple[str, Path]]) -> None:
     total = sum(sizes.values())
     if total > entry.max_size:
         largest = sorted(sizes, key=lambda path: (-sizes[path], path))[:3]
-        named = ", ".join(f"{path} ({size_text(sizes[path])})" for path in largest)
+        named = ", ".join(f"{path} ({amount(sizes[path])})" for path in largest)
         raise UserError(
-            f"sync: {entry.source} holds {size_text(total)}, and max_size is {size_text(entry.max_size)}",
+            f"sync: {entry.source} holds {amount(total)}, and max_size is {amount(entry.max_size)}",
             f"exclude what is not needed there, or raise max_size; the largest: {named}",
         )
 
@@ -202,16 +203,6 @@ def _target_inside(root: Path, path: str, place: Path) -> str:
             "exclude it, or ship what it leads to with an entry of its own",
         )
     return target
-
-
-def size_text(size: int) -> str:
-    """Bytes for a person: `812 B`, `3.4 MB`."""
-    value = float(size)
-    for unit in ("B", "kB", "MB"):
-        if value < 999.5:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} GB"
 
 
 class Delivery(NamedTuple):
@@ -316,7 +307,7 @@ def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
     """A sentence about each entry of `sync`."""
     for shipment, missing, in_place in deliveries:
         many = several(len(shipment.items), "file")
-        sent = f"{len(missing)} sent, {size_text(size_of(missing))}" if missing else "nothing had changed"
+        sent = f"{len(missing)} sent, {amount(size_of(missing))}" if missing else "nothing had changed"
         if in_place:
             sent = "they are there already"
         yield f"{shipment.entry.source} -> {shipment.entry.to}: {many}, {sent}"

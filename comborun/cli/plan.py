@@ -14,7 +14,7 @@ from comborun.cli.terminal import answer, program, show_rows, warn, working
 from comborun.compose import compose_text
 from comborun.errors import HostError, UserError
 from comborun.jobs import kind_of, kinds, texts
-from comborun.monitor.wording import amount, duration
+from comborun.monitor.wording import duration
 from comborun.placement import placement_lines
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.outlook import outlook
@@ -22,10 +22,11 @@ from comborun.remote.grids import complaint, host_warnings, question, with_polic
 from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
 from comborun.remote.runs import list_runs
-from comborun.remote.shipping import digest_of, size_text, survey
+from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
+from comborun.rules.words import amount
 from comborun.script import scripts, server_script
 from comborun.servers import instances
 from comborun.text import MIB, harmless, several
@@ -135,7 +136,7 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
     if laid.after:
         rows["after"] = " ".join(laid.after.command)
     for shipment in shipments:
-        size = f"{several(len(shipment.items), 'file')}, {size_text(shipment.size)}"
+        size = f"{several(len(shipment.items), 'file')}, {amount(shipment.size)}"
         rows[f"ships {shipment.entry.source}"] = f"{size} to {shipment.entry.to}"
     if laid.replaces:
         rows["replaces"] = ", ".join(laid.replaces)

@@ -13,9 +13,10 @@ from comborun.cli.options import Where, json_option, offers, root_options, run_o
 from comborun.cli.terminal import answer, show_rows, show_table, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.listing import look_everywhere, state, to_document
-from comborun.monitor.wording import amount, brief, duration
+from comborun.monitor.wording import brief, duration
 from comborun.remote.runs import choose, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
+from comborun.rules.words import amount
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_line, show
 from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trying import FOLDER, chosen, try_one
-from comborun.monitor.wording import STYLES, SYMBOLS, amount, brief, indented
+from comborun.monitor.wording import STYLES, SYMBOLS, brief, indented
 from comborun.rules.fields import NO_VERDICTS
 from comborun.rules.results import WROTE_NOTHING
+from comborun.rules.words import amount
 from comborun.text import harmless
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _trouble(tried: TryResult) -> str:
 
 def _show_files(tried: TryResult) -> None:
     for path, size in tried.files[:_FILES_SHOWN]:
-        click.echo(f"  wrote {harmless(path, keep='')} ({amount(size) if size >= 1 << 20 else f'{size} bytes'})")
+        click.echo(f"  wrote {harmless(path, keep='')} ({amount(size)})")
     if len(tried.files) > _FILES_SHOWN:
         click.echo(f"  and {len(tried.files) - _FILES_SHOWN} more files")
     where = f"in {tried.attempt}/out" if tried.files else f"It wrote no file below {{output_dir}}, {tried.attempt}/out"

@@ -132,3 +132,23 @@ def failure_of(completeness: Completeness, cause: Cause, code: int | None, signa
 def several(count: int, noun: str, many: str = "") -> str:
     """`1 session`, `3 sessions`; `many` is the plural of a noun that takes more than an s."""
     return f"{count} {noun if count == 1 else many or f'{noun}s'}"
+
+
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def amount(number: float) -> str:
+    """Bytes: `1.50 GiB`, `812 B`."""
+    if number < 1 << 10:
+        return f"{number:.0f} B"
+    unit, name = unit_of(number)
+    return f"{three(number / unit)} {name}"
+
+
+def unit_of(number: float) -> tuple[int, str]:
+    return next((unit for unit in _SIZES if number >= unit[0]), _SIZES[-1])
+
+
+def three(number: float) -> str:
+    """Three digits, or the whole number where that has more."""
+    return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}"

@@ -56,7 +56,7 @@ def test_all_of_it_works_on_a_host(far: Desk, far_host: Sshd) -> None:
     until((run / "dispatch/done").exists, "the run is done")
     done = (run / "dispatch/done").read_text()
     assert '"succeeded": 1' in done, (run / "sessions/maze_good/attempt-1/log").read_text()
-    assert record["shipped"][0] == "project -> ~/deployed code: 2 files, 2 sent, 300 kB"
+    assert record["shipped"][0] == "project -> ~/deployed code: 2 files, 2 sent, 293 KiB"
     assert record["replaced"][0].endswith("has ended after INT")
     assert as_user(far_host, "tmux", "-L", "default", "list-sessions") == ""
     wanted = subprocess.run(["sha256sum"], input=b"from\nthe laptop|from the profile", capture_output=True, check=True)

@@ -135,8 +135,8 @@ esac
     (folder / "version").write_text(version)
     seen = look(tmp_path)
     told = [finding for finding in seen.findings if finding.check == "GPU 0"]
-    assert "11 GiB of 80 GiB free, used by " in told[0].found
-    assert f"train ({os.getpid()}, 67 GiB)" in told[0].found
+    assert "11.3 GiB of 79.6 GiB free, used by " in told[0].found
+    assert f"train ({os.getpid()}, 67.4 GiB)" in told[0].found
     assert [finding.found for finding in seen.findings if finding.check == "driver"] == ["535.183.01, 1 GPU"]
 
 

@@ -129,9 +129,9 @@ def test_the_next_launch_clears_away_what_a_killed_one_left(desk: Desk) -> None:
 def test_more_than_the_limit_is_refused_with_the_largest_named(desk: Desk) -> None:
     desk.put("small")
     desk.put("model.pt", b"m" * 3000)
-    with pytest.raises(UserError, match=r"holds 3 kB, and max_size is 2 kB") as refused:
+    with pytest.raises(UserError, match=r"holds 2.93 KiB, and max_size is 1.95 KiB") as refused:
         desk.shipments(max_size=2000)
-    assert "model.pt (3 kB)" in refused.value.hint
+    assert "model.pt (2.93 KiB)" in refused.value.hint
     assert desk.shipments("*.pt", max_size=2000)
 
 

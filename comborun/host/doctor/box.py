@@ -63,15 +63,6 @@ def integer(text: str) -> int | None:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else None
 
 
-def size(kib: float) -> str:
-    """KiB in a readable unit."""
-    for unit in ("KiB", "MiB", "GiB"):
-        if kib < 1024 - 0.5:
-            return f"{kib:.0f} {unit}" if kib >= 10 or unit == "KiB" else f"{kib:.1f} {unit}"
-        kib /= 1024
-    return f"{kib:.1f} TiB"
-
-
 def version(text: str) -> tuple[int, ...]:
     """The first dotted number in a text: `tmux 3.3a` is (3, 3)."""
     match = re.search(r"[0-9]{1,9}(\.[0-9]{1,9})*", text)

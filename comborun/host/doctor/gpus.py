@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 
-from comborun.host.doctor.box import Box, hangs, integer, size
+from comborun.host.doctor.box import Box, hangs, integer
 from comborun.host.driver import CARDS, TABLE, cards
 from comborun.host.environment import EGL_COMMAND, egl_number
 from comborun.host.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
 from comborun.rules.placement import Card
-from comborun.rules.words import several
+from comborun.rules.words import amount, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _users(box: Box) -> dict[str, list[str]]:
         uuid, pid, used, name = ([field.strip() for field in line.split(",", 3)] + [""] * 3)[:4]
         if uuid.startswith("GPU-") and pid.isdecimal():
             mib = integer(used)
-            held = "" if mib is None else f", {size(mib * 1024)}"
+            held = "" if mib is None else f", {amount(mib << 20)}"
             found.setdefault(uuid, []).append(
                 f"{owner(f'/proc/{pid}')}: {name.rpartition('/')[2] or name} ({pid}{held})"
             )
@@ -97,7 +97,7 @@ def usage(gpu: Card, users: Sequence[str]) -> Iterator[Finding]:
         yield warning(check, f"{gpu.name} does not tell how full it is", "it can't be shared safely", "nvidia-smi")
         return
     free = gpu.total - gpu.used
-    text = f"{gpu.name}, {size(free * 1024)} of {size(gpu.total * 1024)} free"
+    text = f"{gpu.name}, {amount(free << 20)} of {amount(gpu.total << 20)} free"
     if gpu.used > _BUSY_MIB:
         text += f", used by {', '.join(users[:3]) or 'programs that cannot be named'}"
     level = Level.WARNING if free < 0.1 * gpu.total else Level.NOTE if gpu.used > _BUSY_MIB else Level.OK

@@ -12,9 +12,9 @@ import tempfile
 
 from comborun.host import commands, facts
 from comborun.host import machine as measured
-from comborun.host.doctor.box import Box, integer, size, version
+from comborun.host.doctor.box import Box, integer, version
 from comborun.rules.findings import Finding, Level, error, fine, graded, warning
-from comborun.rules.words import several
+from comborun.rules.words import amount, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def room(folder: str, disk: Sequence[str]) -> Iterator[Finding]:
     little = free < 10 * _GIB or free < 0.02 * (total or 0)
     level = Level.ERROR if free < _GIB else Level.WARNING if little else Level.OK
     cost = "logs, records and videos are cut off when it is full, and no session can start"
-    yield graded("disk", level, f"{size(free)} of {size(total or 0)} free at {folder}", cost, fix)
+    yield graded("disk", level, f"{amount(free << 10)} of {amount((total or 0) << 10)} free at {folder}", cost, fix)
     if inodes and free_inodes is not None and free_inodes < max(2000, min(100_000, 0.05 * inodes)):
         level = Level.ERROR if free_inodes < 2000 else Level.WARNING
         found = f"{free_inodes} of {inodes} inodes free at {folder}"
@@ -148,9 +148,9 @@ def memory(box: Box) -> Iterator[Finding]:
     if not total or free is None:
         return
     allowed = [limit >> 10 for limit in _group_limits(box, "memory") if limit >> 10 < total]
-    text = f"{size(free)} of {size(total)} available"
+    text = f"{amount(free << 10)} of {amount(total << 10)} available"
     if allowed:
-        text += f"; a control group allows this user {size(min(allowed))}"
+        text += f"; a control group allows this user {amount(min(allowed) << 10)}"
         free = min(free, *allowed)
     fix = "ps -eo user,pid,rss,args --sort=-rss | head"
     little = free < 4 * _GIB or free < 0.05 * total

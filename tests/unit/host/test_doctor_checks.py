@@ -12,10 +12,10 @@ import pytest
 
 from comborun.host import doctor, incoming
 from comborun.host.doctor import Box, gpus, machine, sessions
-from comborun.host.doctor.box import size
 from comborun.host.driver import cards
 from comborun.rules.findings import Finding, Level
 from comborun.rules.placement import Card
+from comborun.rules.words import amount
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def fine(found: Iterator[Finding] | Sequence[Finding] | Finding) -> None:
     ("disk", "level", "check", "words"),
     [
         ((900 * GIB, GIB // 2, 6000, 5900), Level.ERROR, "disk", "512 MiB of 900 GiB free at /r"),
-        ((100 * GIB, 5 * GIB, 6000, 5900), Level.WARNING, "disk", "5.0 GiB of 100 GiB"),
+        ((100 * GIB, 5 * GIB, 6000, 5900), Level.WARNING, "disk", "5.00 GiB of 100 GiB"),
         ((900 * GIB, 500 * GIB, 60000000, 1999), Level.ERROR, "inodes", "1999 of 60000000"),
         ((900 * GIB, 500 * GIB, 60000000, 90000), Level.WARNING, "inodes", "90000"),
     ],
@@ -107,10 +107,10 @@ GROUP = {"proc/self/cgroup": "0::/user.slice/a\n"}
     ("files", "level", "check", "words"),
     [
         ({"proc/meminfo": meminfo(GIB // 2)}, Level.ERROR, "memory", "512 MiB"),
-        ({"proc/meminfo": meminfo(3 * GIB)}, Level.WARNING, "memory", "3.0 GiB of 128 GiB"),
+        ({"proc/meminfo": meminfo(3 * GIB)}, Level.WARNING, "memory", "3.00 GiB of 128 GiB"),
         (
             {"proc/meminfo": meminfo(), **GROUP, "sys/fs/cgroup/user.slice/a/memory.max": f"{2 << 30}\n"},
-            *(Level.WARNING, "memory", "allows this user 2.0 GiB"),
+            *(Level.WARNING, "memory", "allows this user 2.00 GiB"),
         ),
     ],
 )
@@ -237,7 +237,7 @@ def test_no_gpu_is_no_trouble(pretend: Pretend) -> None:
             "0, GPU-a, 00:01, 23564, 24564, 5, 535, RTX 4090",
             [],
             Level.WARNING,
-            "1000 MiB of 24 GiB free, used by pro",
+            "1000 MiB of 24.0 GiB free, used by pro",
         ),
         (
             "0, GPU-a, 00:01, 9000, 24564, 5, 535, RTX 4090",
@@ -290,7 +290,8 @@ def test_a_driver_that_vulkan_does_not_find_is_told(pretend: Pretend, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("kib", "text"), [(0, "0 KiB"), (9.4, "9 KiB"), (1024, "1.0 MiB"), (2.5 * GIB, "2.5 GiB"), (3 * 2**30, "3.0 TiB")]
+    ("size", "text"),
+    [(0, "0 B"), (9 << 10, "9.00 KiB"), (1 << 20, "1.00 MiB"), (5 << 29, "2.50 GiB"), (3 << 40, "3.00 TiB")],
 )
-def test_sizes_read_well(kib: float, text: str) -> None:
-    assert size(kib) == text
+def test_sizes_read_well(size: int, text: str) -> None:
+    assert amount(size) == text
