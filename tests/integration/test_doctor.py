@@ -177,7 +177,7 @@ def test_a_file_system_that_is_nearly_full_is_an_error(tmp_path: Path) -> None:
         subprocess.run(["umount", root], check=True)
     told = {finding.check: finding for finding in seen.findings if finding.level is not Level.OK}
     assert told["disk"].level is Level.ERROR
-    assert "of 2.0 MiB free" in told["disk"].found
+    assert "of 2.00 MiB free" in told["disk"].found
     assert told["inodes"].level is Level.ERROR
     assert "tmpfs" in told["filesystem"].found
 

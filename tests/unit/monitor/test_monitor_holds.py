@@ -132,7 +132,7 @@ def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_tr
 
 def test_programs_get_all_of_it() -> None:
     failed = RUNNING.ended("gpu_memory", "none", code=1, peak_memory_kib=2048)
-    header = (wait(until=NOW + 40, detail="so it is"), PAUSED, "quarantine gpu=0 class=killed at=5")
+    header = (wait(until=NOW + 40, detail="so it is"), PAUSED, "quarantine gpu=0 failure=killed since=5")
     data = document(look(failed, header=header))
     assert data["hold"]["kind"] == "paused"
     assert data["quarantine"] == [{"gpu": 0, "failure": "killed", "since": 5.0}]
