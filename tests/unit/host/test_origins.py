@@ -47,6 +47,5 @@ def test_the_folder_of_the_commands_is_known_by_its_commit(tmp_path: Path) -> No
     assert (len(found["commit"]), found["uncommitted"]) == (40, False)
     (tmp_path / "eval.py").write_text("fail")
     assert facts.code(str(tmp_path))["uncommitted"]
-    assert preflight.folders({"combos": [{"folder": str(tmp_path)}, {"folder": "/nowhere"}, {"folder": ""}]}) == [
-        str(tmp_path)
-    ]
+    wanted = {"programs": [{"folder": str(tmp_path)}, {"folder": "/nowhere"}, {"folder": ""}]}
+    assert preflight.folders(wanted) == [str(tmp_path)]
