@@ -10,6 +10,7 @@ from comborun.host import machine
 
 USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75, 78
 """exit codes, as sysexits.h has them"""
+NO_MEMORY = "there is not enough memory here"
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
@@ -32,7 +33,7 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - or its closing at the end fails again
         return FAULT
     except MemoryError:
-        complain(f"{verb}: there is not enough memory here")
+        complain(f"{verb}: {NO_MEMORY}")
         return FAULT
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""

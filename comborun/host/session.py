@@ -26,7 +26,7 @@ from comborun.host.environment import CommandEnvironment, MissingResource, bind
 from comborun.host.events import Events, spawn
 from comborun.host.process import setting
 from comborun.host.reap import Leftovers
-from comborun.host.refusal import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer, complain
+from comborun.host.refusal import CANT_WRITE, LACKING, NO_MEMORY, NO_RUN, USAGE, Refusal, answer, complain
 from comborun.host.window import Window
 from comborun.rules import records
 
@@ -352,7 +352,7 @@ class Supervisor(Attempt):
         try:
             self.verdict = watch.look()
         except (OSError, MemoryError) as error:
-            complain(f"session: the watch can't look just now: {error}")
+            complain(f"session: the watch can't look just now: {str(error) or NO_MEMORY}")
         if self.verdict:
             self.ladder.begin()
 
@@ -364,7 +364,7 @@ class Supervisor(Attempt):
             except (OSError, MemoryError) as error:
                 if not left:
                     raise
-                complain(f"session: {self.name} waits to write its end: {error}")
+                complain(f"session: {self.name} waits to write its end: {str(error) or NO_MEMORY}")
                 self.events.until(1.0, lambda: False)
             else:
                 return
