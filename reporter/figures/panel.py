@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
+from itertools import takewhile
 from typing import TYPE_CHECKING, Literal
 
 from comborun.text import printable
@@ -186,6 +187,24 @@ def fit(name: str, width: float, size: float, *, bold: bool = False) -> str:
         fits = measure(shortened(text, middle), size, bold=bold) <= width
         low, high = (middle, high) if fits else (low, middle - 1)
     return shortened(text, low)
+
+
+def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = False) -> list[str]:
+    """As `fit`; where two would look the same, without the words that all have in common at their ends."""
+    shown = [fit(name, width, size, bold=bold) for name in names]
+    if len({*shown}) == len({*names}):
+        return shown
+    parts = [_SEAM.split(name) for name in names]
+    start = _alike(parts)
+    end = _alike([one[:start:-1] for one in parts])
+    marks = ("…" if start else "", "…" if end else "")
+    middles = ("".join(one[start : len(one) - end]).strip() for one in parts)
+    return [fit(middle.join(marks), width, size, bold=bold) for middle in middles]
+
+
+def _alike(parts: Sequence[Sequence[str]]) -> int:
+    """How many parts are the same in all, from the first one on."""
+    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, zip(*parts, strict=False)))
 
 
 def shortened(text: str, kept: int) -> str:

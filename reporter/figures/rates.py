@@ -20,7 +20,18 @@ from comborun.reporter.figures.figure import (
     shade,
     titled,
 )
-from comborun.reporter.figures.panel import NORMAL, SMALL, LineStyle, Panel, TextStyle, fit, measure, room, wrap
+from comborun.reporter.figures.panel import (
+    NORMAL,
+    SMALL,
+    LineStyle,
+    Panel,
+    TextStyle,
+    fit,
+    fit_apart,
+    measure,
+    room,
+    wrap,
+)
 from comborun.reporter.text import interval, of, rate
 
 if TYPE_CHECKING:
@@ -59,7 +70,7 @@ class _Map:
 
     @cached_property
     def labels(self) -> list[str]:
-        return [fit(row, ROW_LABEL, NORMAL, bold=True) for row in self.rows]
+        return fit_apart(self.rows, ROW_LABEL, NORMAL, bold=True)
 
     @cached_property
     def width(self) -> float:

@@ -29,7 +29,7 @@ from comborun.judging import ResultRules
 from comborun.reporter import report_folder, report_run, write_report
 from comborun.reporter.collect import collect_run
 from comborun.reporter.figures.files import FORMS
-from comborun.reporter.figures.panel import fit, measure
+from comborun.reporter.figures.panel import fit, fit_apart, measure
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.pages.page import TEMPLATES
@@ -444,6 +444,12 @@ def test_a_name_fits_into_its_room_and_keeps_both_ends(name: str) -> None:
     assert measure(shown, 9) <= 1.5
     assert (shown[0], shown[-1]) == (name[0], name[-1])
     assert ("…" in shown) == (len(name) > 20)
+
+
+def test_names_that_differ_in_their_middle_alone_are_told_apart() -> None:
+    tasks = [f"put the red block number {number} into the bowl on the left side" for number in ("7", "12", "123")]
+    assert fit_apart(tasks, 1.5, 9) == ["…7…", "…12…", "…123…"]
+    assert fit_apart(["grass", "stairs"], 1.5, 9) == ["grass", "stairs"]
 
 
 # -- putting the files in place ---------------------------------------------------------------------------------------
