@@ -12,7 +12,7 @@ import pytest
 
 from comborun.host import files, judging
 from comborun.host.judging import Ending, Rules, Watched
-from comborun.rules import globs, records, tally, videos
+from comborun.rules import records, tally, videos
 from comborun.rules.names import AttemptLayout
 from comborun.rules.words import Completeness
 
@@ -220,29 +220,6 @@ def test_videos_are_listed_with_what_is_wrong(tmp_path: Path) -> None:
         "out/some.webm": "ok",
     }
     assert "1 of its videos are not listed" in judged.flaws
-
-
-@pytest.mark.parametrize(
-    ("pattern", "wanted"),
-    [
-        ("*.jsonl", ["a.jsonl"]),
-        ("**/*.jsonl", ["a.jsonl", "d/b.jsonl", "d/e/c.jsonl"]),
-        ("d/**", ["d/b.jsonl", "d/e/c.jsonl", "d/e/x y.txt"]),
-        ("**.jsonl", ["a.jsonl"]),
-        ("*/b.jsonl", ["d/b.jsonl", "l/b.jsonl"]),
-        ("./d//e/[^c]*", ["d/e/x y.txt"]),
-        ("d/e/[!x]*.jsonl", ["d/e/c.jsonl"]),
-        ("**/.hidden", []),
-        ("../*", []),
-        ("", []),
-    ],
-)
-def test_which_files_a_pattern_means(tmp_path: Path, pattern: str, wanted: list[str]) -> None:
-    for name in ("a.jsonl", "d/b.jsonl", "d/e/c.jsonl", "d/e/x y.txt", ".hidden", "d/.h/z.jsonl"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    (tmp_path / "l").symlink_to("d")
-    assert globs.found(str(tmp_path), [pattern]) == wanted
 
 
 def test_documents_and_lines_of_a_log_are_counted_while_they_are_written(tmp_path: Path) -> None:

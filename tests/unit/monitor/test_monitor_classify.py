@@ -107,11 +107,6 @@ def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(
     assert run(*([seen] if seen else []), **header).finished is finished
 
 
-def test_a_finished_run_took_from_its_first_start_to_its_last_end() -> None:
-    status = status_of(VIEW, an_answer(ENDED, done={"at": 1}), now=NOW + 500)
-    assert (status.started, status.seconds, status.expected) == (NOW - 100, 70, None)
-
-
 def test_before_the_first_answer_everything_is_queued_and_nothing_is_claimed() -> None:
     view, _ = a_busy_run()
     status = classify(view, History())

@@ -354,14 +354,6 @@ def test_whose_evidence_is_complete_has_done_all_and_who_was_cut_short_what_was_
     assert status_at(an_answer(without_log)).sessions[0].done == 500
 
 
-def test_another_attempt_counts_its_parts_anew() -> None:
-    first = Seen("libero_act", started=BEFORE, log=bars(4))
-    lost = Seen("libero_act", started=BEFORE).ended("lost", "none", records=0, log=bars(5, 0))
-    again = Seen("libero_act", 2, started=NOW, log=bars(1))
-    answers = (an_answer(first), an_answer(lost), an_answer(lost, again, now=NOW + 10))
-    assert status_at(*answers).sessions[0].done == 10
-
-
 def test_a_piece_that_was_cut_while_the_log_grew_is_no_smaller_number() -> None:
     log = b"4/5 [00:10\rStepping on"
     grown = Seen("libero_act", started=BEFORE, log=log, size=len(log) - 1)

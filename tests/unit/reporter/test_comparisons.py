@@ -204,11 +204,6 @@ def test_too_few_episodes_are_said_to_be_too_few() -> None:
     assert two.endswith("With 2 episodes and this many comparisons, no difference at all could have been found.")
 
 
-def test_many_undecided_pairs_are_named_without_their_numbers() -> None:
-    (undecided,) = claims(compare({"stairs": [side(name, "+-") for name in "abcde"]})).undecided
-    assert undecided.startswith("Not decided in stairs: a and b; a and c; a and d; a and e; b and c;")
-
-
 def test_claims_stand_by_environment_and_then_the_largest_difference_first() -> None:
     found = claims(compare({"stairs": three(), "grass": three()}))
     assert [claim.split(":")[0] for claim in found.decided] == [

@@ -49,6 +49,7 @@ TAKEN = {
     "**/.folder/*.jsonl": set(),
     "[.jsonl": set(),
     "A/*.jsonl": set(),
+    "../*.jsonl": set(),
 }  # fmt: skip
 
 
