@@ -121,6 +121,10 @@ def test_fifty_steps_are_an_episodes_end_and_the_last_may_lack_its_second_half()
     name = at("episode_3/cosmos_log.json")
     assert verdicts(read_text("json-list-last", json.dumps(steps), name)) == {}
     assert verdicts(read_text("json-list-last", json.dumps([*steps, {"step": 50}]), name)) == {2: "failure"}
+    deep = json.dumps([*steps, {"step": 50}])[:-1] + ', {"a": ' + "[" * 200 + "]" * 200 + "}]"
+    assert verdicts(read_text("json-list-last", deep, name)) == {2: "failure"}, (
+        "a step that nobody can read is left out"
+    )
 
 
 @pytest.mark.parametrize("cut", range(0, 900, 7))
@@ -188,6 +192,9 @@ def test_a_bad_task_costs_no_other_and_moves_no_index() -> None:
         reading = read_text("eval-info", edited(per_task=[bad, tasks[0]]), at("eval_info.json"))
         assert verdicts(reading) == {3: "success", 4: "failure", 5: "success"}
         assert reasons(reading) == ["entry 0 of per_task lists no successes"]
+    unnumbered = json.dumps({"per_episode": [{"success": True}, {"episode_ix": 4, "success": True}]})
+    reading = read_text("eval-info", unnumbered, at("eval_info.json"))
+    assert (verdicts(reading), len(reading.rejects)) == ({4: "success"}, 1)
 
 
 def test_a_percentage_without_lists_is_a_count_that_nothing_can_be_paired_with() -> None:

@@ -168,6 +168,17 @@ def test_plain_lines_are_not_broken_and_hold_no_escape_sequences() -> None:
     assert output(console) == (GOLDEN / "story-plain.txt").read_text()
 
 
+def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
+    console = terminal()
+    screen = LiveScreen(console, UTC)
+    play(screen)
+    screen.close()
+    text = output(console)
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") == 1
+    assert re.search(r"\x1b\[1A", text)
+    assert "took 7 min 10 s" in text.rpartition("walkers-")[2]
+
+
 def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_the_end() -> None:
     view = a_view(a_plan([a_session("act", f"scene-{number:02}") for number in range(40)]))
     console = terminal(height=20)

@@ -21,6 +21,7 @@ from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_
         ("partial", Cause.SIGNAL, 137, 9, Failure.KILLED),
         ("none", Cause.GPU_MEMORY, 1, None, Failure.GPU_MEMORY),
         ("none", Cause.STALLED, 143, 15, Failure.STALLED),
+        ("none", Cause.HUNG, None, None, Failure.STALLED),
         ("none", Cause.LOST, None, None, Failure.LOST),
         ("none", Cause.UNKNOWN, None, None, Failure.ERROR),
     ],
