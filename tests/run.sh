@@ -58,12 +58,12 @@ old_python() { # <version>
     "$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check hypothesis numpy \
       'pytest>=8.3' 'pytest-xdist>=3.6'
   fi
-  step "rules and host under Python $1" travelling_tests "$folder" -n 3 ||
+  step "rules and host under Python $1" travelling_tests "$folder" -n 1 ||
     step "rules and host under Python $1: what failed beside others" travelling_tests "$folder" --last-failed
 }
 
 travelling_tests() { # <virtual environment> <argument of pytest>...: the usual Python has tried thousands of inputs
-  PYTHONPATH=$checkout:$checkout/tests/testbed COMBORUN_FUZZ=50 "$1/bin/python" -m pytest -q -c /dev/null \
+  PYTHONPATH=$checkout:$checkout/tests/testbed COMBORUN_FUZZ=50 nice -n 5 "$1/bin/python" -m pytest -q -c /dev/null \
     -o cache_dir="$1/.cache" --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
 }
 
@@ -99,5 +99,15 @@ at_once() { # <function>...: what each says, one after the other; 1 when one of 
 }
 
 said=$(mktemp -d)
-at_once lint lint_shell 'old_python 3.8' 'old_python 3.13'
-step 'pytest' all_tests
+at_once lint lint_shell
+# The old Pythons compute while the other tests wait.
+old_python 3.8 >"$said/3.8" 2>&1 &
+old=($!)
+old_python 3.13 >"$said/3.13" 2>&1 &
+old+=($!)
+trap 'kill "${old[@]}" 2>/dev/null || :; rm -rf "$said"' EXIT
+code=0
+step 'pytest' all_tests || code=$?
+for each in "${old[@]}"; do wait "$each" || code=1; done
+cat "$said/3.8" "$said/3.13"
+[ "$code" -eq 0 ]
