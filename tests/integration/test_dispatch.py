@@ -83,7 +83,7 @@ def test_slots_may_be_edited_while_the_run_goes_on(box: Box) -> None:
     for name in NAMES[:5]:
         box.ended(name)
     assert len(box.told("^launch")) == 5
-    assert box.start("--parallel", "2").stdout.startswith(f"dispatcher {box.dispatcher} is running")
+    assert box.start("--parallel", "2").returncode == 0
     box.await_done()
 
 
@@ -118,7 +118,7 @@ def test_a_session_whose_window_can_not_be_made_is_a_failed_launch(box: Box, tmp
     refuses.parent.mkdir()
     refuses.write_text("#!/bin/sh\nexit 1\n")
     refuses.chmod(0o755)
-    box.environment["PATH"] = f"{refuses.parent}:{box.environment['PATH']}"
+    box.environment |= {"PATH": f"{refuses.parent}:{box.environment['PATH']}", "COMBORUN_LAUNCH_S": "20"}
     box.run({"env_one": bash("true")})
     assert box.ended("env_one").cause is Cause.LAUNCH_FAILED
     assert box.ended("env_one").note == "tmux refused (code 1)"

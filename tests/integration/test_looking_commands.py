@@ -32,7 +32,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A desk whose four sessions run."""
     with desk_at(tmp_path_factory.mktemp("running") / "a home") as there:
         there.environment["TMPDIR"] = str(tmp_path_factory.mktemp("scratch"))
-        there.combo("launch", there.grid(command=evaluate(pace=30)))
+        there.combo("launch", there.grid(command=evaluate(pace=300)))
         until(lambda: len(list(there.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
         yield there
 

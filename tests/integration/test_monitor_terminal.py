@@ -78,7 +78,7 @@ def test_the_table_is_redrawn_in_place_below_what_was_there(terminal: Terminal) 
 def test_after_a_resize_there_is_one_whole_table_of_the_new_size(terminal: Terminal, columns: int, rows: int) -> None:
     terminal.wait_for(lambda shown: titles(shown) == 1)
     terminal.tmux("resize-window", "-t", "=watch:", "-x", str(columns), "-y", str(rows))
-    fits = {50: "episodes", 160: "setup failed: conda: command not found", 120: "and 3 more"}
+    fits = {50: "episodes", 160: "setup failed: conda: command not found", 120: "and 4 more"}
     lines = terminal.wait_for(lambda shown: any(fits[columns] in line for line in shown[:rows]) and titles(shown) == 1)
     assert max(map(len, lines)) <= columns
     assert len(lines) <= rows
