@@ -251,7 +251,10 @@ def _cut(answer: bytes) -> tuple[dict[str, Any], bytes]:
     first, _, rest = answer[start:].partition(b"\n")
     version = first[len(_MAGIC) :].decode("utf-8", "replace").strip()
     if version != VERSION:
-        raise UserError(f"the run's probe speaks version {version[:20]!r}, not {VERSION}", "update comborun here")
+        raise UserError(
+            f"the run's probe speaks version {version[:20]!r}, not {VERSION}",
+            "another version of comborun made the run and can show it; stop and report work here, too",
+        )
     line, end, tails = rest.partition(b"\n")
     try:
         document = json.loads(line.decode("utf-8", "replace")) if end else None
