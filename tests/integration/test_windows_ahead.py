@@ -70,7 +70,7 @@ def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
     assert len(any_box.told("^launch")) == 2
     assert not any((any_box.attempt(name) / "claim").exists() for name in NAMES[2:])
     seen = any_box.look()["attempts"]
-    assert [(one["session"], one["attempt"]) for one in seen] == [("env_p0", 1), ("env_p1", 1)]
+    assert [(one["session"], one["number"]) for one in seen] == [("env_p0", 1), ("env_p1", 1)]
     any_box.write("go", "")
     any_box.await_done()
     assert all(starts(any_box, name) == ["1"] for name in NAMES)
