@@ -46,7 +46,7 @@ def gpus(box: Box) -> list[tuple[int, int | None, int | None, int | None]]:
     return [(one.index, mib(one.memory_used), mib(one.memory_total), one.utilization_percent) for one in gpus]
 
 
-H100 = "printf '%s\\n' '0, GPU-5c8e, 00000000:1B:00.0, 42188, 81559, 97'"
+H100 = "printf '%s\\n' '0, GPU-5c8e, 00000000:1B:00.0, 42188, 81559, 97, 535.1, H100'"
 UNKNOWN = (None, None, None)
 
 

@@ -14,14 +14,14 @@ from traces import HOLD
 
 def tasks(box: SlurmBox) -> dict[str, dict[str, Any]]:
     """Session -> what the probe tells of its task."""
-    return {task["session"]: task for task in box.look()["slurm"]["tasks"]}
+    return {task["session"]: task for task in box.look()["tasks"]}
 
 
 def test_the_probe_tells_of_tasks_and_their_reasons(slurm_box: SlurmBox) -> None:
     box = slurm_box
     box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD)})
     nothing = box.look()
-    assert nothing["slurm"] == {"at": None, "answered": True, "why": "", "tasks": []}
+    assert (nothing["scheduler"], nothing["tasks"]) == ({"at": None, "answered": True, "why": ""}, [])
     assert nothing["dispatcher"] is None
     box.submit("--parallel", "1")
     begun = box.begun("env_one")

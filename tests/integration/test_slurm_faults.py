@@ -48,7 +48,7 @@ def accepted(box: SlurmBox) -> list[int]:
 
 def waiting(box: SlurmBox) -> list[tuple[str, int]]:
     """Session and attempt of each task, as the probe tells."""
-    return [(task["session"], task["attempt"]) for task in box.look()["slurm"]["tasks"]]
+    return [(task["session"], task["attempt"]) for task in box.look()["tasks"]]
 
 
 def await_records(box: SlurmBox, name: str, number: int, *episodes: int) -> None:
@@ -182,7 +182,7 @@ def test_what_ends_while_the_controller_is_dead_is_not_lost(slurm_box: SlurmBox)
     go(box, 1, 0)
     box.ended("env_one")
     box.environment["COMBORUN_ASK_S"] = "0"
-    assert box.look()["slurm"]["answered"] is False
+    assert box.look()["scheduler"]["answered"] is False
     assert ("env_two", 1) in waiting(box)
     assert box.program("start").returncode == 75
     box.environment["COMBORUN_SLURM_S"] = "5"

@@ -81,7 +81,7 @@ def test_the_commands_work_where_there_is_no_checkout(installed: Desk) -> None:
     assert planned.returncode == 0, planned.stderr
     assert "4 sessions, 16 episodes" in planned.stdout
     assert '"$schema"' in installed.combo("schema").stdout
-    assert "sessions that run at once" in installed.combo("docs", "limits.parallel").stdout
+    assert "most sessions at once" in installed.combo("docs", "limits.parallel").stdout
     assert installed.combo("init", "--example", str(installed.home / "walker")).returncode == 0
     assert "8 combos" in installed.combo("check", str(installed.home / "walker/grid.yaml")).stdout
     assert "../.venv" not in (installed.home / "walker/grid.yaml").read_text()
