@@ -74,7 +74,7 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
 def test_what_the_host_says_is_settled_when_somebody_waits_for_room_and_nobody_is_on_its_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[str], grant: bool, old: bool, expected: Beginning
 ) -> None:
-    monkeypatch.setenv("COMBORUN_FIRST_S", "1.5")
+    monkeypatch.setenv("COMBORUN_FIRST_S", "3")
     put_library(tmp_path)
     (tmp_path / "dispatch/dispatcher").touch()
     waiting = tmp_path / "dispatch/waiting"
