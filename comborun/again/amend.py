@@ -67,7 +67,7 @@ class Change:
     back: tuple[str, ...] = ()
     """sessions that the run has dropped, and that the grid means again"""
     untouched: bool = False
-    """none of those that go has begun"""
+    """none of those that go has left anything"""
 
     @property
     def supersedes(self) -> bool:
@@ -114,7 +114,7 @@ class Amended:
 def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> Comparison:
     """What a grid, laid out as `now`, says otherwise than the newest plan of its run.
 
-    `started` holds the sessions that have begun; None: any may have.
+    `started` holds the sessions that have left records or files; None: any may have.
     """
     had: defaultdict[Replicate, list[Session]] = defaultdict(list)
     same_files, ships = before.shipped == now.shipped, bool(before.shipped or now.shipped)

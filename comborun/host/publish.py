@@ -121,17 +121,18 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
 
 
 def _started(sessions: str) -> list[str]:
-    """Sessions that run or may run, and sessions that have left records or files."""
+    """Sessions that have left records or files, whether they still run or not."""
     attempts = {name: glob.glob(f"{glob.escape(sessions)}/{name}/attempt-*") for name in sorted(os.listdir(sessions))}
     return [name for name, folders in attempts.items() if any(map(_has_left, folders))]
 
 
 def _has_left(attempt: str) -> bool:
-    """Whether an attempt may have left anything. A bare folder belongs to a window that waits for its slot."""
-    if not os.path.exists(f"{attempt}/end"):
-        return os.path.exists(f"{attempt}/grant") or os.path.exists(f"{attempt}/claim")
-    recorded = files.read(f"{attempt}/end").get("records") != "0"
-    return recorded or any(names for _, _, names in os.walk(f"{attempt}/out"))
+    """Whether an attempt has left anything: by its counts while it runs, else by its end record and its files."""
+    end = files.read(f"{attempt}/end")
+    if not end and (counts := files.read(f"{attempt}/.counts")):
+        return counts.get("countable") == "0" or any(counts.get(key, "0") != "0" for key in ("records", "rows", "why"))
+    written = (f"{folder}/{name}" for folder, _, names in os.walk(f"{attempt}/out") for name in names)
+    return bool(end and end.get("records") != "0") or any(map(files.size, written))
 
 
 def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:

@@ -86,12 +86,12 @@ def test_what_ended_without_any_record_follows_the_grid_without_a_question(desk:
     assert desk.report()["totals"]["completed"] == 8
 
 
-def test_a_superseded_session_that_runs_goes_on_and_is_named_with_what_ends_it(desk: Desk) -> None:
+def test_a_superseded_session_without_a_record_goes_on_and_is_named_unasked(desk: Desk) -> None:
     keys = {"policies": "[good]", "environments": "[maze]", "limits": "{parallel: 2}"}
     desk.combo("launch", desk.grid(**keys, command=evaluate(pace=30)))
     (run,) = desk.runs
     begin = parse((run / "sessions/maze_good/attempt-1/begin").read_text())
-    changed = desk.combo("launch", desk.grid(**keys, command=evaluate(pace=29)), "--changed", "rerun")
+    changed = desk.combo("launch", desk.grid(**keys, command=evaluate(pace=29)))
     assert changed.returncode == 0, changed.stderr
     assert f"stop {run.name} maze_good" in changed.stdout
     os.kill(int(begin["pid"]), 0)
@@ -105,8 +105,12 @@ def test_a_finished_run_without_common_work_gets_a_successor(desk: Desk) -> None
 
 
 def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    changed = desk.grid(command=evaluate(pace=29))
+    gate = desk.home / "gate"
+    desk.combo("launch", desk.grid(command=evaluate(gate=gate)))
+    (run,) = desk.runs
+    counts = [run / f"sessions/{name}/attempt-1/.counts" for name in launches(run)]
+    until(lambda: all(path.exists() and parse(path.read_text())["records"] == "3" for path in counts), "they record")
+    changed = desk.grid(command=evaluate(pace=29, gate=gate))
     said, code = typed(desk, ["launch", str(changed)], "n\n")
     assert code == 0, said
     assert "Take over the new grid?" in said
