@@ -16,6 +16,7 @@ from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import TableOptions, host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
+from comborun.rules.signatures import LOG_SAYS
 from comborun.rules.words import Life, Outcome
 from comborun.text import alike, shape
 
@@ -208,7 +209,7 @@ def _line(session: SessionStatus) -> str:
         parts.append(duration(session.seconds))
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
-        said = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
+        said = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED and LOG_SAYS not in session.note
         parts += [f"last line: {session.last_line}"] if said and session.last_line else []
     return ", ".join(parts)
 

@@ -63,8 +63,12 @@ def room(waiting: Waiting) -> str:
 def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float) -> str:
     """`again in 40 s: out of GPU memory, attempt 2 of 3`."""
     end = attempts[-1].end if attempts else None
-    later = waiting.until is not None and waiting.until > now
-    said = f"again {f'in {brief((waiting.until or now) - now)}' if later else AGAIN.get(waiting.reason, AGAIN[RETRY])}"
+    if waiting.until is not None and waiting.until > now:
+        said = f"again in {brief(waiting.until - now)}"
+    elif waiting.reason in ROOM:
+        said = f"again as soon as there is {ROOM[waiting.reason]}"
+    else:
+        said = f"again {AGAIN.get(waiting.reason, AGAIN[RETRY])}"
     if end is None or end.failure is None:
         return f"{said}: {visible(waiting.detail)}" if waiting.detail else said
     left, number = budget(plan, attempts, end.failure).left, attempts[-1].number

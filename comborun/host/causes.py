@@ -36,7 +36,9 @@ def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
         ending.cause = failure if failure in _IN_A_LOG else ending.cause
     if of.grant.get("served_by"):
         _server(of, ending)
-    ending.add(f"its log says: {line[:_NOTE_MOST]}" if line else "")
+    ending.add(
+        f"{signatures.LOG_SAYS}: {line if len(line) <= _NOTE_MOST else f'{line[: _NOTE_MOST - 1]}…'}" if line else ""
+    )
     ending.add(flaw)
     ending.note = records.clean(ending.note)
 

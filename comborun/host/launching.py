@@ -263,9 +263,10 @@ class Launcher:
             files.remove(self._dispatcher.layout.waiting)
 
     def _lines(self) -> list[tuple[str, str, str, str]]:
-        """Lines of name, reason, until when, detail: at most one for a session, but all reasons of a server.
+        """Lines of name, reason, until when, detail.
 
-        A session that has ended and starts again is listed too: its files alone look as if it were over.
+        A session that has ended and starts again is listed as such, whatever else it waits for: its files alone look as
+        if it were over.
         """
         dispatcher = self._dispatcher
         retries, smokes, names = [], [], []
@@ -281,5 +282,4 @@ class Launcher:
         room = dispatcher.admission.waits(names)
         if self.lacks:
             room = [(name, "processes", "", self.lacks) for name in names[:WAITS_MOST]]
-        named = {line[0] for line in room}
-        return [line for line in retries if line[0] not in named] + smokes + room + dispatcher.servers.waits(names)
+        return retries + smokes + room + dispatcher.servers.waits(names)

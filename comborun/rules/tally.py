@@ -264,12 +264,13 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
         return attempts[0][1]
     counts = Counts()
     verdicts: Verdicts = {}
-    single = _whole_attempt(attempts, span)
+    single, written = _whole_attempt(attempts, span), any(one.rows for _, one in attempts)
     for part, one in attempts:
         if not one.ordered or one is single:
             _join(verdicts, within(unmarked(one.marks, part), span)[0].items())
         counts.rows += one.rows
-        counts.why = one.why or counts.why
+        if one.rows or not written:  # that another attempt wrote nothing does not matter then
+            counts.why = one.why or counts.why
         for reason, number in one.refused.items():
             counts.refused[reason] = counts.refused.get(reason, 0) + number
     counts.countable = all(one.countable for _, one in attempts)

@@ -1,4 +1,4 @@
-"""The whole path on a real GPU: twelve sessions packed beside a process that holds half the card.
+"""The whole path on a real GPU: sessions packed beside another process, a full GPU, and one that runs out of memory.
 
 Runs where nvidia-smi, torch with CUDA and MuJoCo's EGL are (COMBORUN_GPU_PYTHON names the interpreter that has them;
 else this one), and is passed over elsewhere. With COMBORUN_GPU_TOLD it appends the device and what was measured to that
@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,20 +26,13 @@ HERE = Path(__file__).parent
 PYTHON = os.environ.get("COMBORUN_GPU_PYTHON", sys.executable)
 CONTEXT = 1600
 """MiB that torch's and EGL's contexts take of a session's memory, beside what walk.py is told to hold"""
-GRID = """\
-name: on_gpu
-policies: {{flat: , rough: }}
-environments: [friction, grass, boulder]
-episodes: 4
-block: 2
-seed: 1000
+WALK = f"""\
 command: >-
-  {python} {walk} --policy {{policy}} --env {{environment}} --episodes {{episodes}} --first-episode {{first_episode}}
-  --seed {{seed}} --memory-mib {held} --output-dir {{output_dir}}
-variables: {{MUJOCO_GL: egl, MUJOCO_EGL_DEVICE_ID: "0"}}
+  {PYTHON} {HERE / "walk.py"} --policy {{policy}} --env {{environment}} --episodes {{episodes}}
+  --first-episode {{first_episode}} --seed {{seed}} --memory-mib HELD --output-dir {{output_dir}}
+seed: 1000
+variables: {{MUJOCO_GL: egl, MUJOCO_EGL_DEVICE_ID: "{{egl_device}}"}}
 use_gpus: [0]
-resources: {{gpus: 1, gpu_memory: {request} MiB, cpus: 1}}
-limits: {{parallel: 12, per_gpu: 12, stagger: 500 ms}}
 poll: 1 s
 """
 
@@ -68,51 +62,90 @@ pytestmark = [
 
 
 @contextmanager
-def training(mib: int, folder: Path) -> Iterator[None]:
-    """A process that holds so much of the card."""
+def training(mib: int, folder: Path) -> Iterator[Path]:
+    """A process that holds so much of the card until the file is there."""
     stop = folder / "stop"
     with subprocess.Popen([PYTHON, HERE / "hold.py", str(mib), stop], stdout=subprocess.PIPE, text=True) as job:
         try:
             assert job.stdout
             assert "held" in job.stdout.readline()
-            yield
+            yield stop
         finally:
             stop.touch()
 
 
-def at_once(run: Path) -> int:
-    """The most attempts that lived at any moment, by their records."""
-    moments = []
-    for begin in run.glob("sessions/*/attempt-*/begin"):
-        for file, step in ((begin, 1), (begin.with_name("end"), -1)):
-            fields = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
-            moments.append((float(fields["started" if step == 1 else "ended"]), step))
-    living = most = 0
-    for _, step in sorted(moments):
-        living += step
-        most = max(most, living)
-    return most
+class Box:
+    """A user on this machine."""
 
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = {**os.environ, "HOME": str(home), "COMBORUN_TMUX_SOCKET": f"cbgpu{os.getpid()}"}
 
-def test_twelve_sessions_are_packed_beside_a_process_that_holds_half_the_card(tmp_path: Path) -> None:
-    name, uuid, total = query("name,uuid,memory.total")
-    request = int(total) // 20
-    (tmp_path / "grid.yaml").write_text(
-        GRID.format(python=PYTHON, walk=HERE / "walk.py", held=request - CONTEXT, request=request)
-    )
-    environment = {**os.environ, "HOME": str(tmp_path), "COMBORUN_TMUX_SOCKET": f"cbgpu{os.getpid()}"}
-    peak = 0
-    with training(int(total) // 2, tmp_path):
-        (before,) = map(int, query("memory.used"))
-        began = time.monotonic()
-        with subprocess.Popen(
-            [sys.executable, "-m", "comborun", "run", "grid.yaml"],
-            cwd=tmp_path,
-            env=environment,
+    def grid(self, held: int, **keys: str) -> None:
+        lines = "".join(f"{key}: {value}\n" for key, value in keys.items())
+        (self.home / "grid.yaml").write_text(WALK.replace("HELD", str(held)) + lines)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "comborun", *words],
+            cwd=self.home,
+            env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-        ) as running:
+        )
+
+    def said(self, *words: str) -> str:
+        return self.start(*words).communicate(timeout=300)[0]
+
+    def status(self) -> dict[str, Any]:
+        return json.loads(self.said("status", "--json"))
+
+    @property
+    def run(self) -> Path:
+        (run,) = (self.home / "comborun").glob("on_gpu-*")
+        return run
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for file in self.run.glob("sessions/*/attempt-*/out/*.jsonl") for line in file.open()]
+
+    def at_once(self) -> int:
+        """The most attempts that lived at any moment, by their records."""
+        moments = []
+        for end in self.run.glob("sessions/*/attempt-*/end"):
+            fields = json.loads(end.read_text())
+            moments += [(fields["started"], 1), (fields["ended"], -1)]
+        living = most = 0
+        for _, step in sorted(moments):
+            living += step
+            most = max(most, living)
+        return most
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    return Box(tmp_path)
+
+
+@pytest.mark.parametrize("multiplexer", ["tmux", "screen"])
+def test_twelve_sessions_are_packed_beside_a_process_that_holds_half_the_card(box: Box, multiplexer: str) -> None:
+    name, uuid, total = query("name,uuid,memory.total")
+    request = int(total) // 20
+    box.grid(
+        request - CONTEXT,
+        name="on_gpu",
+        policies="[flat, rough]",
+        environments="[friction, grass, boulder]",
+        episodes="4",
+        block="2",
+        resources=f"{{gpus: 1, gpu_memory: {request} MiB, cpus: 1}}",
+        limits="{parallel: 12, per_gpu: 12, stagger: 500 ms}",
+    )
+    peak = 0
+    with training(int(total) // 2, box.home):
+        (before,) = map(int, query("memory.used"))
+        began = time.monotonic()
+        with box.start("run", "grid.yaml", "--multiplexer", multiplexer) as running:
             while running.poll() is None:
                 peak = max(peak, int(query("memory.used")[0]))
                 time.sleep(0.3)
@@ -120,20 +153,61 @@ def test_twelve_sessions_are_packed_beside_a_process_that_holds_half_the_card(tm
             said = running.stdout.read()
         took = time.monotonic() - began
     assert running.returncode == 0, said
-    (run,) = (tmp_path / "comborun").glob("on_gpu-*")
-    rows = [json.loads(line) for file in run.glob("sessions/*/attempt-*/out/*.jsonl") for line in file.open()]
+    rows = box.rows()
     assert len(rows) == len({(row["policy"], row["environment"], row["episode"]) for row in rows}) == 24
     assert all(row["frames"] > 0 for row in rows)
     assert {row["device"] for row in rows} <= {uuid.removeprefix("GPU-"), uuid, ""}
     fit = (int(total) - before - HEADROOM) // request
-    most = at_once(run)
+    most = box.at_once()
     assert most <= fit
     assert most >= min(fit, 12) - 1
     assert peak < int(total)
-    assert not list(run.glob("sessions/*/attempt-2"))
+    assert not list(box.run.glob("sessions/*/attempt-2"))
     if told := os.environ.get("COMBORUN_GPU_TOLD"):
         with Path(told).open("a") as file:
             file.write(
-                f"{name}, {total} MiB: {before} MiB held by another process; 12 sessions of {request} MiB, {fit} fit,"
-                f" {most} at once; {peak} MiB used at most; 24 episodes with frames through EGL in {took:.0f} s\n"
+                f"{name}, {total} MiB, {multiplexer}: {before} MiB held by another process; 12 sessions of {request}"
+                f" MiB, {fit} fit, {most} at once; {peak} MiB used at most; 24 episodes with frames through EGL in"
+                f" {took:.0f} s\n"
             )
+
+
+def test_who_says_no_memory_waits_beside_a_full_gpu_and_says_so(box: Box) -> None:
+    (total,) = map(int, query("memory.total"))
+    keys = {"policies": "[flat]", "environments": "[grass]", "episodes": "1", "resources": "{gpus: 1}"}
+    box.grid(100, name="on_gpu", **keys)
+    with training(total - total // 20, box.home) as stop:
+        running = box.start("run", "grid.yaml")
+        began = time.monotonic()
+        while not (waiting := box.status()["sessions"][0]["waiting"]):
+            assert time.monotonic() - began < 60
+        assert waiting["for"] == "gpu_memory"
+        assert "others use" in waiting["detail"]
+        stop.touch()
+        said = running.communicate(timeout=120)[0]
+    assert running.returncode == 0, said
+    assert len(box.rows()) == 1
+
+
+def test_who_runs_out_of_memory_beside_others_runs_again_with_what_it_needs(box: Box) -> None:
+    """Three that say a fifth of the card and take two fifths: two fit."""
+    (total,) = map(int, query("memory.total"))
+    box.grid(
+        total * 2 // 5,
+        name="on_gpu",
+        policies="[flat]",
+        environments="[friction, grass, boulder]",
+        episodes="2",
+        resources=f"{{gpus: 1, gpu_memory: {total // 5} MiB}}",
+        limits="{parallel: 3}",
+        retry="{gpu_memory: {times: 2, wait: 1 s}}",
+    )
+    said = box.said("run", "grid.yaml", "--plain")
+    assert "3 succeeded" in said
+    assert len(box.rows()) == 6
+    ends = [json.loads(end.read_text()) for end in box.run.glob("sessions/*/attempt-*/end")]
+    failed = [end for end in ends if end["class"]]
+    assert {end["class"] for end in failed} == {"gpu_memory"}
+    assert all("CUDA out of memory" in end["note"] for end in failed)
+    assert " failed" not in said, "what starts again is queued"
+    assert (int(query("memory.used")[0])) < total // 20, "all memory came back"

@@ -132,6 +132,20 @@ def test_a_retry_that_waits_is_shown_with_when_and_why_and_a_person_need_not_wai
     assert states(desk) == {"maze_good": "succeeded"}
 
 
+def test_a_retry_that_is_due_and_waits_for_room_is_queued(desk: Desk) -> None:
+    fails, waits = "if mkdir ~/failed; then exit 3; fi", "until [ -e ~/gate ]; do sleep 0.1; done"
+    late = f'case "$*" in *" good "*) {fails};; *) {waits};; esac'
+    keys = {"command": first(late), "environments": "[maze]", "resources": "{exclusive: [door]}"}
+    launched(desk, 2, retry="{error: {times: 1, wait: 0 s}}", policies="[good, poor]", **keys)
+    until(lambda: desk.json("status")["sessions"][0]["waiting"], "it waits")
+    session = desk.json("status")["sessions"][0]
+    assert (session["state"], session["outcome"], session["waiting"]["for"]) == ("queued", None, "token")
+    assert session["note"] == "again as soon as there is an exclusive token: program error, attempt 2 of 2"
+    (desk.home / "gate").touch()
+    until((desk.runs[-1] / "dispatch/done").exists, "both run")
+    assert states(desk)["maze_good"] == "succeeded"
+
+
 def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_held(desk: Desk) -> None:
     launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}", policies="[good]")
     assert desk.combo("stop", "maze_good").returncode == 0

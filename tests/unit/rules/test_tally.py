@@ -159,6 +159,14 @@ def test_of_attempts_that_number_episodes_as_they_ended_one_counts_as_a_whole() 
     assert (counts.records, counts.successes) == (2, 0)
 
 
+def test_that_an_attempt_wrote_nothing_does_not_matter_once_another_did() -> None:
+    nothing = part(TEN)
+    nothing[1].why = "it wrote no file"
+    for attempts in ([nothing, part(TEN, row(0))], [part(TEN, row(0)), nothing]):
+        assert not tally.joined(attempts, TEN).why
+    assert tally.joined([nothing, nothing], TEN).why == "it wrote no file"
+
+
 def test_where_episodes_are_not_marked_the_best_attempt_counts() -> None:
     old = Counts.of({"records": "6", "successes": "2", "verdicts": "6"})
     assert tally.joined([(TEN, old), part(TEN, row(0))], TEN).records == 6
