@@ -160,16 +160,14 @@ def _work(session: Session) -> str:
 
 def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     limited = f", limited by {seen.limited}" if seen.limited else ", all of them"
-    caps = seen.caps if seen.limited else seen.caps[:-1]  # the slots are enough, so they are left out
-    yield "at once", f"{seen.at_once}{limited}" + (f" ({'; '.join(caps)})" if caps else "")
+    yield "at once", f"{seen.at_once}{limited}"
     if seen.never:
         never = ", ".join(seen.never[:_MOST])
         yield "can't start", f"{never}: needs more than the host has free when nothing else runs"
     if seen.filled:
         yield "filled in", f"{', '.join(seen.filled)}: not in the grid; measured values are used"
-    if seen.makespan is not None and seen.bound is not None:
-        bound = f"{duration(seen.bound.seconds)} ({seen.bound.of})"
-        yield "ends after", f"about {duration(seen.makespan)}; lower bound for any order: {bound}"
+    if seen.makespan is not None:
+        yield "ends after", f"about {duration(seen.makespan)}"
     if seen.sequential is not None:
         yield "one by one", duration(seen.sequential)
     if seen.unknown:

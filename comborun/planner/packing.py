@@ -126,22 +126,6 @@ def _in_a_word(blocker: Blocker) -> str:
     return "slots" if blocker.reason == "slots" else _WORDS.get(blocker.reason, "GPUs")
 
 
-def beside_servers(on: Stage) -> Stage:
-    """The resources for sessions while the servers hold theirs, without GPUs that a server has alone."""
-    capacity, held = on.capacity, _Play(on).ledger.ours
-    gpus = tuple(gpu for gpu in capacity.gpus if not held.alone[gpu])
-    left = replace(
-        capacity,
-        gpus=gpus,
-        cpus=None if capacity.cpus is None else max(0, capacity.cpus - held.cpus),
-        memory=None if capacity.memory is None else max(0, capacity.memory - held.memory),
-        gpu_memory={
-            gpu: max(0, capacity.gpu_memory[gpu] - held.mib[gpu]) for gpu in gpus if gpu in capacity.gpu_memory
-        },
-    )
-    return replace(on, capacity=left, servers=())
-
-
 def play(jobs: Sequence[Job], on: Stage) -> Played:
     """Run `jobs` in order as the dispatcher would; each takes its seconds, whatever runs beside it.
 
