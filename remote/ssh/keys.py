@@ -1,12 +1,11 @@
 """The user's keys (in an agent, in files, with certificates), and the keys of known hosts.
 
-paramiko's own reader of known_hosts supports neither wildcards nor `@` lines; ours skips lines that it can't read.
+paramiko's own reader of known_hosts supports neither wildcards nor `@` lines, so ssh-keygen looks them up.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -14,8 +13,10 @@ import re
 import secrets
 import shlex
 import socket
+import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from paramiko import ECDSAKey, Ed25519Key, PasswordRequiredException, PKey, RSAKey, SSHException
@@ -27,7 +28,6 @@ from comborun.remote.ssh.config import Address, ssh_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from comborun.remote.ssh.config import Target
 
@@ -190,7 +190,6 @@ class KnownKey:
     line: int
     marker: str
     """REVOKED, AUTHORITY, or nothing"""
-    hosts: str
     type: str
     blob: bytes
 
@@ -198,51 +197,33 @@ class KnownKey:
     def place(self) -> str:
         return f"{self.file}:{self.line}"
 
-    def is_of(self, name: str) -> bool:
-        """Whether the line is about `name`, which is `host` or `[host]:port` in lower case."""
-        if self.hosts.startswith("|1|"):
-            return _hash_matches(self.hosts, name)
-        patterns = self.hosts.lower().split(",")
-        refused = any(_matches(pattern[1:], name) for pattern in patterns if pattern.startswith("!"))
-        return not refused and any(_matches(pattern, name) for pattern in patterns)
 
-
-def read_known_hosts(files: Iterable[Path]) -> tuple[KnownKey, ...]:
-    """All readable lines of all readable files."""
+def _known(files: Iterable[Path], name: str) -> tuple[KnownKey, ...]:
+    """The lines about `name`, which is `host` or `[host]:port`, as OpenSSH finds them."""
     keys: list[KnownKey | None] = []
-    for file in files:
-        with suppress(OSError):
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-            keys += [_parse(file, number, line) for number, line in enumerate(lines, 1)]
+    for file in filter(Path.is_file, files):
+        found = subprocess.run(["ssh-keygen", "-F", name, "-f", str(file)], capture_output=True, check=False)
+        number = 0
+        for line in found.stdout.decode("utf-8", "replace").splitlines():
+            if at := re.match(r"# Host .* found: line (\d+)", line):
+                number = int(at[1])
+            else:
+                keys.append(_parse(file, number, line))
     return tuple(filter(None, keys))
 
 
 def _parse(file: Path, number: int, line: str) -> KnownKey | None:
     words = line.split()
     marker = words.pop(0) if words and words[0] in {REVOKED, AUTHORITY} else ""
-    if len(words) < 3 or words[0].startswith("#"):
-        return None
     try:
         blob = base64.b64decode(words[2], validate=True)
-    except (binascii.Error, ValueError):
+    except (IndexError, ValueError):
         return None
-    return KnownKey(file, number, marker, words[0], words[1], blob) if _kind(blob) == words[1] else None
+    return KnownKey(file, number, marker, words[1], blob) if _kind(blob) == words[1] else None
 
 
 def _kind(blob: bytes) -> str:
     return blob[4 : 4 + int.from_bytes(blob[:4], "big")].decode("ascii", "replace")
-
-
-def _matches(pattern: str, name: str) -> bool:
-    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), name) is not None
-
-
-def _hash_matches(hashed: str, name: str) -> bool:
-    try:
-        salt, digest = (base64.b64decode(part, validate=True) for part in hashed[3:].split("|"))
-    except (binascii.Error, ValueError):
-        return False
-    return hmac.compare_digest(digest, hmac.digest(salt, name.encode(), "sha1"))
 
 
 def fingerprint(blob: bytes) -> str:
@@ -252,11 +233,10 @@ def fingerprint(blob: bytes) -> str:
 
 def keys_of(target: Target) -> tuple[KnownKey, ...]:
     """The lines of known_hosts files about the host. As in OpenSSH, a line without the port is also used."""
-    keys = read_known_hosts(target.known_hosts)
-    named = tuple(key for key in keys if key.is_of(target.known_as))
+    named = _known(target.known_hosts, target.known_as)
     if named or target.host_key_alias or target.port == 22:
         return named
-    return tuple(key for key in keys if key.is_of(target.hostname.lower()))
+    return _known(target.known_hosts, target.hostname.lower())
 
 
 def verify(target: Target, known: tuple[KnownKey, ...], blob: bytes, *, accept_new: bool) -> tuple[str, ...]:
