@@ -1,22 +1,23 @@
-"""Connect and log in with paramiko: directly, through jump hosts, or through a ProxyCommand."""
+"""Connect and log in with paramiko: directly, or through a ProxyCommand. Jump hosts are the work of ssh itself."""
 
 from __future__ import annotations
 
 import logging
 import re
+import shlex
 import socket
 import subprocess
 import tempfile
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from paramiko import AuthenticationException, BadAuthenticationType, SSHException, Transport
 from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 
 from comborun.errors import HostError
-from comborun.remote.ssh.config import resolve
+from comborun.remote.ssh.config import Address, resolve, ssh_arguments
 from comborun.remote.ssh.keys import Agent, Candidate, KeyFiles, candidates, keys_of, verify
 from comborun.remote.ssh.shell import fault
 from comborun.text import several
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from paramiko import Channel, PKey
+    from paramiko import PKey
 
     from comborun.remote.ssh.config import Options, Target
 
@@ -41,6 +42,13 @@ def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
         return HostError(*known)
     if isinstance(error, IncompatiblePeer):
         return HostError(f"{where} shares no algorithm with paramiko: {error}", "try --transport openssh")
+    if complaint and target.jumps:
+        message, hint = fault(complaint, target.jumps[-1]) or (
+            "ssh could not connect",
+            f"check with  ssh {target.name} true",
+        )
+        jumps = ", ".join(target.jumps)
+        return HostError(f"the way to {target.name} over {jumps} failed: {message}\n  {complaint}", hint)
     if complaint:
         return HostError(
             f"the ProxyCommand of {target.name} failed: {complaint}", "see ProxyCommand in your ssh config"
@@ -54,19 +62,6 @@ def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
         return HostError(f"{where} opens no session: {error.text}", "it limits sessions (MaxSessions); close others")
     text = str(error) or "the connection was closed"
     return HostError(f"the connection to {where} was lost: {text}", "the next try connects again")
-
-
-def hop_failed(error: HostError, hop: Target, target: Target) -> HostError:
-    """The same error with the name of the host on the way."""
-    return HostError(f"the jump host {hop.name} on the way to {target.name} failed: {error.message}", error.hint)
-
-
-def no_way_on(error: Exception, hop: Target, target: Target) -> HostError:
-    text = error.text if isinstance(error, ChannelException) else str(error) or "no answer in time"
-    return HostError(
-        f"the jump host {hop.name} does not reach {target.hostname}:{target.port}: {text}",
-        "is the host behind it up, and AllowTcpForwarding on there?",
-    )
 
 
 def no_key(target: Target, tried: list[str], allowed: tuple[str, ...], agent: str) -> HostError:
@@ -156,7 +151,6 @@ def _offer(transport: Transport, target: Target, candidate: Candidate) -> bool:
 KEEPALIVE_S = 20
 LOST_AFTER_S = 30
 """seconds for which bytes may stay unacknowledged"""
-_MOST_HOPS = 8
 _NEVER = 1 << 40
 
 # without a handler, logging would print paramiko's messages
@@ -165,27 +159,17 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 @dataclass
 class Connection:
-    """The parts of one connection, the nearest hop first."""
-
-    targets: list[Target] = field(default_factory=list)
-    transports: list[Transport] = field(default_factory=list)
-    sockets: list[socket.socket | Channel] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    target: Target
+    transport: Transport | None = None
+    sock: socket.socket | None = None
+    warnings: tuple[str, ...] = ()
     proxy: subprocess.Popen[bytes] | None = None
     proxy_complaints: IO[bytes] = field(default_factory=tempfile.TemporaryFile)
 
     @property
-    def transport(self) -> Transport:
-        return self.transports[-1]
-
-    @property
-    def target(self) -> Target:
-        return self.targets[-1]
-
-    @property
     def lost(self) -> bool:
         """True if the connection is known to be gone. False proves nothing."""
-        return not all(transport.is_active() for transport in self.transports)
+        return not (self.transport and self.transport.is_active())
 
     @property
     def complaint(self) -> str:
@@ -196,10 +180,10 @@ class Connection:
         return self.proxy_complaints.read(4096).decode("utf-8", "replace").strip()
 
     def close(self) -> None:
-        for transport in reversed(self.transports):
-            transport.close()
-        for sock in reversed(self.sockets):
-            sock.close()
+        if self.transport:
+            self.transport.close()
+        if self.sock:
+            self.sock.close()
         if self.proxy:
             self.proxy.kill()
             self.proxy.wait()
@@ -208,60 +192,53 @@ class Connection:
 
 def connect(name: str, options: Options, files: KeyFiles) -> Connection:
     """Log in at `name`. Raises HostError after closing everything that was opened."""
-    connection = Connection()
+    target = resolve(name, options.config)
+    _check_jumps(target, options.config, ())
+    connection = Connection(target)
     try:
-        _reach(resolve(name, options.config), connection, options, files, ())
+        _enter(connection, options, files)
+    except (OSError, EOFError, SSHException) as error:
+        shown = explain(error, target, connection.complaint)
+        connection.close()
+        raise shown from error
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _reach(target: Target, connection: Connection, options: Options, files: KeyFiles, beyond: tuple[str, ...]) -> None:
-    """Connect to every host on the way, then to `target`; each step has its deadline."""
-    if target.name in beyond or len(connection.targets) >= _MOST_HOPS:
+def _check_jumps(target: Target, config: Path | None, beyond: tuple[str, ...]) -> None:
+    """Raise HostError if the jump hosts go in a circle: ssh would start a process for each of them, without an end."""
+    if target.name in beyond:
         raise HostError(f"the way to {target.name} goes in a circle", "see ProxyJump in your ssh config")
-    for hop in _hops(target, options.config):
-        try:
-            _reach(hop, connection, options, files, (*beyond, target.name))
-        except HostError as error:
-            raise hop_failed(error, hop, target) from error
-    try:
-        _enter(target, connection, options, files)
-    except (OSError, EOFError, SSHException) as error:
-        raise explain(error, target, connection.complaint) from error
+    if target.jumps:
+        _check_jumps(resolve(target.jumps[0], config), config, (*beyond, target.name))
 
 
-def _hops(target: Target, config: Path | None) -> list[Target]:
-    """The jump hosts. The first is reached by its own config, each other one through the one before it."""
-    hops = [resolve(jump, config) for jump in target.jumps]
-    return [*hops[:1], *(replace(hop, jumps=(), proxy_command=None) for hop in hops[1:])]
-
-
-def _enter(target: Target, connection: Connection, options: Options, files: KeyFiles) -> None:
-    sock = _open_socket(target, connection)
-    connection.sockets.append(sock)
-    transport = Transport(sock)
-    connection.transports.append(transport)
-    connection.targets.append(target)
+def _enter(connection: Connection, options: Options, files: KeyFiles) -> None:
+    """Connect and log in; each step has its deadline."""
+    target, command = connection.target, _proxy_command(connection.target, options)
+    connection.sock = _start_proxy(command, connection, options) if command else _connect_tcp(target)
+    connection.transport = transport = Transport(connection.sock)
     transport.banner_timeout = transport.handshake_timeout = transport.channel_timeout = target.connect_timeout
     transport.auth_timeout = AUTH_S
     # a CLOSE that arrives during a rekey that we began hangs for 30 s and then kills the connection (paramiko #822)
     transport.packetizer.REKEY_BYTES = transport.packetizer.REKEY_PACKETS = _NEVER
-    connection.warnings += handshake(transport, target, accept_new=options.accept_new)
+    connection.warnings = handshake(transport, target, accept_new=options.accept_new)
     login(transport, target, files)
     transport.set_keepalive(KEEPALIVE_S)
 
 
-def _open_socket(target: Target, connection: Connection) -> socket.socket | Channel:
-    if not connection.transports:
-        return _start_proxy(target.proxy_command, connection) if target.proxy_command else _connect_tcp(target)
-    try:
-        return connection.transport.open_channel(
-            "direct-tcpip", (target.hostname, target.port), ("127.0.0.1", 0), timeout=target.connect_timeout
-        )
-    except (OSError, EOFError, SSHException) as error:
-        raise no_way_on(error, connection.target, target) from error
+def _proxy_command(target: Target, options: Options) -> str | None:
+    """The user's ProxyCommand, or what ssh itself runs for jump hosts: ssh to the last one, over those before it."""
+    if not target.jumps:
+        return target.proxy_command
+    *before, last = target.jumps
+    settings = [f"BatchMode={'no' if options.ask else 'yes'}", "ServerAliveInterval=10", "ServerAliveCountMax=3"]
+    settings += ["StrictHostKeyChecking=accept-new"] if options.accept_new else []
+    words = ["ssh", *(word for one in settings for word in ("-o", one)), *(["-J", ",".join(before)] if before else [])]
+    words += ["-W", f"[{target.hostname}]:{target.port}", *ssh_arguments(Address.parse(last), options.config)]
+    return shlex.join(words)
 
 
 def _connect_tcp(target: Target) -> socket.socket:
@@ -296,7 +273,7 @@ def _tune(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _start_proxy(command: str, connection: Connection) -> socket.socket:
+def _start_proxy(command: str, connection: Connection, options: Options) -> socket.socket:
     ours, theirs = socket.socketpair()
     try:
         connection.proxy = subprocess.Popen(
@@ -304,7 +281,7 @@ def _start_proxy(command: str, connection: Connection) -> socket.socket:
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=connection.proxy_complaints,
-            start_new_session=True,
+            start_new_session=options.ask is None,  # otherwise ssh may ask for a passphrase at the terminal
         )
     except BaseException:
         ours.close()

@@ -42,7 +42,7 @@ class SshTransport(ShellTransport):
             self._disconnect()
         if self._connection is None:
             self._connection = connect(self.host, self._options, self._files)
-            self.warnings = tuple(self._connection.warnings)
+            self.warnings = self._connection.warnings
         try:
             return ChannelShell(self._connection)
         except (OSError, EOFError, SSHException) as error:
@@ -105,6 +105,7 @@ class ChannelShell:
 
 def _open_session(connection: Connection) -> Channel:
     deadline = time.monotonic() + _PLACE_S
+    assert connection.transport
     while True:
         try:
             return connection.transport.open_session(timeout=connection.target.connect_timeout)

@@ -102,14 +102,14 @@ def test_the_jump_that_fails_is_named(chain: tuple[Sshd, Sshd, Sshd, Options], k
     second.stop_all()
     with kind("last", options) as transport, pytest.raises(HostError) as caught:
         transport.run("true")
+    assert "Connection refused" in caught.value.message
     if kind is SshTransport:
-        assert "the jump host second on the way to last failed" in caught.value.message
-        assert f"the jump host first does not reach 127.0.0.1:{second.port}" in caught.value.message
+        assert "the way to last over first, second failed" in caught.value.message
 
 
 def test_an_unknown_key_of_a_jump_is_refused_like_any_other(chain: tuple[Sshd, Sshd, Sshd, Options]) -> None:
     chain[1].known_hosts.write_text("")
-    with SshTransport("last", chain[3]) as transport, pytest.raises(HostError, match=r"key of second .* not known"):
+    with SshTransport("last", chain[3]) as transport, pytest.raises(HostError, match="key of second is not known"):
         transport.run("true")
 
 

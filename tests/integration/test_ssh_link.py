@@ -59,7 +59,7 @@ def test_many_scripts_share_one_connection_and_one_shell(transport: Transport, s
 def test_the_socket_sends_at_once_and_notices_a_dead_link(server: Sshd) -> None:
     with SshTransport("testbox", server.options()) as transport:
         transport.run("true")
-        sock = transport._connection.sockets[0]
+        sock = transport._connection.sock
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 30
