@@ -155,11 +155,10 @@ class Dispatcher(Lifecycle):
                 self._next_sweep = time.monotonic() + _SWEEP_S
 
     def _wait(self) -> None:
-        """Wait for a message, a child, tmux, nvidia-smi or a time, whichever comes first."""
-        parts = (self.engine, self.admission, self.servers)
-        due = min(self._next_sweep, self.launcher.due, self.windows.due, *(part.due() for part in parts))
+        """Wait for a message, a child, nvidia-smi or a time, whichever comes first."""
+        due = min(self._next_sweep, self.launcher.due, self.windows.due, self.admission.due(), self.servers.due())
         poll = select.poll()
-        for fd in (self._fifo.fd, self._signals.fd, *(fd for part in parts for fd in part.descriptors())):
+        for fd in (self._fifo.fd, self._signals.fd, *self.admission.descriptors()):
             poll.register(fd, select.POLLIN)
         happened = poll.poll(math.ceil(max(0.0, due - time.monotonic()) * 1000))
         if any(fd == self._fifo.fd for fd, _ in happened):
@@ -167,8 +166,8 @@ class Dispatcher(Lifecycle):
         if self._signals.take():
             self.children = [child for child in self.children if child.poll() is None]
             self.windows.reaped()
-        for part in parts:
-            part.serve()
+        self.admission.serve()
+        self.servers.serve()
 
     def _hear_all(self) -> None:
         for message in self._fifo.read():

@@ -179,7 +179,7 @@ class Launcher:
             session.opening = None
             if code:
                 dispatcher.windows.forget(name)
-                self.refused(session, f"{dispatcher.engine.kind} refused ({dispatcher.engine.said or f'code {code}'})")
+                self.refused(session, f"{dispatcher.engine.kind} refused (code {code}; dispatch/out has its words)")
         for name in list(self._again):
             session = dispatcher.queue.sessions[name]
             if session.again_at is not None and session.life == STARTING and now < session.again_at:

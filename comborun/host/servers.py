@@ -133,9 +133,6 @@ class Servers:
 
     # The loop
 
-    def descriptors(self) -> list[int]:
-        return []
-
     def due(self) -> float:
         """The time when a failed server may start again."""
         return self._due
@@ -280,7 +277,7 @@ class Servers:
             server.opening = None
         if not code and time.monotonic() < server.due:
             return
-        if code and machine.lack(self._run.engine.said):
+        if code and machine.lack():
             self._open(server)  # and it is looked at again later
             return
         late = f"it did not begin within {launch_s():g} s"

@@ -121,7 +121,7 @@ def test_a_session_whose_window_can_not_be_made_is_a_failed_launch(box: Box, tmp
     box.environment |= {"PATH": f"{refuses.parent}:{box.environment['PATH']}", "COMBORUN_LAUNCH_S": "20"}
     box.run({"env_one": bash("true")})
     assert box.ended("env_one").cause is Cause.LAUNCH_FAILED
-    assert box.ended("env_one").note == "tmux refused (code 1)"
+    assert "refused (code 1" in box.ended("env_one").note
 
 
 def test_a_session_that_never_begins_costs_three_tries(box: Box, tmp_path: Path) -> None:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
         """tmux or screen."""
 
         kind: str
-        said: str
-        """why it refused a window, the last time"""
 
         def prepare(self) -> None:
             """Called once before the first start; starts nothing."""
@@ -39,16 +37,6 @@ if TYPE_CHECKING:
         def start(self, window: str, words: Sequence[str]) -> Opening:
             """Open a window that runs a command."""
             ...
-
-        def descriptors(self) -> list[int]:
-            """Descriptors to wait for. Call `serve` when one is readable, or a child has ended."""
-            ...
-
-        def due(self) -> float:
-            """The time when `serve` must be called in any case, by the monotonic clock."""
-            ...
-
-        def serve(self) -> None: ...
 
         def finish(self) -> None:
             """Called when this run starts nothing more."""

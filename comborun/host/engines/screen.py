@@ -5,7 +5,6 @@ Its configuration is ours: the user's may open windows that outlive us.
 
 from __future__ import annotations
 
-import math
 import os
 import subprocess
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ _ANSWER_S = 5.0
 
 
 class Screen:
-    kind, said = "screen", ""
+    kind = "screen"
 
     def __init__(self, run: str) -> None:
         self._file = f"{run}/dispatch/screenrc"
@@ -35,15 +34,6 @@ class Screen:
 
     def start(self, window: str, words: Sequence[str]) -> subprocess.Popen[bytes] | Child:
         return background(["screen", "-c", self._file, "-dmS", window, *words], self._out)
-
-    def descriptors(self) -> list[int]:
-        return []
-
-    def due(self) -> float:
-        return math.inf
-
-    def serve(self) -> None:
-        """Nothing to do: whoever started a window polls its process."""
 
     def finish(self) -> None:
         """Nothing to do: a screen ends with its program."""
