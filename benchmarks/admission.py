@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from comborun.host import shortage
 from comborun.host.admission import Admission
 from comborun.host.leasebook import Measured
+from comborun.host.shortage import Shortages
 from comborun.rules.placement import Card, Request
 
 GPUS, TOTAL, SAID = 2, 24576, 2048
@@ -129,7 +129,6 @@ class Box:
         self.admission.ended(name, (gpu,), at, failure)
         self.ran_out += bool(failure)
         if failure and one.attempt < STARTS:
-            self.admission.again(name, at, failure)
             one.ready = self.now + 60 * 2 ** (one.attempt - 1)
         else:
             one.ended = True
@@ -163,28 +162,17 @@ def simulate(factor: int, seed: int) -> Outcome:
             time.monotonic = real
 
 
-def as_many(_shortages: shortage.Shortages, _gpu: int, there: int, _name: str) -> bool:
+def as_many(_shortages: Shortages, _gpu: int, there: int, _name: str) -> bool:
     """Stands in the place of Shortages._reduce: as many as before go on running there."""
     return there > 1
 
 
-def the_same(_shortages: shortage.Shortages, _name: str) -> None:
-    """Stands in the place of Shortages.request: the next attempt asks for what the grid says."""
-
-
 def main() -> None:
     print(f"{'needs, times what is said':28}{'answer':16}{'seconds':>9}{'ran out':>9}{'failed':>8}")
-    shortages = shortage.Shortages
-    fewer, more = shortages._reduce, shortages.request  # noqa: SLF001 (the answers that are taken away in turn)
-    answers = {
-        "both": (fewer, more),
-        "fewer at once": (fewer, the_same),
-        "asks for more": (as_many, more),
-        "none": (as_many, the_same),
-    }
+    answers = {"fewer at once": Shortages._reduce, "none": as_many}  # noqa: SLF001 (what is taken away)
     for factor in (1, 2, 4, 7):
-        for answer, methods in answers.items():
-            shortages._reduce, shortages.request = methods  # type: ignore[method-assign, assignment]  # noqa: SLF001
+        for answer, method in answers.items():
+            Shortages._reduce = method  # type: ignore[method-assign]  # noqa: SLF001
             rows = [simulate(factor, seed) for seed in range(5)]
             seconds, ran_out, failed = (statistics.median(column) for column in zip(*rows, strict=True))
             print(f"{factor:<28}{answer:16}{seconds:9.0f}{ran_out:9.0f}{failed:8.0f}")

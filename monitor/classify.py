@@ -13,7 +13,7 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, Task, latest
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
-from comborun.monitor.waiting import AGAIN, ROOM, again, hint, notify_problem, room
+from comborun.monitor.waiting import RETRY, ROOM, again, hint, notify_problem, room
 from comborun.monitor.wording import brief, last_line, visible
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
@@ -123,7 +123,7 @@ def _waiting(
 ) -> SessionStatus:
     """Queue it again if it has ended and a wait is for its next attempt. Other waits may be outdated."""
     last = waits[-1]
-    if status.life is Life.ENDED and not status.done_with and any(one.reason in AGAIN for one in waits):
+    if status.life is Life.ENDED and not status.done_with and any(one.reason == RETRY for one in waits):
         status = queued_again(status, again(last, plan, attempts, now))
     if status.life is not Life.QUEUED:
         return status

@@ -19,13 +19,8 @@ from comborun.rules.retry import Budgets, Spent, spent
 from comborun.rules.words import Cause, Failure, Life, Outcome
 from comborun.text import several
 
-RETRY, ALONE = "retry", "alone"
+RETRY = "retry"
 SMOKE_TEST, STAGGER, WARM_UP, SERVER = "smoke", "stagger", "warm_up", "server"
-AGAIN = {
-    RETRY: "as soon as a slot is free",
-    ALONE: "as soon as a GPU is empty",
-}
-"""waits of failed sessions that will start again"""
 ROOM = {
     "gpu": "a GPU",
     "gpu_memory": "GPU memory",
@@ -68,7 +63,7 @@ def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float)
     elif waiting.reason in ROOM:
         said = f"again as soon as there is {ROOM[waiting.reason]}"
     else:
-        said = f"again {AGAIN.get(waiting.reason, AGAIN[RETRY])}"
+        said = "again as soon as a slot is free"
     if end is None or end.failure is None:
         return f"{said}: {visible(waiting.detail)}" if waiting.detail else said
     left, number = budget(plan, attempts, end.failure).left, attempts[-1].number
@@ -218,7 +213,7 @@ def _waits(question: Question) -> Iterator[str]:
     waiting, status = question.seen.waiting, question.status
     if waiting is None:
         return
-    if waiting.reason in AGAIN:
+    if waiting.reason == RETRY:
         yield from _again(question, waiting)
         return
     if waiting.reason == SMOKE_TEST:

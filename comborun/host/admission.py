@@ -81,14 +81,10 @@ class Admission:
                 self.warm.warm.add(program)
 
     def _request(self, name: str) -> Request:
-        return self.short.request(name) or self._registered(name)
-
-    def _registered(self, name: str) -> Request:
-        """The request of a session, as in the grid."""
         return self._requests.get(name, _NOTHING)
 
     def wants(self, name: str) -> int:
-        return self._registered(name).gpus
+        return self._request(name).gpus
 
     def close(self, gpus: Iterable[int], why: str) -> None:
         """Close exactly these GPUs for starts; `why`: what they are."""
@@ -204,16 +200,12 @@ class Admission:
     # Starts and ends
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
-        words = ",".join(map(str, gpus))
-        fields = {"gpus": words, **self.book.grant(name, gpus)}
-        if self._request(name).alone:
-            fields["alone"] = words
+        fields = {"gpus": ",".join(map(str, gpus)), **self.book.grant(name, gpus)}
         return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
         now = time.monotonic()
         self.spacing.started(gpus, now)
-        self.short.began(name)
         self._warms(name)
 
     def _warms(self, name: str) -> None:
@@ -222,13 +214,13 @@ class Admission:
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
         """Take over the lease of a running attempt, as its grant says."""
-        request = self._registered(name)
+        request = self._request(name)
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
             return
         cores = grant.get("cores", "")
         kept = tuple(map(int, cores.split(","))) if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ()
-        self.book.take(name, request.but(request.gpu_memory, alone="alone" in grant), gpus, at, kept)
+        self.book.take(name, request, gpus, at, kept)
 
     def lapsed(self, name: str, at: str) -> bool:
         """Whether it was so slow to begin that another run may have taken its lease."""
@@ -250,17 +242,9 @@ class Admission:
 
         Returns whether it ran out of memory beside other sessions of this run: then the GPU itself is not at fault.
         """
-        beside = self.short.ended(name, gpus, at, failure, self._registered(name))
+        beside = self.short.ended(name, gpus, failure)
         if os.path.exists(f"{at}/progressed") or not (failure or stopped):
             self._reached(name, "it has ended")
         else:
             self.warm.failed(name, self._programs.get(name, ""))
         return beside
-
-    def again(self, name: str, at: str, failure: str) -> None:
-        """Prepare the next attempt after the one in that folder, which failed with this class."""
-        self.short.again(name, at, failure, self._registered(name))
-
-    def forget(self, name: str) -> None:
-        """Forget how its last attempt failed: it will not start again, or a user asked for another attempt."""
-        self.short.forget(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from comborun.host import machine, process
 from comborun.host.driver import CARDS, PROCESSES, Processes, Question, cards
@@ -271,8 +271,7 @@ class LeaseBook:
         if cores is None:
             taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
             cores = machine.allocate_cores(self._cores, taken, request.cpus)
-        leased = request.but(request.gpu_memory, share.alone)
-        self.made[name] = Lease(self.run_id, name, leased, tuple(gpus), at, cores)
+        self.made[name] = Lease(self.run_id, name, replace(request, alone=share.alone), tuple(gpus), at, cores)
         self._stale = True
 
     def drop(self, name: str) -> None:

@@ -202,7 +202,6 @@ class Lifecycle(Overseer):
 
     def _retry(self, session: Session, failure: str, wait_s: float) -> None:
         self.journal(f"retry {session.name} {session.attempt} {failure} {wait_s * 1000:.0f} ms")
-        self.admission.again(session.name, self.attempts.at(session.name, session.attempt).directory, failure)
         session.retry_at = time.monotonic() + wait_s
         session.retry_until = f"{time.time() + wait_s:.0f}"
         self._start_again(session, f"{failure}, after attempt {session.attempt}")
@@ -222,7 +221,6 @@ class Lifecycle(Overseer):
             return
         if session.life == QUEUED:  # without more waiting
             session.retry_at, session.retry_until = None, ""
-            self.admission.forget(session.name)
         elif session.life == ENDED:
             self.journal(f"again {session.name} {session.attempt}")
             self._start_again(session, f"asked for after attempt {session.attempt}")
@@ -235,7 +233,6 @@ class Lifecycle(Overseer):
     def _drop(self, session: Session) -> None:
         self.stop_waiting(session)
         self.windows.forget(session.name)
-        self.admission.forget(session.name)
         self.queue.set_life(session, DROPPED)
 
     def release(self, session: Session, life: str) -> None:

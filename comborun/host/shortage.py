@@ -1,7 +1,6 @@
-"""After an out-of-memory on a GPU: what the session requests next, and how many sessions run at once there.
+"""After an out-of-memory on a GPU one session fewer runs at once there.
 
 dispatch/fewer         GPU <TAB> sessions <TAB> at: the most that run at once from then on; `resume` removes it
-attempt-N/short        gpu_memory alone: the request of the next attempt
 """
 
 from __future__ import annotations
@@ -11,17 +10,15 @@ import time
 from collections.abc import Callable, Sequence
 
 from comborun.host import files
-from comborun.rules import records
 from comborun.rules.ledger import Ledger
-from comborun.rules.names import AttemptLayout, RunLayout
-from comborun.rules.placement import Request
+from comborun.rules.names import RunLayout
 
 GPU_MEMORY = "gpu_memory"
 _TOGETHER_S = 30.0
 
 
 class Shortages:
-    """The sessions of a run that ran out of a GPU's memory."""
+    """The GPUs of a run whose memory was too small for the sessions there."""
 
     def __init__(
         self, ledger: Ledger, layout: RunLayout, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
@@ -31,13 +28,8 @@ class Shortages:
         self._journal, self._tell = journal, tell
         self._most: dict[int, int] = {}
         """GPU -> most sessions that run there at once"""
-        self._requests: dict[str, Request] = {}
-        """session -> its request now"""
-        self._tried: set[str] = set()
-        """sessions that have started again after running out of memory"""
-        self._left: dict[str, tuple[int, dict[int, int]]] = {}
-        """session -> the most MiB that it held on one GPU when it left, and the number of sessions on each of its GPUs
-        """
+        self._there: dict[str, dict[int, int]] = {}
+        """session -> the number of sessions on each of its GPUs when it left"""
         self._reduced: dict[int, float] = {}
         """GPU -> when its limit was last reduced, by the monotonic clock"""
 
@@ -46,47 +38,16 @@ class Shortages:
         rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", files.read_text(self._file), re.MULTILINE)
         self._ledger.capacity.most = self._most = {int(gpu): int(number) for gpu, number in rows}
 
-    def again(self, name: str, at: str, failure: str, said: Request) -> None:
-        """Choose the request for the attempt after the one in that folder; `said`: the grid's request.
-
-        Without a record, as after a dispatcher that was killed at that moment, it starts alone.
-        """
-        self._requests.pop(name, None)
-        if failure == GPU_MEMORY and said.gpus:
-            record = files.read(AttemptLayout(at).short)
-            asked = records.integer(record, "gpu_memory")
-            mib = said.gpu_memory if asked is None else asked
-            self._requests[name] = said.but(mib, alone=asked is None or "alone" in record)
-
-    def forget(self, name: str) -> None:
-        """Forget a shortage: it is over, or a user asked for another attempt."""
-        self._requests.pop(name, None)
-        self._tried.discard(name)
-
-    def request(self, name: str) -> Request | None:
-        return self._requests.get(name)
-
-    def began(self, name: str) -> None:
-        if self._requests.pop(name, None):
-            self._tried.add(name)
-
     def left(self, name: str) -> None:
-        """Note how much memory it held, before its slot is free."""
+        """Note who was beside it, before its slot is free."""
         if share := self._ledger.shares.get(name):
-            there = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
-            self._left[name] = max(share.mib.values(), default=0), there
+            self._there[name] = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
 
-    def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, said: Request) -> bool:
+    def ended(self, name: str, gpus: Sequence[int], failure: str) -> bool:
         """Handle an end. Returns whether it ran out of a GPU's memory beside others of this run."""
-        left = self._left.pop(name, None)
-        if failure != GPU_MEMORY or not gpus or not left:
+        there = self._there.pop(name, None)
+        if failure != GPU_MEMORY or there is None:
             return False
-        held, there = left
-        # Its next request is what it held, then a whole GPU (benchmarks/admission.py).
-        alone = name in self._tried or not said.gpu_memory
-        request = self._requests[name] = said.but(max(said.gpu_memory, held), alone=alone)
-        record = [("gpu_memory", request.gpu_memory), *[("alone", 1)] * request.alone]
-        files.write(AttemptLayout(at).short, record)
         crowded = [self._reduce(gpu, there.get(gpu, 1), name) for gpu in gpus]
         return any(crowded)
 

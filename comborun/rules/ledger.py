@@ -199,10 +199,6 @@ class Ledger:
             return Blocker("gpu", f"GPU {gpu} is kept for {self.kept.gpus[gpu]}, which has waited longer")
         if self.ours.alone[gpu] + self.foreign.alone[gpu]:
             return Blocker("gpu", f"a session uses GPU {gpu} alone", 2)
-        if load and request.alone:
-            return Blocker(
-                "alone", f"ran out of GPU memory, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2
-            )
         if load and capacity.alone(request):
             return Blocker(
                 "gpu", f"has no gpu_memory in the grid, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2

@@ -41,7 +41,6 @@ class AttemptLayout:
         self.progressed = f"{directory}/progressed"
         self.wrong_gpu = f"{directory}/wrong_gpu"
         self.container = f"{directory}/container"
-        self.short = f"{directory}/short"
         self.failure = f"{directory}/.failure"
         self.verdict = f"{directory}/.verdict"
         self.watch = f"{directory}/.watch"

@@ -7,7 +7,7 @@ Main memory is counted in the same way, without the headroom. All memory is in M
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,16 +52,12 @@ class Request:
     only: tuple[int, ...] = ()
     """if not empty, only these GPUs"""
     alone: bool = False
-    """it gets its GPUs alone, even with `gpu_memory`"""
+    """in a lease: it has its GPUs alone"""
 
     @property
     def asks(self) -> bool:
         """Whether it requests any limited resource."""
         return bool(self.gpus or self.cpus or self.memory or self.tokens or (self.group and self.per_host))
-
-    def but(self, gpu_memory: int, alone: bool) -> Request:
-        """The same request with this much memory on each GPU."""
-        return replace(self, gpu_memory=gpu_memory, alone=alone and self.gpus > 0)
 
 
 @dataclass
@@ -69,7 +65,7 @@ class Blocker:
     """Why a request does not fit now."""
 
     reason: str
-    """gpu gpu_memory cpus host_memory token cap alone stagger lease unknown"""
+    """gpu gpu_memory cpus host_memory token cap stagger lease unknown"""
     why: str
     rank: int = 1
     """among the reasons of several GPUs, the one with the highest rank is reported"""
@@ -152,7 +148,7 @@ class Capacity:
 
     def alone(self, request: Request) -> bool:
         """Whether a request gets its GPUs alone."""
-        return request.alone or (bool(request.gpus) and not request.gpu_memory and not self.per_gpu)
+        return bool(request.gpus) and not request.gpu_memory and not self.per_gpu
 
 
 def never(request: Request, capacity: Capacity) -> str:

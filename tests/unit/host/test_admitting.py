@@ -275,60 +275,18 @@ def test_a_pick_is_promised_in_the_lease_file_and_in_the_grant(desk: Desk, folde
     assert not (folder / "run.lease").exists()
 
 
-def test_who_ran_out_of_memory_beside_others_asks_for_what_it_held_then_for_the_gpu(desk: Desk) -> None:
-    for name, mib in (("a", 3000), ("b", 3000), ("c", 100)):
-        desk.ask(name, 1, mib)
-        desk.start(name)
-    desk.measure({"a": 3500, "b": 3000, "c": 100})
-    assert desk.fail("a", "gpu_memory"), "not alone: it says nothing of the GPU"
-    assert (desk.journal[-1], len(desk.told)) == ("fewer 0 2 a", 1)
-    assert (desk.folder / "dispatch/fewer").read_text().startswith("0\t2\t")
-    assert desk.waits("a") == ["cap"]
-    desk.fail("b", "")
-    desk.measure({"c": 100})
-    assert desk.start("a") == "0"
-    assert desk.admission.book.made["a"].request.gpu_memory == 3500
-    assert desk.fail("a", "gpu_memory")
-    desk.measure({"c": 100})
-    assert desk.waits("a") == ["alone"]
-    desk.fail("c", "")
-    desk.measure({})
-    assert desk.start("a") == "0"
-    assert desk.admission.book.made["a"].request.alone
-
-
-def test_the_next_dispatcher_knows_what_an_out_of_memory_has_taught(desk: Desk) -> None:
-    for name in "ab":
+def test_after_one_ran_out_of_memory_beside_others_one_fewer_runs_there_until_a_resume(desk: Desk) -> None:
+    for name in "abc":
         desk.ask(name, 1, 3000)
         desk.start(name)
-    desk.measure({"a": 4000, "b": 3000})
-    desk.fail("a", "gpu_memory")
-    desk.fail("b", "")
+    assert desk.fail("a", "gpu_memory"), "not alone: it says nothing of the GPU"
+    assert (desk.journal[-1], len(desk.told)) == ("fewer 0 2 a", 1)
+    assert desk.waits("a") == ["cap"]
     desk.begin()
-    desk.ask("a", 1, 3000)
-    desk.admission.again("a", desk.at("a"), "gpu_memory")
-    desk.start("a")
-    assert desk.admission.book.made["a"].request.gpu_memory == 4000
-    assert desk.admission.book.capacity.most == {0: 1}
-    desk.admission.give_back("a")
-    desk.admission.forget("a")
-    desk.measure({})
-    desk.start("a")
-    assert desk.admission.book.made["a"].request.gpu_memory == 3000, "a person asked for it"
+    assert desk.admission.book.capacity.most == {0: 2}, "the next dispatcher knows"
     (desk.folder / "dispatch/fewer").unlink()
     desk.admission.open()
     assert desk.admission.book.capacity.most == {}, "lifted"
-
-
-def test_without_a_record_of_how_it_ran_out_it_starts_alone(desk: Desk) -> None:
-    desk.ask("a", 1, 3000)
-    desk.ask("b", 1, 3000)
-    desk.admission.again("a", desk.at("a"), "gpu_memory")
-    desk.start("b")
-    assert desk.waits("a") == ["alone"]
-    desk.admission.give_back("b")
-    desk.measure({})
-    assert desk.start("a") == "0"
 
 
 def test_those_of_a_program_wait_for_the_first_and_others_do_not(tmp_path: Path, folder: Path) -> None:

@@ -55,14 +55,13 @@ def test_the_least_loaded_gpu_is_taken_then_the_one_with_the_most_memory_free() 
     assert host.choose(Request(gpus=1, gpu_memory=8000, only=(0,))) == (0,)
 
 
-@pytest.mark.parametrize("there", [Request(gpus=1), Request(gpus=1, gpu_memory=10, alone=True)])
-def test_who_says_no_memory_or_ran_out_of_it_has_its_gpu_alone(there: Request) -> None:
-    host = ledger(10000)
+def test_who_says_no_memory_has_its_gpu_alone() -> None:
+    host, there = ledger(10000), Request(gpus=1)
     host.take("there", there, (0,))
     assert reason(host.choose(Request(gpus=1, gpu_memory=10))) == "gpu"
     host.give_back("there")
     host.take("other", Request(gpus=1, gpu_memory=10), (0,))
-    assert reason(host.choose(there)) == ("alone" if there.alone else "gpu")
+    assert reason(host.choose(there)) == "gpu"
     host.give_back("other")
     assert host.choose(there) == (0,)
 
