@@ -172,7 +172,7 @@ def main() -> None:
     answers = {"fewer at once": Shortages._reduce, "none": as_many}  # noqa: SLF001 (what is taken away)
     for factor in (1, 2, 4, 7):
         for answer, method in answers.items():
-            Shortages._reduce = method  # type: ignore[method-assign]  # noqa: SLF001
+            Shortages._reduce = method  # type: ignore[method-assign, assignment]  # noqa: SLF001
             rows = [simulate(factor, seed) for seed in range(5)]
             seconds, ran_out, failed = (statistics.median(column) for column in zip(*rows, strict=True))
             print(f"{factor:<28}{answer:16}{seconds:9.0f}{ran_out:9.0f}{failed:8.0f}")
