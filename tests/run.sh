@@ -29,23 +29,18 @@ step() { # <title> <command>...
 }
 
 lint() {
-  environment::venv example test
   step 'ruff' ruff check .
   step 'ruff format' ruff format --check .
+  step 'shellcheck' shellcheck -x scripts/*.sh comborun/host/*.sh tests/run.sh tests/testbed/*.sh .ci/run
+  step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
   step 'mypy' mypy
-  step 'pyright' pyright
   # What it compiles is there for all workers.
   step 'collection' environment::quietly python -m pytest --collect-only --quiet
 }
 
-lint_shell() {
-  step 'shellcheck' shellcheck -x scripts/*.sh comborun/host/*.sh tests/run.sh tests/testbed/*.sh .ci/run
-  step 'shfmt' shfmt -i 2 -ci -d scripts tests/run.sh tests/testbed .ci/run
-}
-
 # What travels to hosts runs under every Python from 3.8 on: its tests, with the oldest and a newer one, where they are here.
 old_python() { # <version>
-  local python folder=$checkout/.venv/hosts-$1
+  local python folder=$checkout/.venv-$1
   for python in "$(command -v "python$1")" ~/.pyenv/versions/"$1".*/bin/python3; do
     if "$python" -c 'import venv, ensurepip' 2>/dev/null; then break; else python=''; fi
   done
@@ -81,34 +76,23 @@ all_tests() {
   return "$code"
 }
 
-at_once() { # <function>...: what each says, one after the other; 1 when one of them fails
-  local number=0 failed=0 each jobs=()
-  for each in "$@"; do
-    # shellcheck disable=SC2086 # a function and its arguments
-    $each >"$said/$number" 2>&1 &
-    jobs[number]=$!
-    number=$((number + 1))
-  done
-  trap 'kill ${jobs[@]+"${jobs[@]}"} 2>/dev/null || :; rm -rf "$said"' EXIT
-  for ((number = 0; number < $#; number++)); do
-    wait "${jobs[number]}" || failed=1
-    cat "$said/$number"
-  done
-  trap 'rm -rf "$said"' EXIT
-  return "$failed"
-}
-
 said=$(mktemp -d)
-at_once lint lint_shell
-# The old Pythons compute while the other tests wait.
-old_python 3.8 >"$said/3.8" 2>&1 &
-oldest=$!
-old_python 3.13 >"$said/3.13" 2>&1 &
-newer=$!
-trap 'kill "$oldest" "$newer" 2>/dev/null || :; rm -rf "$said"' EXIT
+old=()
+trap 'kill ${old[@]+"${old[@]}"} 2>/dev/null || :; rm -rf "$said"' EXIT
+# The old Pythons compute while something else waits.
+for version in 3.8 3.9 3.13; do
+  old_python "$version" >"$said/$version" 2>&1 &
+  old[${#old[@]}]=$!
+done
+environment::venv example test
+pyright >"$said/pyright" 2>&1 &
+types=$!
 code=0
+lint || code=1
+wait "$types" || code=1
+step 'pyright' cat "$said/pyright"
+[ "$code" -eq 0 ] || exit 1
 step 'pytest' all_tests || code=$?
-wait "$oldest" || code=1
-wait "$newer" || code=1
-cat "$said/3.8" "$said/3.13"
+for each in "${old[@]}"; do wait "$each" || code=1; done
+cat "$said"/3.*
 [ "$code" -eq 0 ]
