@@ -100,8 +100,8 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
 
     The host is that of the first RUN, or this machine.
 
-    Keeps a run that has not finished, and a run on another host that `combo report` has not copied completely. Keeps a
-    run on this machine unless it is named, because there is no copy of it.
+    Keeps a run that goes on, and a run on another host that `combo report` has not copied since its end. Keeps a run
+    that was stopped, or is on this machine, unless it is named.
 
     \b
     combo clean --host h100
@@ -140,10 +140,14 @@ def _old(there: Sequence[Run], days: float) -> list[Run]:
 
 
 def _why_kept(run: Run, host: str, *, named: bool) -> str:
-    if not run.done:
+    stopped = not run.done and run.held.get("kind") == "stopped"
+    if not run.done and not stopped:
         return "it has not finished"
-    if host != LOCAL and not (copy_of(host, run.id, run.directory) / "dispatch/done").is_file():
+    end = "stopped" if stopped else "done"
+    if host != LOCAL and not (copy_of(host, run.id, run.directory) / "dispatch" / end).is_file():
         return f"its files were not brought here: combo report {run.id} --host {host}"
+    if stopped and not named:
+        return "it was stopped, and can be resumed: name it to remove it"
     return "" if host != LOCAL or named else "it is on this machine and there is no copy: name it to remove it"
 
 

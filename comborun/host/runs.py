@@ -3,7 +3,7 @@
     runs list ROOT...            the runs, oldest first, for each root
     runs policies                which files are policies; standard input has the patterns and the exclusions, as JSON
     runs sizes DIRECTORY...      bytes on the disk of each run
-    runs remove DIRECTORY        remove a run that has ended
+    runs remove DIRECTORY        remove a run that has ended or was stopped
 
 Each answers with one JSON document.
 """
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 MOST = 2001
 """most policies: one more than a grid may have, so that too many are noticed"""
 _WAIT_S = 10.0
-_TRIALS = (".calibrate", ".try")
-"""roots of trial runs: what is stopped there never goes on"""
 _PROVENANCE = 4096
 """bytes at the end of a manifest that hold where the run comes from"""
 
@@ -98,12 +96,11 @@ def size(directory: str, within_s: float = math.inf) -> int:
 
 
 def remove(directory: str) -> bool:
-    """Remove a finished run; False if it has not finished, or something still works in it."""
+    """Remove a run that has ended or was stopped; False for another, or if something still works in it."""
     root, run = os.path.split(directory)
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(f"{directory}/run.json"):
         raise Refusal(USAGE, f"{directory} is no run directory")
-    ends = ("done", "stopped") if os.path.basename(root) in _TRIALS else ("done",)
-    ended = any(os.path.exists(f"{directory}/dispatch/{end}") for end in ends)
+    ended = any(os.path.exists(f"{directory}/dispatch/{end}") for end in ("done", "stopped"))
     if not ended or files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
         return False
     aside = f"{root}/.incoming/removed-{run}"  # after a kill here, the next launch cleans up

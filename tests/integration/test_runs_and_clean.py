@@ -79,6 +79,17 @@ def test_an_old_run_of_this_machine_stays_unless_it_is_named(desk: Desk) -> None
     assert desk.runs
 
 
+def test_a_stopped_run_is_removed_only_where_it_is_named(desk: Desk) -> None:
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
+    (run,) = desk.runs
+    assert f"{run.name} stays: it has not finished" in desk.combo("clean", run.name, "--yes").stdout
+    desk.combo("stop", run.name)
+    desk.combo("clean", "--older", "0", "--yes")
+    assert run.is_dir()
+    desk.combo("clean", run.name, "--yes")
+    assert not run.exists()
+
+
 def test_a_folder_that_is_not_there_is_told_as_such(desk: Desk) -> None:
     (desk.home / "results.jsonl").touch()
     for word, why in (("./typo", "no such file or folder"), ("./results.jsonl", "is a file")):
