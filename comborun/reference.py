@@ -13,7 +13,7 @@ from comborun.errors import UserError
 from comborun.text import did_you_mean
 
 _PACKAGE = Path(__file__).parent
-_TABLE = re.compile(r"\| key(?: of (?:an entry of |a )?`?(?P<of>\w+)`?)? \|")
+_TABLE = re.compile(r"\| key(?: of (?:an entry of )?`(?P<of>\w+)`)? \|")
 _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<to>[^)]*)\)")
 _SETUP = "setup: source ../../.venv/bin/activate\n"
 """of the example, in a checkout"""

@@ -23,6 +23,7 @@ def test_every_key_of_a_grid_has_a_reference_with_its_own_keys_and_its_section()
     for section in ("limits", "resources", "results", "notify", "slurm"):
         told = key_reference(DOCUMENT, section)
         assert all(f"{section}.{key}\n" in told for key in keys_of(section_of(GridFile, [section])))
+    assert key_reference(DOCUMENT, "servers.ready").startswith("servers.ready\n  what ")
     assert "## Shards" in key_reference(DOCUMENT, "shards")
     assert "](" not in key_reference(DOCUMENT, "shards")
     assert key_reference(DOCUMENT, "per_gpu").count("per_gpu\n") == 2, "each of that name, where it is said of which"
