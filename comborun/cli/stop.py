@@ -16,11 +16,14 @@ from comborun.monitor.steering import Stopping
 from comborun.monitor.watch import once
 from comborun.remote.control import stop as stop_sessions
 from comborun.text import did_you_mean, harmless, several
+from comborun.work import combo_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from comborun.monitor.status import RunStatus
     from comborun.monitor.watch import Source
+    from comborun.plan import Plan
 
 
 @click.command()
@@ -84,9 +87,18 @@ def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str |
         return Stopping(run, host, words, unseen=error.message)
     names = _chosen(target, source, words, **filters) if words or any(filters.values()) else ()
     try:
-        return Stopping.of(source.view, once(source), names)
+        seen = once(source)
+        return Stopping.of(source.view, seen, (*names, *_superseded(source.view.plan, seen, names, words)))
     except UserError as error:
         return Stopping(run, host, names, unseen=error.message)
+
+
+def _superseded(plan: Plan, seen: RunStatus, names: tuple[str, ...], words: tuple[str, ...]) -> Iterator[str]:
+    """What still runs of the combos that POLICY ENVIRONMENT name, though a changed grid has replaced it."""
+    combos = {combo_of(one) for one in plan.sessions if one.name in names and one.name not in words}
+    alive = {one.name for one in seen.every if one.alive}
+    dropped = (one for one in plan.sessions if one.flag == "dropped" and one.name in alive)
+    return (one.name for one in dropped if combo_of(one) in combos and one.name not in names)
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
