@@ -96,6 +96,9 @@ def _cancelled(session: SessionStatus) -> SessionStatus:
 def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
     """The sessions of a plan; dropped ones only while they run."""
     waits: defaultdict[str, list[Waiting]] = defaultdict(list)
+    for name, number in () if snapshot.stopped else snapshot.again:
+        if history.of(name) and history.of(name)[-1].number <= number:
+            waits[name].append(Waiting(name, RETRY, None, f"asked for after attempt {number}"))
     for waiting in _in_force(snapshot):
         waits[waiting.session].append(waiting)
     parts, tasks, statuses = _parts(plan), latest(snapshot.tasks), []
@@ -344,13 +347,12 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
     """A session with its Slurm task. Where they differ, the records count."""
     if status.alive:
         return replace(status, task=task, node=status.node or task.node)
-    again = status.life is Life.ENDED
-    if again and (status.done_with or task.attempt <= status.attempt):  # that task will end, or is a leftover
+    if status.done_with or task.attempt <= status.attempt:  # that task will end, or is a leftover
         return status
     if task.begun:
         fresh = replace(status, life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
         return replace(fresh, started=None, node=task.node, task=task)
-    if again:
+    if status.attempt:
         status = queued_again(status, f"attempt {task.attempt} waits, {task.words}")
         return replace(status, node="", task=task)
     return replace(status, task=task, last_line=task.words)

@@ -40,6 +40,17 @@ def test_a_session_that_will_be_started_again_is_queued_and_says_when_and_why() 
     assert (grass.done, grass.successes) == (3, 1)
 
 
+@pytest.mark.parametrize(
+    ("asked", "stopped", "life"), [(1, False, Life.QUEUED), (0, False, Life.ENDED), (1, True, Life.ENDED)]
+)
+def test_an_attempt_that_was_asked_for_queues_its_session_also_in_a_halted_run(
+    asked: int, stopped: bool, life: Life
+) -> None:
+    header = (HALTED, f"again grass_act={asked}")
+    grass, _ = look(FAILED, header=header, dispatcher=None, stopped=stopped).sessions
+    assert grass.life is life
+
+
 def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() -> None:
     """The dispatcher says what is waited for less often than sessions start and end."""
     before = wait("unknown", detail="GPU 0 is measured again")
