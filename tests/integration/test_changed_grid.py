@@ -96,6 +96,9 @@ def test_a_superseded_session_without_a_record_goes_on_and_is_named_unasked(desk
     assert f"stop {run.name} maze_good" in changed.stdout
     os.kill(int(begin["pid"]), 0)
     until(lambda: list(run.glob("sessions/maze_good_*/attempt-1/begin")), "its successor begins", 20)
+    ordered = json.loads(desk.combo("stop", "good", "maze", "--dry-run", "--json").stdout)
+    (successor,) = (path.parts[-3] for path in run.glob("sessions/maze_good_*/attempt-1/begin"))
+    assert sorted(ordered["running"]) == ["maze_good", successor], "all that runs of the combo"
 
 
 def test_a_finished_run_without_common_work_gets_a_successor(desk: Desk) -> None:
