@@ -193,17 +193,16 @@ class RunDirectory:
         if self.nodes:
             self.nodes.freeze(at.directory)
         elif here:
-            container.end(at)
+            container.end(files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number))
             survivors = reap.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
         fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
-            ending.peak_memory_kib = records.integer({"kib": files.read_line(at.watch)}, "kib") or 0
             if not judging.write_end(at, ending, judging.judge(at, None), reserved=fd >= 0):
                 return False
-            files.remove(at.watch, at.verdict, at.stalled)
+            files.remove(at.verdict, at.stalled)
             return True
         finally:
             if fd >= 0:

@@ -74,14 +74,9 @@ NOT_RUN = 126
 
 
 def background(command: Sequence[str], out: str) -> subprocess.Popen[bytes] | Child:
-    """A command as `quietly` starts it; one that can't be started has ended with `NOT_RUN`."""
+    """Start a command with its output in a file. One that can't be started has ended with `NOT_RUN`."""
     try:
-        return quietly(command, out)
+        with open(out, "ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     except OSError:
         return Child(0, NOT_RUN)
-
-
-def quietly(command: Sequence[str], out: str) -> subprocess.Popen[bytes]:
-    """Start a command in the background with its output in a file. Raises OSError."""
-    with open(out, "ab") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

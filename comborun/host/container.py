@@ -1,17 +1,14 @@
 """How a supervisor finds and ends the container of a session's command.
 
 A docker container belongs to the docker daemon: its processes are not our children, and they outlive the client. So the
-container gets the session's name, which is written down before it starts, and is removed by that name. The processes of
-apptainer are our children. session.sh holds the command line of the runtime.
+container gets the name of its attempt, and is removed by that name. The processes of apptainer are our children.
+session.sh holds the command line of the runtime.
 """
 
 from __future__ import annotations
 
-import re
-
 from comborun.host import files
 from comborun.host.process import setting
-from comborun.rules.names import AttemptLayout
 
 _WORDS = {
     ("docker", 125): "docker could not start the container",
@@ -22,22 +19,13 @@ _WORDS = {
 _TAIL = 8192
 
 
-def write(at: AttemptLayout, runtime: str, marker: str) -> bool:
-    """Note the container's name before it runs; False if that can't be written."""
-    if runtime != "docker":
-        return True
-    return files.write(at.container, [("runtime", runtime), ("name", f"comborun-{marker.replace('/', '-')}")])
-
-
-def end(at: AttemptLayout) -> None:
+def end(runtime: str, marker: str) -> None:
     """End the container of an attempt by its name. A missing container is no error."""
-    record = files.read(at.container)
-    name = record.get("name", "")
-    if record.get("runtime") != "docker" or not re.fullmatch("comborun-[A-Za-z0-9_-]+", name):
-        return
-    from comborun.host import commands
+    if runtime == "docker":
+        from comborun.host import commands
 
-    commands.run(setting("COMBORUN_CONTAINER_S", 20.0), "docker", "rm", "--force", name)
+        name = f"comborun-{marker.replace('/', '-')}"
+        commands.run(setting("COMBORUN_CONTAINER_S", 20.0), "docker", "rm", "--force", name)
 
 
 def why(log: str, runtime: str, code: int) -> str:

@@ -25,8 +25,7 @@ _TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|
 def finish(of: Supervisor, code: int) -> None:
     """Report the free slot first, because another session may wait for it."""
     finishing = _Finishing(of, code)
-    if of.data.get("container"):
-        container.end(of.at)
+    container.end(of.data.get("container", ""), of.marker)
     of.tell("free")
     of.events.wait(time.monotonic() + _START_S)
     if of.watch:
@@ -102,7 +101,7 @@ class _Finishing:
         end.add(files.read(self._at.wrong_gpu).get("why", ""))
         end.peak_memory_kib = of.watch.peak_kib if of.watch else 0
         if judging.write_end(self._at, end, judged):
-            files.remove(self._at.watch, self._at.verdict, self._at.stalled)
+            files.remove(self._at.verdict, self._at.stalled)
 
 
 def with_output(failure: str, log: str) -> str:

@@ -73,7 +73,7 @@ class Health(PollingWatch):
         if time.monotonic() >= self.next:
             self._awake += self.elapse()
             self.find()
-            self.see()
+            self.activity.look()
         reached = self._reached
         if not reached and not self._loaded and 0 < self._within <= self._awake:
             reached = "timed_out", f"it was not ready within {self._within:g} s; still missing: {self._missing}"

@@ -19,7 +19,7 @@ import re
 import signal
 import time
 
-from comborun.host import container, files, machine, process
+from comborun.host import files, machine, process
 from comborun.host.attempt import Attempt, Place, StopSequence
 from comborun.host.ending import finish
 from comborun.host.environment import CommandEnvironment, MissingResource, bind
@@ -222,8 +222,6 @@ class Supervisor(Attempt):
                 given.environment["DISPLAY"] = given.environment["COMBORUN_DISPLAY"] = self.display.number
         except MissingResource as error:
             refusal = str(error)
-        if not container.write(self.at, self.data.get("container", ""), self.marker):
-            refusal = f"can't write in {self.at.directory}"
         if refusal:
             files.write_text(self.at.failure, refusal + "\n")
         self.started = time.time()

@@ -118,7 +118,6 @@ class PollingWatch:
         self.every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
         self.looks = 0
         self.next = self._last = time.monotonic()
-        self._peak = -1
 
     @property
     def peak_kib(self) -> int:
@@ -144,13 +143,6 @@ class PollingWatch:
         """Look for new processes: often at first, then seldom."""
         if always or self.looks & (self.looks - 1) == 0 or self.looks % _FIND_EVERY == 0:
             self.activity.find()
-
-    def see(self) -> float:
-        """CPU time of its processes since the last look. Their memory is kept for a later finalizer."""
-        cpu = self.activity.look()
-        if self.peak_kib != self._peak and files.write_text(self.of.at.watch, f"{self.peak_kib}\n"):
-            self._peak = self.peak_kib
-        return cpu
 
     def end(self, reached: Verdict | None) -> Verdict | None:
         """Record the verdict and return it: nothing ends without a reason. None while a stop ends it already."""
@@ -206,7 +198,7 @@ class Watch(PollingWatch):
         results = self._changes.of_results(now=limit_is_near)
         output = course.done and self._changes.of_output()
         news = self._changes.of_log(course.repetition)
-        if course.look(elapsed, results=results, output=output, news=news, cpu=self.see()):
+        if course.look(elapsed, results=results, output=output, news=news, cpu=self.activity.look()):
             self._goes_on()
         if self._awaited and (results or news):
             self._first_sign()

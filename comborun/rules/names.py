@@ -40,10 +40,8 @@ class AttemptLayout:
         self.stalled = f"{directory}/stalled"
         self.progressed = f"{directory}/progressed"
         self.wrong_gpu = f"{directory}/wrong_gpu"
-        self.container = f"{directory}/container"
         self.failure = f"{directory}/.failure"
         self.verdict = f"{directory}/.verdict"
-        self.watch = f"{directory}/.watch"
         self.ready = f"{directory}/ready"
         self.unhealthy = f"{directory}/unhealthy"
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import stat
 
 from comborun.host import files, preflight, process
 from comborun.host.doctor.box import Box, hangs
@@ -18,8 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator
 
-_LONGEST_SOCKET = 107
-"""most bytes of a Unix socket's path"""
+_NO_SERVER = ("no server running", "No such file", "Connection refused")
+"""tmux's words where nothing is wrong: a server starts with the first session"""
 NO_VIEW = "no session can be opened or looked at"
 SYSTEMD_HANGS = "systemd does not answer", "it is not known whether logging out ends sessions", "loginctl list-sessions"
 
@@ -43,17 +42,9 @@ def _tmux(box: Box) -> Iterator[Finding]:
     """Whether our own server answers, and if not, why."""
     text = box.ask("tmux", "-V")[1]
     name = os.environ.get("COMBORUN_TMUX_SOCKET") or "comborun"
-    folder = f"{os.environ.get('TMUX_TMPDIR') or '/tmp'}/tmux-{box.uid}"  # noqa: S108 - as tmux has it
-    socket = f"{folder}/{name}"
-    code, _ = box.ask("tmux", "-L", name, "list-sessions")
-    problems = [*socket_path(socket)]
-    if os.path.exists(folder):
-        status = os.stat(folder)
-        problems += socket_folder(folder, status.st_uid, stat.S_IMODE(status.st_mode))
-    problems += server(code, socket, _server_of(name))
-    yield from problems
-    if not problems:
-        yield fine("tmux", text + ("; our server runs" if code == 0 else ""))
+    code, said = box.ask("tmux", "-L", name, "list-sessions")
+    problems = [*server(code, said, _server_of(name))]
+    yield from problems or [fine("tmux", text + ("; our server runs" if code == 0 else ""))]
 
 
 def _servers() -> Iterator[tuple[int, list[str]]]:
@@ -70,23 +61,8 @@ def _server_of(name: str) -> int:
     return next((pid for pid in found if process.look(pid)), 0)
 
 
-def socket_path(socket: str) -> Iterator[Finding]:
-    length = len(os.fsencode(socket))
-    if length > _LONGEST_SOCKET:
-        found = f"the socket's path has {length} bytes, and {_LONGEST_SOCKET} is the most: {socket}"
-        yield error("tmux", found, "no session can be opened", "export TMUX_TMPDIR=/tmp")
-
-
-def socket_folder(folder: str, uid: int, mode: int) -> Iterator[Finding]:
-    ours = uid == os.getuid()
-    if not ours or mode & 0o700 != 0o700 or mode & 0o007:
-        found = f"{folder} belongs to user {uid} and has mode {mode:o}; tmux wants yours, and 700"
-        act = "chmod 700" if ours else "sudo rm -r"
-        yield error("tmux", found, "tmux refuses to open sessions", f"{act} {shlex.quote(folder)}")
-
-
-def server(code: int, socket: str, pid: int) -> Iterator[Finding]:
-    """The state of a server. `code`: exit code of tmux list-sessions; `pid`: of the process that serves the socket."""
+def server(code: int, said: str, pid: int) -> Iterator[Finding]:
+    """The state of a server. `code`, `said`: the answer of list-sessions; `pid`: of the process with our socket."""
     if hangs(code):
         seen = process.look(pid)
         if seen and seen.state in "Tt":
@@ -94,12 +70,13 @@ def server(code: int, socket: str, pid: int) -> Iterator[Finding]:
         elif pid:
             found, fix = f"our tmux server {pid} does not answer", f"kill {pid}  # sessions go on without their windows"
         else:
-            looking = f"ps -ef | grep {shlex.quote(os.path.basename(socket))}"
-            found, fix = "our tmux server does not answer", looking
+            found, fix = "our tmux server does not answer", "ps -ef | grep tmux"
         yield error("tmux", found, NO_VIEW, fix)
     elif code and pid:
-        found = f"our tmux server {pid} lives, and its socket {socket} is gone or another's"
+        found = f"our tmux server {pid} lives, and its socket is gone or another's"
         yield warning("tmux", found, "its sessions go on, but can't be read", f"kill -USR1 {pid}")
+    elif code and not any(absent in said for absent in _NO_SERVER):
+        yield error("tmux", f"tmux: {said}", NO_VIEW, "export TMUX_TMPDIR=~/.tmux; mkdir -m 700 ~/.tmux")
 
 
 # Logging out

@@ -6,11 +6,14 @@ Its configuration is ours: the user's may open windows that outlive us.
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Sequence
 
-from comborun.host import files
+from comborun.host import commands, files
 from comborun.host.children import Child, background
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
 
 _CONFIGURATION = "startup_message off\ndefscrollback 500\nzombie\n"
 _ANSWER_S = 5.0
@@ -41,11 +44,5 @@ class Screen:
 
 def _usable() -> bool:
     """Whether it has a folder for its sockets. `screen -ls` exits with 0 or 1 for "some" or "none"."""
-    try:
-        listed = subprocess.run(
-            ["screen", "-ls"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_ANSWER_S, check=False
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    said = (listed.stdout + listed.stderr).decode("utf-8", "replace")
+    said = commands.run(_ANSWER_S, "screen", "-ls", errors=True)[1]
     return "ocket" in said and "annot make directory" not in said and "must have mode" not in said

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 
-from comborun.host import files
-from comborun.host.children import Child, background, quietly
+from comborun.host import commands, files
+from comborun.host.children import Child, background
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))
@@ -41,7 +44,4 @@ class Tmux:
 
     def finish(self) -> None:
         """Let the server end with its last session, unless another run needs it."""
-        try:
-            quietly([*self._tmux, "set", "-s", "exit-empty", "on"], os.devnull).wait(_FINISH_S)
-        except (OSError, subprocess.SubprocessError):
-            return
+        commands.run(_FINISH_S, *self._tmux, "set", "-s", "exit-empty", "on")

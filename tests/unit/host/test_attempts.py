@@ -112,11 +112,9 @@ def test_what_is_forestalled_never_begins(run: RunDirectory) -> None:
 def test_a_lost_attempt_is_judged_by_what_it_left(run: RunDirectory) -> None:
     folder = claim(run, 1)
     (folder / "out/r.jsonl").write_text('{"episode": 0, "success": true}\n')
-    (folder / ".watch").write_text("4096\n")
     assert run.finalize_lost("s", 1)
     told = run.end("s", 1)
     assert (told["cause"], told["completeness"], told["class"], told["records"]) == ("lost", "partial", "lost", "1")
-    assert (told["peak_memory_kib"], told["code"]) == ("4096", "")
     assert run.finalize_lost("s", 1)
     assert run.end("s", 1) == told
 

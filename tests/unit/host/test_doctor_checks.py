@@ -141,14 +141,11 @@ def test_load_open_files_and_processes_are_held_against_what_sessions_need(prete
 
 
 def test_what_keeps_tmux_from_opening_sessions_is_found() -> None:
-    bad(sessions.socket_path(f"/{'x' * 120}/comborun"), Level.ERROR, "tmux", "130 bytes, and 107")
-    bad(sessions.socket_folder("/tmp/t", os.getuid(), 0o755), Level.ERROR, "tmux", "mode 755")
-    bad(sessions.socket_folder("/tmp/t", os.getuid() + 1, 0o700), Level.ERROR, "tmux", f"user {os.getuid() + 1}")
-    fine(sessions.socket_folder("/tmp/t", os.getuid(), 0o700))
-    bad(sessions.server(124, "/s", os.getpid()), Level.ERROR, "tmux", f"{os.getpid()} does not answer")
-    bad(sessions.server(137, "/s", 0), Level.ERROR, "tmux", "server does not answer")
-    bad(sessions.server(1, "/s", os.getpid()), Level.WARNING, "tmux", "socket /s is gone")
-    fine(sessions.server(1, "/s", 0))
+    unsafe = "error creating /tmp/tmux-0/comborun (directory has unsafe permissions)"
+    bad(sessions.server(1, unsafe, 0), Level.ERROR, "tmux", "unsafe permissions")
+    bad(sessions.server(124, "", os.getpid()), Level.ERROR, "tmux", f"{os.getpid()} does not answer")
+    bad(sessions.server(1, "", os.getpid()), Level.WARNING, "tmux", "its socket is gone")
+    fine(sessions.server(1, "no server running on /tmp/tmux-0/comborun", 0))
 
 
 # Logging out

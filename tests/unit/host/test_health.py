@@ -113,7 +113,7 @@ def test_a_server_is_ready_when_all_checks_hold_and_has_had_its_warm_up(serve, t
     (tmp_path / "slow").touch()
     warm_up = ("POST", "/act", "application/json", 5, '{"warm": 1}')
     one = serve("line ^load", "http 200 /health", "http 200 /v1/models tiny", "tcp", warm_up=warm_up)
-    one.until(lambda: Path(one.at.watch).exists())
+    one.until(lambda: one.watch.peak_kib > 0)
     assert not Path(one.at.ready).exists()
     (tmp_path / "slow").unlink()
     assert one.until(lambda: one.said) is None
