@@ -129,6 +129,7 @@ class Box:
         self.admission.ended(name, (gpu,), at, failure)
         self.ran_out += bool(failure)
         if failure and one.attempt < STARTS:
+            self.admission.again(name, alone=one.attempt > 1)
             one.ready = self.now + 60 * 2 ** (one.attempt - 1)
         else:
             one.ended = True
@@ -167,12 +168,23 @@ def as_many(_shortages: Shortages, _gpu: int, there: int, _name: str) -> bool:
     return there > 1
 
 
+def as_before(_admission: Admission, _name: str, *, alone: bool) -> None:
+    """Stands in the place of Admission.again: the next attempt asks for what the grid says."""
+    del alone
+
+
 def main() -> None:
     print(f"{'needs, times what is said':28}{'answer':16}{'seconds':>9}{'ran out':>9}{'failed':>8}")
-    answers = {"fewer at once": Shortages._reduce, "none": as_many}  # noqa: SLF001 (what is taken away)
+    fewer, again = Shortages._reduce, Admission.again  # noqa: SLF001 (the answers that are taken away in turn)
+    answers = {
+        "both": (fewer, again),
+        "fewer at once": (fewer, as_before),
+        "then alone": (as_many, again),
+        "none": (as_many, as_before),
+    }
     for factor in (1, 2, 4, 7):
-        for answer, method in answers.items():
-            Shortages._reduce = method  # type: ignore[method-assign, assignment]  # noqa: SLF001
+        for answer, methods in answers.items():
+            Shortages._reduce, Admission.again = methods  # type: ignore[method-assign, assignment]  # noqa: SLF001
             rows = [simulate(factor, seed) for seed in range(5)]
             seconds, ran_out, failed = (statistics.median(column) for column in zip(*rows, strict=True))
             print(f"{factor:<28}{answer:16}{seconds:9.0f}{ran_out:9.0f}{failed:8.0f}")

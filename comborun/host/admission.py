@@ -10,7 +10,7 @@ import glob
 import os
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from comborun.host import leases
 from comborun.host.leasebook import LeaseBook
@@ -51,6 +51,8 @@ class Admission:
         self.barred: Callable[[str], Collection[int]] = lambda _: ()
         """GPUs that a session can't use now, because its server there is not ready"""
         self._requests: dict[str, Request] = {}
+        self._alone: set[str] = set()
+        """sessions that need an empty GPU: they ran out of its memory more than once"""
         self._programs: dict[str, str] = {}
         """session -> its program, for warming up"""
         self.nobody = False
@@ -81,7 +83,8 @@ class Admission:
                 self.warm.warm.add(program)
 
     def _request(self, name: str) -> Request:
-        return self._requests.get(name, _NOTHING)
+        request = self._requests.get(name, _NOTHING)
+        return replace(request, alone=True) if name in self._alone else request
 
     def wants(self, name: str) -> int:
         return self._request(name).gpus
@@ -201,6 +204,8 @@ class Admission:
 
     def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
         fields = {"gpus": ",".join(map(str, gpus)), **self.book.grant(name, gpus)}
+        if name in self._alone:
+            fields["alone"] = 1
         return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
@@ -214,6 +219,7 @@ class Admission:
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
         """Take over the lease of a running attempt, as its grant says."""
+        self.again(name, alone="alone" in grant)
         request = self._request(name)
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
@@ -248,3 +254,7 @@ class Admission:
         else:
             self.warm.failed(name, self._programs.get(name, ""))
         return beside
+
+    def again(self, name: str, *, alone: bool) -> None:
+        """Whether its next attempt needs an empty GPU."""
+        (self._alone.add if alone else self._alone.discard)(name)

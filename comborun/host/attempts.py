@@ -59,12 +59,13 @@ class Look:
 
 
 class Due:
-    """Another attempt: the class of the failure (empty: a user asked for it), and the wait from now."""
+    """Another attempt: the class of the failure (empty: a user asked for it), how often it came, the wait from now."""
 
-    __slots__ = ("failure", "wait_s")
+    __slots__ = ("failure", "times", "wait_s")
 
-    def __init__(self, failure: str, wait_s: float) -> None:
+    def __init__(self, failure: str, times: int, wait_s: float) -> None:
         self.failure = failure
+        self.times = times
         self.wait_s = wait_s
 
 
@@ -238,7 +239,7 @@ class RunDirectory:
 
     def follows(self, name: str, number: int) -> Due | None:
         """What follows an ended attempt: one that a user asked for, or a retry; None: nothing."""
-        return Due("", 0.0) if self.retried_after(name) >= number else self.due(name, number)
+        return Due("", 0, 0.0) if self.retried_after(name) >= number else self.due(name, number)
 
     def due(self, name: str, number: int) -> Due | None:
         """The automatic retry after an ended attempt, or None."""
@@ -257,7 +258,7 @@ class RunDirectory:
         wait = retry.wait_s(budgets, failure, used.failures)
         ended = records.seconds(end, "ended")
         left = wait if ended is None else ended + wait - time.time()
-        return Due(failure, min(max(left, 0.0), wait))  # even if the clock was changed
+        return Due(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
 
     def _tried(self, name: str, number: int) -> retry.Tried:
         end = files.read(self.at(name, number).end)

@@ -27,6 +27,7 @@ from comborun.host.queue import (
     TAKES_SLOT,
     Queue,
 )
+from comborun.host.shortage import GPU_MEMORY
 from comborun.rules.names import AFTER, bare, window
 
 TYPE_CHECKING = False
@@ -194,6 +195,8 @@ class Lifecycle(Overseer):
 
     def _follow(self, session: Session, person: bool = False) -> bool:
         due = self.follows(session, person)
+        if due:
+            self.admission.again(session.name, alone=due.failure == GPU_MEMORY and due.times > 1)
         if due and due.failure:
             self._retry(session, due.failure, due.wait_s)
         elif due:
@@ -219,6 +222,7 @@ class Lifecycle(Overseer):
         """Follow a retry that a user may have asked for."""
         if self.attempts.retried_after(session.name) < session.attempt:
             return
+        self.admission.again(session.name, alone=False)
         if session.life == QUEUED:  # without more waiting
             session.retry_at, session.retry_until = None, ""
         elif session.life == ENDED:

@@ -200,9 +200,8 @@ class Ledger:
         if self.ours.alone[gpu] + self.foreign.alone[gpu]:
             return Blocker("gpu", f"a session uses GPU {gpu} alone", 2)
         if load and capacity.alone(request):
-            return Blocker(
-                "gpu", f"has no gpu_memory in the grid, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2
-            )
+            why = "ran out of GPU memory" if request.alone else "has no gpu_memory in the grid"
+            return Blocker("gpu", f"{why}, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2)
         return self._many(request, gpu)
 
     def _many(self, request: Request, gpu: int) -> Blocker | None:

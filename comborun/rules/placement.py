@@ -52,7 +52,7 @@ class Request:
     only: tuple[int, ...] = ()
     """if not empty, only these GPUs"""
     alone: bool = False
-    """in a lease: it has its GPUs alone"""
+    """it gets its GPUs alone, even with `gpu_memory`"""
 
     @property
     def asks(self) -> bool:
@@ -148,7 +148,7 @@ class Capacity:
 
     def alone(self, request: Request) -> bool:
         """Whether a request gets its GPUs alone."""
-        return bool(request.gpus) and not request.gpu_memory and not self.per_gpu
+        return request.alone or (bool(request.gpus) and not request.gpu_memory and not self.per_gpu)
 
 
 def never(request: Request, capacity: Capacity) -> str:

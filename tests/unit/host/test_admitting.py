@@ -282,6 +282,14 @@ def test_after_one_ran_out_of_memory_beside_others_one_fewer_runs_there_until_a_
     assert desk.fail("a", "gpu_memory"), "not alone: it says nothing of the GPU"
     assert (desk.journal[-1], len(desk.told)) == ("fewer 0 2 a", 1)
     assert desk.waits("a") == ["cap"]
+    desk.fail("b", "")
+    desk.admission.again("a", alone=True)
+    assert desk.waits("a") == ["gpu"], "a second time: it needs an empty GPU"
+    desk.fail("c", "")
+    desk.measure({})
+    desk.start("a")
+    assert desk.admission.grant("a", (0,))["alone"] == 1
+    assert desk.waits("b") == ["gpu"]
     desk.begin()
     assert desk.admission.book.capacity.most == {0: 2}, "the next dispatcher knows"
     (desk.folder / "dispatch/fewer").unlink()
