@@ -122,8 +122,6 @@ def _automatic(
     return dict(zip((one.name for one in asking), numbers, strict=True))
 
 
-_TURNS = (1, 2, 3, 4, 6, 8)
-"""numbers of sessions in a slot, one after another, that are tried"""
 _WORTH = 0.98
 """of the time with fewer sessions: more sessions must save at least the rest"""
 
@@ -158,53 +156,36 @@ def ranges(first: int, count: int, number: int) -> Iterator[range]:
 def worthwhile(combos: Sequence[Uncut], others: Sequence[float | None], slots: int) -> tuple[int, ...]:
     """The number of shards of each of `combos` with which the whole ends soonest, beside `others` (seconds each).
 
-    Every shard pays the start-up again, so more shards help only while slots would be empty. If the time of any session
-    is unknown, only enough are made to fill the slots, and the combo with the most episodes is cut first.
+    The combo with the longest sessions is cut again and again. If the time of any session is unknown, lengths are
+    episodes, and cutting stops when the slots are full. Otherwise the best number is taken: every shard pays the
+    start-up again, so more shards help only while slots would be empty.
     """
-    if not combos:
-        return ()
-    if not all(one.pace for one in combos) or None in others:
-        return _filling(combos, slots - len(others))
-    known = [length for length in others if length is not None]
-    best = tuple(1 for _ in combos)
-    soonest = _makespan(_lengths(combos, best), known, slots)
-    for numbers in _candidates(combos, known, slots):
-        ends = _makespan(_lengths(combos, numbers), known, slots)
-        if ends < soonest * _WORTH:
-            best, soonest = numbers, ends
-    return best
+    numbers, timed = [1] * len(combos), all(one.pace for one in combos) and None not in others
+    most = slots + len(combos) if timed else slots - len(others)
 
+    def longest(place: int) -> float:
+        one, number = combos[place], numbers[place]
+        return -one.length(-(-one.episodes // number)) if timed else -one.episodes / number
 
-def _filling(combos: Sequence[Uncut], slots: int) -> tuple[int, ...]:
-    """Adds one session at a time to the combo whose sessions have the most episodes, while slots are empty."""
-    numbers = [1] * len(combos)
-    longest = [(-float(one.episodes), place) for place, one in enumerate(combos)]
-    heapq.heapify(longest)
-    for _ in range(slots - len(combos)):
-        place = longest[0][1]
+    queue = [(longest(place), place) for place in range(len(combos))]
+    heapq.heapify(queue)
+    best, soonest = tuple(numbers), _makespan(combos, numbers, others, slots)
+    while queue and sum(numbers) < most:
+        place = queue[0][1]
         if numbers[place] >= combos[place].episodes:
             break
         numbers[place] += 1
-        heapq.heapreplace(longest, (-combos[place].episodes / numbers[place], place))
-    return tuple(numbers)
+        heapq.heapreplace(queue, (longest(place), place))
+        ends = _makespan(combos, numbers, others, slots) if timed else 0.0
+        if not timed or ends < soonest * _WORTH:
+            best, soonest = tuple(numbers), ends
+    return best
 
 
-def _candidates(combos: Sequence[Uncut], others: Sequence[float], slots: int) -> Iterator[tuple[int, ...]]:
-    """Ways to cut into similar sessions: a slot's share of all work, or a part of it; fewest sessions first."""
-    whole = sum(one.length(one.episodes) for one in combos) + sum(others)
-    for turns in _TURNS:
-        share = max(whole / (slots * turns), 1e-9)
-        yield tuple(min(one.episodes, max(1, round(one.length(one.episodes) / share))) for one in combos)
-
-
-def _lengths(combos: Sequence[Uncut], numbers: Sequence[int]) -> Iterator[float]:
-    for one, number in zip(combos, numbers, strict=True):
-        yield from (one.length(len(at)) for at in ranges(0, one.episodes, number))
-
-
-def _makespan(lengths: Iterable[float], others: Sequence[float], slots: int) -> float:
-    """The time until all end: longest first, each on the slot that is free first."""
+def _makespan(combos: Sequence[Uncut], numbers: Sequence[int], others: Sequence[float | None], slots: int) -> float:
+    """The time until all end: longest first, each on the slot that is free first. Unknown times count as 0."""
+    cut = (one.length(len(at)) for one, n in zip(combos, numbers, strict=True) for at in ranges(0, one.episodes, n))
     free = [0.0] * max(1, slots)
-    for length in sorted((*lengths, *others), reverse=True):
+    for length in sorted((*cut, *filter(None, others)), reverse=True):
         heapq.heapreplace(free, free[0] + length)
     return max(free)
