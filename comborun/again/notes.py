@@ -26,9 +26,6 @@ _MOST = 12
 _SIGNS = {Kind.ADDED: "+", Kind.MORE: "+", Kind.FEWER: "=", Kind.CHANGED: "~", Kind.REMOVED: "-"}
 _OF_PLAN = ("retry", "notify", "after", "secrets", "slurm")
 _OF_SESSIONS = ("results", "progress", "evidence", "failures", "watch", "pin", "display")
-_REQUESTED = ("gpu_memory", "cpus", "memory", "per_gpu", "per_host")
-_OPAQUE = {*_OF_PLAN, *_OF_SESSIONS, "resources.exclusive"}
-_MIB = {"gpu_memory", "memory"}
 
 
 def change_lines(changes: Sequence[Change]) -> Iterator[str]:
@@ -87,48 +84,27 @@ def _cut_otherwise(had: Sequence[Session], meant: Sequence[Session]) -> bool:
 
 
 def taken_over(before: Plan, after: Plan) -> tuple[str, ...]:
-    """How work is scheduled, watched, judged and shown from now on: a sentence for each key that has changed.
+    """Names the keys by which the run is scheduled, watched, judged and shown in another way from now on.
 
     `before` is the run's plan as it was, `after` as amended. Sessions that came or went are told elsewhere.
     """
     kept = {one.name for one in before.sessions if one.flag != "dropped"}
     kept &= {one.name for one in after.sessions if one.flag != "dropped"}
     had, has = dict(_keys(before, kept)), dict(_keys(after, kept))
-    if _unlimited(before) and _unlimited(after):
-        had["limits.per_gpu"] = has["limits.per_gpu"]  # it only follows the number of sessions
     if after.slurm:
         had["limits.parallel"] = has["limits.parallel"]  # `slurm` has it there
-    changed = [(key, had[key], has[key]) for key in had if had[key] != has[key]]
-    return tuple(
-        f"{key} has changed" if key in _OPAQUE else f"{key}: {_shown(was, key)} before, {_shown(now, key)} now"
-        for key, was, now in changed
-    )
+    changed = [key for key in had if had[key] != has[key]]
+    return (f"the run follows the grid's new {', '.join(changed)}",) if changed else ()
 
 
 def _keys(plan: Plan, names: set[str]) -> Iterator[tuple[str, Any]]:
     """Key of the grid -> its value, or the list of its values in the sessions of these names."""
     sessions = [session for session in plan.sessions if session.name in names]
     yield from ((f"limits.{key}", value) for key, value in asdict(plan.limits).items())
-    yield from ((f"reserve.{key}", value) for key, value in asdict(plan.reserve).items())
-    yield "use_gpus", ", ".join(map(str, plan.gpus)) or "none"
-    yield "poll", plan.poll
+    yield from {"reserve": plan.reserve, "use_gpus": plan.gpus, "poll": plan.poll}.items()
     yield from ((key, getattr(plan, key)) for key in _OF_PLAN)
-    yield from ((f"resources.{key}", [getattr(one.request, key) for one in sessions]) for key in _REQUESTED)
-    yield "resources.exclusive", [one.request.tokens for one in sessions]
+    yield "resources", [one.request for one in sessions]
     yield from ((key, [getattr(one, key) for one in sessions]) for key in _OF_SESSIONS)
-
-
-def _unlimited(plan: Plan) -> bool:
-    """Whether a GPU may hold all sessions, as it may where the grid sets no `per_gpu`."""
-    return not plan.limits.per_gpu or plan.limits.per_gpu >= sum(not session.flag for session in plan.sessions)
-
-
-def _shown(value: Any, key: str) -> str:
-    if isinstance(value, list):
-        amounts = [_shown(amount, key) if amount else "not said" for amount in (min(value), max(value))]
-        return " to ".join(dict.fromkeys(amounts))
-    amount = f"{value:g}" if isinstance(value, float) else str(value)
-    return f"{amount} MiB" if key.rpartition(".")[2] in _MIB else amount
 
 
 # Results that are read in another way

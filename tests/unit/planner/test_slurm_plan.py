@@ -187,4 +187,4 @@ def test_more_sessions_are_no_change_of_a_limit_that_nobody_set() -> None:
     before, after = plan(), lay_out_on_slurm(grid("exclude: [{policy: flat}]\n"), LOGIN)
     assert taken_over(before, after) == ()
     limited = lay_out_on_slurm(grid("slurm: {parallel: 2}\n"), LOGIN)
-    assert taken_over(before, limited) == ("slurm has changed",)
+    assert taken_over(before, limited) == ("the run follows the grid's new slurm",)
