@@ -221,12 +221,6 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(path, message, "session names hold A-Z, a-z, 0-9, _ and - only: rename one of them")
 
 
-def axis_warnings(draft: Draft) -> Iterator[Problem]:
-    if draft.file.include and not draft.file.exclude:
-        message = "`include` brings back what `exclude` took out; nothing is excluded, so it does nothing"
-        yield draft.at_key(("include",), message, "remove it, or add `exclude`")
-
-
 # `policies: {glob: ...}` is read first; then its files take its place
 
 
@@ -271,8 +265,3 @@ def with_policies(source: Source, found: Found | None) -> Source:
         attributes[CHECKPOINT] = Scalar(path, place, Kind.TEXT, quoted=True)
         attributes.written[CHECKPOINT] = Scalar(CHECKPOINT, place)
     return replace(source, root=source.root.holding({**source.root, "policies": axis}))
-
-
-def found_by_glob(axis: Tree | None) -> bool:
-    """Whether the entries are files of a glob: then all of them have its place."""
-    return isinstance(axis, Map) and bool(axis) and all(entry.place == axis.place for entry in axis.values())

@@ -17,12 +17,11 @@ from comborun.command import (
     CommandError,
     check_alone,
     check_argument,
-    fillable,
     placeholders,
     split_command,
 )
 from comborun.errors import Problem
-from comborun.grid.axes import AXIS_OF, Combo, found_by_glob, some
+from comborun.grid.axes import AXIS_OF, Combo, some
 from comborun.grid.resources import UNCAPPED
 from comborun.rules.fields import LINE
 from comborun.servers import FIELDS
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 _AFTER_KNOWS = ("results_dir", "run")
 _OF_SESSIONS = {*PLAN_TIME, *START_TIME}
 _SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")
-_BRACED = re.compile(r"\{\s*([A-Za-z][\w.-]*)\s*\}")
 _GPUS = ("resources", lambda it: it.gpus or it.placement, "ask for one: `resources: {gpus: 1}`")
 _RANKS = ("launcher", lambda it: it.launcher, "`launcher: torchrun` starts several")
 _EPISODES = ("episodes", lambda it: it.episodes is not None, "such as `episodes: 100`")
@@ -181,12 +179,6 @@ def command_warnings(draft: Draft) -> Iterator[Problem]:
     for use in uses(draft):
         yield from _told_warnings(draft, use) if use.key == "command" else ()
         yield from _text_warnings(draft, use)
-    for path, text in _unfilled_texts(draft):
-        for name in placeholders(text):
-            filled = "variables" in path and _filled(draft, text, name)
-            if name.partition(".")[0] in _OF_SESSIONS and not filled:
-                message = f"`{path[0]}`: {{{name}}} is not filled here"
-                yield draft.at_value(path, message, "move it into the command", f"{{{name}}}")
 
 
 def _told_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
@@ -215,28 +207,3 @@ def _text_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
         message = f"`{use.key}`: {match.group()} stays as it is: no shell reads the command"
         hint = "~/ at the start of an argument is the host's home; else bash -c '...', or setup"
         yield draft.at_value(use.path, message, hint, match.group())
-    for match in _BRACED.finditer(use.text):
-        meant = f"{{{match[1].lower()}}}"
-        if match[1].lower() in _OF_SESSIONS and match.group() != meant:
-            message = f"`{use.key}`: {match.group()} is text, not a placeholder"
-            yield draft.at_value(use.path, message, f"write {meant}", match.group())
-
-
-def _filled(draft: Draft, text: str, name: str) -> bool:
-    """Whether a variable's text has a placeholder with a value."""
-    kind, _, attribute = name.partition(".")
-    entries = getattr(draft.file, AXIS_OF.get(kind, "policies")) if attribute else ()
-    return all(attribute in entry.attributes for entry in entries) and f"{{{name}}}" in fillable(text)
-
-
-def _unfilled_texts(draft: Draft) -> Iterator[tuple[Path, str]]:
-    """Texts in which users expect placeholders, but which have none."""
-    for path, layer in draft.layers:
-        yield from (((*path, "variables", name), text) for name, text in layer.variables.items())
-        yield (*path, "workdir"), layer.workdir.folder or ""
-        yield (*path, "setup"), layer.setup
-    for axis in AXIS_OF.values():
-        if found_by_glob(draft.source.root.get(axis)):
-            continue  # paths from the host: a brace in them is text
-        for index, entry in enumerate(getattr(draft.file, axis)):
-            yield from (((axis, index, name), text) for name, text in entry.attributes.items())

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ConfigDict
 
 from comborun.errors import GridError, Problem, UserError
-from comborun.grid.axes import Combo, Found, axis_problems, axis_warnings, glob_of, with_policies
+from comborun.grid.axes import Combo, Found, axis_problems, glob_of, with_policies
 from comborun.grid.commands import command_problems, command_warnings
 from comborun.grid.draft import Draft
 from comborun.grid.launch import Shipped, launch_problems
@@ -21,7 +21,7 @@ from comborun.grid.resources import display_problems, display_warnings, resource
 from comborun.grid.results import count_warnings, naming_problems, progress_problems
 from comborun.grid.servers import server_problems, server_warnings
 from comborun.grid.single import OPTION, with_single_values
-from comborun.grid.stopping import cut_problems, cut_warnings, seed_problems, stopping_problems
+from comborun.grid.stopping import cut_problems, seed_problems, stopping_problems
 from comborun.grid.survival import survival_problems, survival_warnings
 from comborun.grid.yaml_tree import MAX_CHARACTERS, read_source
 from comborun.policy_files import PolicyFiles, PolicyGlob
@@ -43,7 +43,7 @@ _PROBLEMS = (
     ),
 )
 _WARNINGS = (
-    *(axis_warnings, command_warnings, count_warnings, resource_warnings, cut_warnings, display_warnings),
+    *(command_warnings, count_warnings, resource_warnings, display_warnings),
     *(placement_warnings, server_warnings, program_warnings, survival_warnings),
 )
 

@@ -18,7 +18,6 @@ from comborun.grid.axes import Combo
 from comborun.grid.commands import uses
 from comborun.grid.shapes import Keys, key, or_just
 from comborun.grid.values import TEXT, Count, Reads, Size, refusal, scalar_of
-from comborun.grid.yaml_tree import Items
 from comborun.placement import GPUS, NODES, PlacementError, parse_placement
 from comborun.text import did_you_mean
 
@@ -72,16 +71,11 @@ def _check_somewhere(text: str) -> None:
 
 
 def _group(tree: object) -> str:
-    if isinstance(tree, Items):
-        hint = "RLinf would take the list for one name; on one host all GPUs are one group, so leave it out"
-        raise UserError("a list of node groups", hint)
     name = scalar_of(tree).text
     if name in {GPUS, NODES}:
         return name
-    if "," in name:
-        raise UserError(f"`{name}` are several groups of machines", "comborun gives a session one host: leave it out")
     hint = f"on one host it is `{GPUS}`, all of its GPUs, which need not be said, or `{NODES}`, the host without them"
-    raise UserError(f"`{name}` is a group of machines that the program's own configuration describes", hint)
+    raise UserError(f"`{name}` is another group of machines, and a session has one host", hint)
 
 
 _STRING = {"anyOf": [TEXT, {"type": "integer", "minimum": 0}]}

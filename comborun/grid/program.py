@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 from comborun.command import (
-    FILE,
     FileText,
     JsonTree,
     Number,
@@ -19,7 +18,7 @@ from comborun.command import (
 )
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import Combo
-from comborun.grid.commands import Use, check_filled, uses
+from comborun.grid.commands import Use, check_filled
 from comborun.grid.shapes import ONE_OR_MANY, OR_JUST_NONE, Keys, key, or_just
 from comborun.grid.values import (
     TEXT,
@@ -198,17 +197,7 @@ def _container_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def program_warnings(draft: Draft) -> Iterator[Problem]:
-    read = {name for use in uses(draft) for name in placeholders(use.text)}
-    read |= {
-        name for combo in draft.combos for text in combo.settings.variables.values() for name in placeholders(text)
-    }
-    setups = " ".join(layer.setup for _, layer in draft.layers)
-    for path, layer in draft.layers:
-        for name in layer.files:
-            unread = FILE + name not in read and "COMBORUN_FILES" not in setups
-            if unread and not draft.source.key_place(*path, "files", name).file:
-                message = f"no command reads the file `{name}`"
-                yield draft.at_key((*path, "files", name), message, f"{{file.{name}}} in the command is its path")
+    """Ranks that can't share out the episodes evenly."""
     for settings in _settings_of(draft.where(lambda combo: combo.settings.launcher)):
         ranks, episodes = settings.ranks, settings.episodes or 0
         if ranks > 1 and episodes % ranks and "episodes_per_rank" in placeholders(settings.command):

@@ -24,13 +24,8 @@ _OURS = (
     *("dependency", "signal", "requeue", "no-requeue", "export", "export-file", "chdir", "wrap", "parsable", "wait"),
     *("test-only", "quiet", "verbose", "hold", "kill-on-invalid-dep"),
 )
-_ELSEWHERE = {
-    **{name: f"`slurm: {{{name}: ...}}` says it" for name in _OWN_KEYS},
-    **dict.fromkeys(_RESOURCES, "`resources` says it: gpus, cpus, memory"),
-    **dict.fromkeys(_OURS, "comborun says it by itself"),
-    "clusters": "launch on a login node of that cluster",
-}
-"""options that are refused in `options`, and why"""
+_ELSEWHERE = {*_OWN_KEYS, *_RESOURCES, *_OURS, "clusters"}
+"""options that are refused in `options`"""
 
 
 def _minutes(tree: object) -> int:
@@ -44,7 +39,8 @@ def _minutes(tree: object) -> int:
 def _option(tree: object) -> str:
     text = line_of(tree)
     name = text.partition("=")[0]
-    if hint := _ELSEWHERE.get(name.removeprefix("--")) if name.startswith("--") else None:
+    if name.startswith("--") and name[2:] in _ELSEWHERE:
+        hint = "`resources` or another key of `slurm` says it, or comborun sets it by itself"
         raise UserError(f"`{name}` has no place here", hint)
     if re.fullmatch(r"-[A-Za-z].*", text):
         raise UserError(f"`{text}` is a short option", "write the long one, such as `--licenses=sim:1`")

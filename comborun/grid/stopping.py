@@ -22,8 +22,6 @@ ALL = "all"
 AUTO: Literal["auto"] = "auto"
 """number of shards chosen by the host, the predicted times and the program's start-up"""
 MOST_SHARDS = 1000
-MANY_STARTS = 3
-"""sessions of one combo; more of them cause a warning about the start-up time"""
 _RANGE = "hand it over, such as `--first {first_episode} --episodes {episodes}`"
 _PAIRS_HINT = "`all`, or pairs such as [[rough, flat]]"
 
@@ -156,15 +154,6 @@ _SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
         "hand it over, such as `--seed {seed}`",
     ),
 )
-
-
-def cut_warnings(draft: Draft) -> Iterator[Problem]:
-    """The cost of many blocks."""
-    starts = [_blocks(combo.settings) for combo in draft.combos]
-    if max(starts, default=1) > MANY_STARTS:
-        message = f"`block`: {sum(starts)} sessions for {len(starts)} combos, and each starts its simulator anew"
-        hint = "choose a block that runs ten times as long as the program takes to start; smaller ones stop sooner"
-        yield draft.at_key(("block",), message, hint)
 
 
 def _blocks(settings: SettingKeys) -> int:

@@ -33,7 +33,6 @@ from comborun.grid.values import (
 from comborun.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
 from comborun.rules.retry import LONGEST_WAIT_S
 from comborun.rules.words import Failure
-from comborun.text import listed
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft
@@ -46,18 +45,6 @@ SEEN_IN_A_LOG = (
 )
 """classes that a line of the log can show; the others are seen by the supervisor or the dispatcher"""
 _OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
-_MEMORY = "did you mean `gpu_memory` or `host_memory`?"
-_OTHER_WORDS = {
-    "oom": _MEMORY,
-    "out_of_memory": _MEMORY,
-    "timeout": "did you mean `timed_out`?",
-    "segfault": "did you mean `crashed`?",
-    "failed": "did you mean `error`?",
-}
-_UNSEEN = dict.fromkeys(
-    set(Failure) - set(SEEN_IN_A_LOG),
-    f"lines can tell {listed(SEEN_IN_A_LOG)}; `{IGNORE}` is for lines that mean nothing",
-)
 
 
 class FailFast(NamedTuple):
@@ -89,10 +76,8 @@ def _fail_fast(tree: object) -> FailFast:
 
 
 _FAIL_FAST = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^[1-9][0-9]*\s*%$"}]}
-FailureWord = Annotated[Failure, one_of("class of failures", Failure, others=_OTHER_WORDS)]
-SignatureWord = Annotated[
-    str, one_of("class of failures that a log can tell:", (*SEEN_IN_A_LOG, IGNORE), others={**_OTHER_WORDS, **_UNSEEN})
-]
+FailureWord = Annotated[Failure, one_of("class of failures", Failure)]
+SignatureWord = Annotated[str, one_of("class of failures that a log can tell:", (*SEEN_IN_A_LOG, IGNORE))]
 Wait = Annotated[float, duration(LONGEST_WAIT_S, "no retry waits longer than 30 min", "write 30 min, or less")]
 Every = Annotated[float, duration(LONGEST_SILENCE, "no notice is held back longer than a day", "write 1 d, or less")]
 

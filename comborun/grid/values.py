@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import partial
-from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from pydantic_core import PydanticCustomError, core_schema
@@ -40,8 +38,6 @@ DURATION: Schema = {
     ]
 }
 _TURNS_TEXT_AROUND = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_MOST_GIB = 512
-"""a larger number without a unit probably means MiB, as in nvidia-smi"""
 
 
 def refusal(error: UserError) -> PydanticCustomError:
@@ -69,15 +65,15 @@ class Reads:
             raise refusal(error) from None
 
 
-def one_of(what: str, words: Iterable[str], hint: str = "", others: Mapping[str, str] = MappingProxyType({})) -> Reads:
-    """One of a few words; `others` are hints for words that may be written instead."""
+def one_of(what: str, words: Iterable[str], hint: str = "") -> Reads:
+    """One of a few words."""
     known = {str(word): word for word in words}
 
     def read(tree: object) -> str:
         word = line_of(tree)
         if word not in known:
-            other = others.get(word.casefold(), "") or did_you_mean(word, known)
-            raise UserError(f"there is no {what} `{word}`", other or hint or f"known here: {listed(known)}")
+            close = did_you_mean(word, known)
+            raise UserError(f"there is no {what} `{word}`", close or hint or f"known here: {listed(known)}")
         return known[word]
 
     return Reads(read, {"type": "string", "enum": list(known)})
@@ -169,33 +165,13 @@ def _flag(tree: object) -> bool:
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 _NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]*)")
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_SPELLINGS = {
-    **dict.fromkeys(("sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("m", "mins", "minute", "minutes"), "min"),
-    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
-    **dict.fromkeys(("day", "days"), "d"),
-}
 
 
 def parse_whole(text: str) -> int:
     """Digits only: `100`, `-1`; not `1e2`, `010`, `1_000`, `1:0` or `10.0`."""
     if re.fullmatch(r"-?(0|[1-9][0-9]{0,99})", text):
         return int(text)
-    raise UserError(f"`{text}` is not a whole number", _whole_hint(text))
-
-
-def _whole_hint(text: str) -> str:
-    if re.fullmatch(r"[0-9]+(:[0-9]+)+", text):
-        return "some programs read colons as base sixty: write the digits alone"
-    if re.fullmatch(r"0[0-9]+", text):
-        return f"some programs read a leading zero as base eight: write {text.lstrip('0') or '0'}"
-    if re.fullmatch(r"[0-9]+( *, *[0-9]+)+", text) and not re.fullmatch(r"[0-9]{1,3}(,[0-9]{3})+", text):
-        return f"several are a list: [{text}]"
-    with suppress(ArithmeticError):
-        value = Decimal(re.sub(r"[_,' ]", "", text))
-        if value.is_finite() and value.adjusted() < 18 and value == value.to_integral_value():
-            return f"write the digits alone: {int(value)}"
-    return "write digits alone, such as 100"
+    raise UserError(f"`{text}` is not a whole number", "write the digits alone, such as 100")
 
 
 def parse_duration(text: str) -> float:
@@ -204,11 +180,7 @@ def parse_duration(text: str) -> float:
     unit = match["unit"] if match else ""
     if match and (unit or "s") in _SECONDS:
         return float(Decimal(match["number"]) * _SECONDS[unit or "s"])
-    meant = _SPELLINGS.get(unit.lower())
-    hint = "one number and one unit: 500 ms, 30 s, 20 min, 2 h, 1 d"
-    if match and meant:
-        hint = f"write {match['number']} {meant}"
-    raise UserError(f"`{text}` is not a duration", hint)
+    raise UserError(f"`{text}` is not a duration", "one number and one unit: 500 ms, 30 s, 20 min, 2 h, 1 d")
 
 
 def parse_size(text: str) -> int:
@@ -216,9 +188,7 @@ def parse_size(text: str) -> int:
     match = _NUMBER_AND_UNIT.fullmatch(text)
     if match and match["unit"] in _BYTES:
         return int(Decimal(match["number"]) * _BYTES[match["unit"]])
-    meant = next((unit for unit in _BYTES if match and unit.casefold() == match["unit"].casefold()), "")
-    hint = f"write {match['number']} {meant}" if match and meant else "one number and one unit: 500 MB, 2 GiB"
-    raise UserError(f"`{text}` is not a size", hint)
+    raise UserError(f"`{text}` is not a size", "one number and one unit: 500 MB, 2 GiB")
 
 
 def whole_of(tree: object, low: int = 0) -> int:
@@ -277,7 +247,7 @@ def _size(tree: object) -> int:
 def _memory(tree: object) -> int:
     text = scalar_of(tree).text
     if text.replace(".", "", 1).isdecimal() and text.strip("0."):
-        raise UserError(f"`{text}` of what?", f"with a unit: {text} {'MiB' if float(text) >= _MOST_GIB else 'GiB'}")
+        raise UserError(f"`{text}` of what?", "a size has a unit, such as 4 GiB")
     return parse_size(text)
 
 

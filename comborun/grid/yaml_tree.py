@@ -194,14 +194,6 @@ def _compose(text: str, file: str) -> Node | None:
     return node
 
 
-def _joined(text: str) -> str:
-    """Joins surrogate pairs: JSON writes characters beyond U+FFFF as two escapes, and YAML contains JSON."""
-    try:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return text
-
-
 def _place(node: Node) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
@@ -265,7 +257,7 @@ class _Reader:
         quoted = node.style is not None
         text = quoted or node.tag == "tag:yaml.org,2002:str"
         kind = Kind.TEXT if text else plain_kind(node.value)
-        return Scalar(_joined(node.value), place, kind, quoted, node.start_mark.index, node.end_mark.index)
+        return Scalar(node.value, place, kind, quoted, node.start_mark.index, node.end_mark.index)
 
     def _key(self, node: Node) -> Scalar | None:
         place = self._place(node)
@@ -332,11 +324,6 @@ _SENTENCES = (
         "`*{0}` is read as an alias, and nothing is anchored by that name",
         'a pattern that begins with `*` needs quotes: "*{0}"',
     ),
-    ("sequence entries are not allowed", "a `-` that can't begin a list entry here", _INDENTATION),
-    ("could not find expected ':'", "a key without its colon", "write `key: value`"),
-    ("single document", "a second document begins here", "one grid per file: remove the `---`"),
-    ("undefined tag handle", "a value can't begin with `!`", "put the whole value in quotes"),
-    ("block scalar", "`|` and `>` stand alone on their line", "begin the text on the next line"),
 )
 """ruamel.yaml's error (`context, problem`), our message for it, and the hint"""
 _OPENED = ("quoted scalar", r"flow (?:")

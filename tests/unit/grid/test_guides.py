@@ -52,11 +52,10 @@ def test_each_is_a_good_grid_without_a_warning_that_says_what_its_guide_has_wron
 
 
 def test_eight_quadrupeds_run_beside_the_training_job(planned: Planned) -> None:
-    for card, fitting in ((H100, 9), (GH200, 12)):
+    for card in (H100, GH200):
         told = lines(planned("4_env_test", host(1, card)))
         assert told[0] == "4_env_test: 8 sessions, 800 episodes"
         assert told[1].startswith("at once 8, all of them")
-        assert f"GPU memory: {fitting} per GPU" in told[1]
         assert sum(line.endswith("episodes 0-99, 1 GPU") for line in told) == 8
 
 
@@ -85,7 +84,6 @@ def test_pattern_a_has_one_agent_with_its_simulator_on_each_gpu_and_one_alfred_a
     told = lines(planned("embodiedbench_a", host(4, RTX5090, 49)))
     assert told[0] == "embodiedbench_a: 16 sessions, 192 episodes"
     assert told[1].startswith("at once 4, limited by `display-1`")
-    assert "limits.per_gpu: 1 per GPU" in told[1]
     assert next(line for line in told if "alfred_cosmos" in line) == "1 alfred_cosmos_e0-11 episodes 0-11, 1 GPU"
 
 
@@ -103,7 +101,6 @@ def test_arena_has_one_process_on_each_gpu_with_a_job_file_of_its_own(planned: P
     told = lines(planned("gr00t_arena", host(4, RTX5090, 64)))
     assert told[0] == "gr00t_arena: 4 sessions, 200 episodes"
     assert told[1].startswith("at once 4, all of them")
-    assert "limits.per_gpu: 1 per GPU" in told[1]
     script = planned("gr00t_arena", host(4, RTX5090, 64), "--script", "press_button_gr00t").output
     assert '--eval_jobs_config "$COMBORUN_FILES"/job.json' in script
     assert '"name": "press_button_gr00t"' in script
