@@ -26,6 +26,9 @@ BROKEN = st.tuples(st.integers(0, len(STARTER)), st.integers(0, 60), PIECES).map
 )
 
 
+NO_CONTROL = st.characters(exclude_categories=("Cc", "Cs"), max_codepoint=0xFFFF)
+
+
 def answered(text: str) -> Grid | None:
     try:
         return parse_grid(text, Path("grid.yaml"))
@@ -48,9 +51,7 @@ def test_a_good_grid_that_is_cut_and_patched_is_answered(text: str) -> None:
         assert all(combo.settings.command for combo in grid.combos)
 
 
-@given(
-    st.dictionaries(st.from_regex(r"\A[A-Za-z0-9_-]{1,10}\Z"), st.text(st.characters(exclude_categories=("Cc", "Cs"), max_codepoint=0xFFFF)))
-)
+@given(st.dictionaries(st.from_regex(r"\A[A-Za-z0-9_-]{1,10}\Z"), st.text(NO_CONTROL)))
 def test_attributes_come_back_as_they_were_written(attributes: dict[str, str]) -> None:
     grid = answered(f"policies: {{a: {json.dumps(attributes)}}}\nenvironments: [x]\ncommand: run\nresults: none\n")
     assert grid
