@@ -38,7 +38,7 @@ lint() {
   step 'collection' environment::quietly python -m pytest --collect-only --quiet
 }
 
-# What travels to hosts runs under every Python from 3.8 on: its tests, with the oldest and a newer one, where they are here.
+# What travels to hosts runs under every Python from 3.8 on: its tests, with the Pythons that are here.
 old_python() { # <version>
   local python folder=$checkout/.venv-$1
   for python in "$(command -v "python$1")" ~/.pyenv/versions/"$1".*/bin/python3; do
@@ -55,6 +55,12 @@ old_python() { # <version>
   fi
   step "rules and host under Python $1" travelling_tests "$folder" -n 1 ||
     step "rules and host under Python $1: what failed beside others" travelling_tests "$folder" --last-failed
+}
+
+old_pythons() {
+  local version code=0
+  for version in 3.8 3.9 3.13; do old_python "$version" || code=1; done
+  return "$code"
 }
 
 travelling_tests() { # <virtual environment> <argument of pytest>...: the usual Python has tried thousands of inputs
@@ -77,13 +83,10 @@ all_tests() {
 }
 
 said=$(mktemp -d)
-old=()
-trap 'kill ${old[@]+"${old[@]}"} 2>/dev/null || :; rm -rf "$said"' EXIT
 # The old Pythons compute while something else waits.
-for version in 3.8 3.9 3.13; do
-  old_python "$version" >"$said/$version" 2>&1 &
-  old[${#old[@]}]=$!
-done
+old_pythons >"$said/old" 2>&1 &
+old=$!
+trap 'kill "$old" 2>/dev/null || :; rm -rf "$said"' EXIT
 environment::venv example test
 pyright >"$said/pyright" 2>&1 &
 types=$!
@@ -93,6 +96,6 @@ wait "$types" || code=1
 step 'pyright' cat "$said/pyright"
 [ "$code" -eq 0 ] || exit 1
 step 'pytest' all_tests || code=$?
-for each in "${old[@]}"; do wait "$each" || code=1; done
-cat "$said"/3.*
+wait "$old" || code=1
+cat "$said/old"
 [ "$code" -eq 0 ]
