@@ -65,14 +65,6 @@ overrides:
     assert settings["rough", "grass"].results == grid.results
 
 
-def test_results_none_means_no_record_files_and_an_override_may_have_some_again() -> None:
-    grid = grid_of(
-        HEAD + "results: none\noverrides: [{when: {policy: flat}, results: {success: ok}}]\n",
-    )
-    assert grid.record_files == ()
-    assert grid.combos[0].settings.result_rules == ResultRules(success="ok")
-
-
 def test_progress_is_read_off_the_log_by_the_grids_pattern_and_an_override_replaces_it_whole() -> None:
     grid = grid_of(
         HEAD
@@ -102,11 +94,6 @@ def test_aliases_and_merge_keys_are_followed() -> None:
         {"y": "3", "x": "1"},
         {"z": "4", "x": "1", "y": "2"},
     ]
-
-
-@pytest.mark.parametrize(("file", "name"), [("ünï.yaml", "uni"), ("日本.yaml", "grid"), ("a.b.yaml", "a-b")])
-def test_the_files_name_is_the_grids_name(file: str, name: str) -> None:
-    assert grid_of(HEAD, file).name == name
 
 
 def test_a_grid_keeps_every_character_of_its_file(tmp_path: Path) -> None:

@@ -25,11 +25,6 @@ def test_an_entry_of_sync_is_a_place_here_and_a_place_there() -> None:
     assert grid(entries).shipped == (Shipped("./a b", "~/x", ("*.pt",), 2 << 20), Shipped("~/f", "/srv/", (), 1 << 30))
 
 
-def test_one_session_to_replace_needs_no_brackets() -> None:
-    assert grid("replaces: eval4env\n").replaces == ("eval4env",)
-    assert grid("replaces: [eval4env, eval 2]\n").replaces == ("eval4env", "eval 2")
-
-
 def test_no_message_about_a_grid_tells_what_stands_where_a_secret_was_looked_for() -> None:
     text = (GOLDEN / "launching.yaml").read_text()
     with pytest.raises(GridError) as refused:

@@ -54,12 +54,6 @@ def test_an_attribute_that_one_policy_lacks_is_told_with_its_name() -> None:
     ]
 
 
-def test_an_attribute_is_needed_only_where_the_command_runs() -> None:
-    text = FULL + "command: run {policy.lr}\noverrides: [{when: {policy: rough}, command: other}]\n"
-    assert len(parsed(text).combos) == 4
-    assert parsed(FULL + "command: run {policy.lr}\nexclude: [{policy: rough}]\n").combos
-
-
 def test_combos_without_any_command_are_named() -> None:
     assert mistakes(FULL) == ["`command` is missing"]
     assert mistakes(FULL + "overrides: [{when: {policy: flat}, command: run}]\n") == [
@@ -71,18 +65,6 @@ def test_a_complete_command_has_no_warning() -> None:
     assert not warnings(FULL + "command: run {episodes} {output_dir}\n")
     assert not warnings("episodes: 3\ncommand: run {first_episode} {last_episode} {output_dir}\n")
     assert not warnings("results: none\ncommand: run\n")
-
-
-def test_a_program_that_is_not_told_how_many_is_warned_of() -> None:
-    assert "no {episodes}" in warnings("episodes: 3\ncommand: run {output_dir}\n")
-    assert "no {episodes}" not in warnings("episodes: 3\nunit: step\ncommand: run {output_dir}\n")
-    ranks = "launcher: torchrun\nresources: {gpus: 1}\ncommand: run {output_dir} {episodes_per_rank}\n"
-    assert "no {episodes}" not in warnings("episodes: 3\n" + ranks)  # each rank is told its share
-
-
-def test_records_that_nothing_will_find_are_warned_of() -> None:
-    assert "no {output_dir}" in warnings("episodes: 3\ncommand: run {episodes}\n")
-    assert "no {output_dir}" not in warnings("episodes: 3\nresults: none\ncommand: run {episodes}\n")
 
 
 def test_a_number_of_episodes_that_a_file_hands_over_is_one_that_the_program_can_be_told() -> None:

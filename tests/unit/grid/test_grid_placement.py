@@ -69,11 +69,6 @@ def test_a_session_claims_the_gpus_of_its_components_together() -> None:
     assert (session.gpus, session.request.only, session.request.gpu_memory) == (2, (0, 1), 28 * GIB)
 
 
-def test_memory_that_is_not_said_of_all_leaves_the_session_alone_on_its_gpus() -> None:
-    (session,) = plan(SHARED + "components: {env: {gpu_memory: 12 GiB}}\n", host(2)).sessions
-    assert session.request.gpu_memory == 0
-
-
 def test_the_command_is_told_by_two_overrides_of_hydra() -> None:
     (session,) = plan(DEDICATED, host(4)).sessions
     assert session.command[1:3] == (
@@ -127,12 +122,6 @@ def test_the_plan_says_who_is_where_what_that_takes_and_what_fits() -> None:
     ]
 
 
-def test_a_reserve_is_taken_off_what_a_gpu_offers() -> None:
-    assert "offers 11.9 GiB" in refusal(DEDICATED + COMPONENTS + "reserve: {gpu_memory: 20 GiB}\n", host(4))
-    lines = told(DEDICATED + COMPONENTS, host(4, None))
-    assert lines[1] == "GPU 0 env 0 (1 copy) 12.0 GiB"
-
-
 def test_memory_that_never_fits_is_refused_with_the_layouts_that_do() -> None:
     assert refusal(SHARED + COMPONENTS, host(4, 24)) == (
         "pi05 in radio: `placement` takes 28.0 GiB of GPU 0, which offers 23.9 GiB\n"
@@ -156,21 +145,12 @@ def test_all_is_every_gpu_of_the_host_and_copies_must_divide_by_it() -> None:
     assert "GPUs 1, 2, which `use_gpus` does not allow" in refusal(every + "use_gpus: [0]\n", host(3))
 
 
-def test_a_number_of_gpus_that_contradicts_the_placement_is_refused() -> None:
-    assert "takes GPUs 0, 1, 2, 3, and `resources` asks for 1" in refusal(DEDICATED + "resources: {gpus: 1}\n", host(4))
-
-
 def test_a_command_that_is_not_told_its_placement_is_warned_of() -> None:
     silent = HEAD.replace("{placement} ", "")
     assert "is not told where to run" in warnings(DEDICATED, silent)
     by_hand = HEAD.replace("{placement}", "cluster.component_placement.env=0-1")
     assert "writes cluster.component_placement itself" in warnings("", by_hand)
     assert "component" not in warnings(DEDICATED)
-
-
-def test_the_gpus_that_a_placement_claims_are_gpus_that_a_command_can_name() -> None:
-    text = DEDICATED + "use_gpus: [0, 1, 2, 3]\n"
-    assert warnings(text, HEAD.replace("{placement}", "{placement} --count {gpu_count} --gpus {gpus}")) == ""
 
 
 def test_copies_that_no_host_can_share_out_are_a_mistake_of_the_grid() -> None:

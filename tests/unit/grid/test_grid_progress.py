@@ -47,10 +47,3 @@ def test_what_is_no_number_for_a_combo_is_told_once_with_its_line() -> None:
         "grid.yaml:5:45: `progress.each`: {environment.trials} is not there for environment `goal`",
         "grid.yaml:5:45: `progress.each`: {environment.trials} of environment `long`: `0x20` is not a whole number",
     ]
-
-
-def test_the_line_is_that_of_the_override_that_holds() -> None:
-    own = "overrides:\n  - {when: {policy: act}, progress: {" + BAR + ', each: "{policy.trials}"}}\n'
-    assert problems("each: 25", own) == [
-        "grid.yaml:7:71: `progress.each`: {policy.trials} is not there for policy `act`"
-    ]

@@ -17,7 +17,7 @@ from comborun.command import PLAN_TIME, START_TIME
 from comborun.errors import GridError
 from comborun.grid import grid_schema, parse_grid
 from comborun.grid.draft import keys_of, section_of
-from comborun.grid.model import GridFile, Override
+from comborun.grid.model import GridFile
 from comborun.grid.starter import starter_grid
 from comborun.judging import DEFAULT_RETRY
 from comborun.rules.words import Failure
@@ -91,11 +91,6 @@ def test_the_document_lists_exactly_the_keys_that_exist() -> None:
         name = re.sub(r"^key ?(of )?(an entry ?(of )?)?", "", heading).strip("`")
         words = [] if heading == "key" else entry.get(name, name).split(".")
         assert documented(re.escape(heading)) == {*keys_of(section_of(GridFile, words))}, heading
-
-
-def test_the_document_says_which_keys_overrides_may_set() -> None:
-    settings = DOCUMENT.split("### How a session runs")[1].split("| key of `resources`")[0]
-    assert set(re.findall(r"^\| `(\w+)`", settings, re.MULTILINE)) == set(Override.model_fields) - {"when"}
 
 
 def test_the_document_lists_the_classes_of_failures_with_their_retries() -> None:

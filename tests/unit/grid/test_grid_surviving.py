@@ -11,7 +11,7 @@ import pytest
 from comborun.bundle import policy
 from comborun.errors import GridError
 from comborun.grid import Grid
-from comborun.judging import NOTICE_KINDS, EvidenceRules, RetryRule
+from comborun.judging import EvidenceRules, RetryRule
 from comborun.plan import Plan, Session
 from comborun.rules.words import Failure
 from comborun.script import session_data
@@ -62,19 +62,6 @@ def test_a_budget_of_retries_keeps_the_wait_of_its_class_unless_it_names_one() -
     assert rules[Failure.ERROR] == RetryRule(Failure.ERROR, 2, 10.0)
     assert rules[Failure.LOST] == RetryRule(Failure.LOST, 2, 60.0)
     assert rules[Failure.KILLED] == RetryRule(Failure.KILLED, 1, 10.0)
-
-
-def test_the_word_none_forbids_every_retry() -> None:
-    assert {rule.times for rule in plan("retry: none\n").retry} == {0}
-    assert {rule.failure for rule in plan("retry: none\n").retry} == set(Failure)
-
-
-def test_a_command_for_news_needs_no_map() -> None:
-    short, long = plan("notify: tell me\n").notify, plan("notify: {command: tell me, on: failed, every: 1 h}\n").notify
-    assert short
-    assert long
-    assert (short.command, short.kinds, short.every) == (("tell", "me"), NOTICE_KINDS, 600.0)
-    assert (long.command, long.kinds, long.every) == (("tell", "me"), ("failed",), 3600.0)
 
 
 def test_the_dispatcher_is_told_of_every_budget_in_numbers() -> None:

@@ -162,19 +162,6 @@ def test_what_is_no_key_of_a_preset_is_refused(wrong: str, place: str, words: st
     assert re.search(rf"mine\.yaml:{place}: .*({words})", told(axes, tmp_path, MINE + wrong))
 
 
-@pytest.mark.parametrize(
-    ("about", "words"),
-    [
-        ("{}", "without `about: {summary: ...}`"),
-        ("{summary: x}", "without `about: {starter: ...}`"),
-        ("{summary: x, starter: y, counting: serail}", "did you mean `serial`?"),
-    ],
-)
-def test_what_it_says_of_its_program_is_checked(about: str, words: str) -> None:
-    with pytest.raises(GridError, match=re.escape(words)):
-        read_preset("mine", "mine.yaml", f"about: {about}\ncommand: run\n")
-
-
 def test_a_preset_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:
     with pytest.raises(GridError, match=r"grid.yaml:1:9: `preset`: there is no preset `openpie`\n.*`openpi`"):
         parse_grid("preset: openpie\n", Path("grid.yaml"))
@@ -219,11 +206,6 @@ def test_its_notes_are_no_part_of_the_work_but_of_what_is_known_of_a_run(tmp_pat
     assert sessions(changed)[0].digest != sessions(before)[0].digest
 
 
-def test_episodes_that_are_no_pairs_are_not_stopped_early(tmp_path: Path) -> None:
-    axes = "policies: [a, b]\nenvironments: [x]\nepisodes: 9\nstop_early: all\n"
-    assert re.search(r"grid\.yaml:5:1: `stop_early` compares pairs.*it ignores seeds", told(axes, tmp_path, MINE))
-
-
 def test_the_document_lists_exactly_the_keys_of_about() -> None:
     table = DOCUMENT.split("| key of `about` | what |\n")[1].split("\n\n")[0]
     assert set(re.findall(r"^\| `(\w+)` ", table, re.MULTILINE)) == set(keys_of(AboutKeys))
@@ -235,10 +217,3 @@ def test_the_preset_of_the_document_is_a_good_one(tmp_path: Path) -> None:
     grid = grid_of(tmp_path, text, preset.about.starter)
     assert grid.warnings == ()
     assert sessions(grid)[0].ranged
-
-
-def test_show_tells_every_note() -> None:
-    shown = CliRunner().invoke(combo, ["presets", "show", "gr00t"], catch_exceptions=False).output
-    notes = find_preset("gr00t", Path()).about.notes
-    assert notes
-    assert all(" ".join(note.split()) in " ".join(shown.split()) for note in notes)

@@ -8,7 +8,6 @@ import pytest
 from gridtext import mistakes, plan
 
 from comborun.again.amend import Kind, amend, check_rule, compare
-from comborun.again.notes import rule_kept
 from comborun.bundle import manifest
 from comborun.errors import UserError
 from comborun.stopping import PlannedComparison, StopRule
@@ -51,19 +50,6 @@ def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None
     assert "`2` is no difference of success rates" in mistakes(text)
 
 
-def test_policies_that_do_not_meet_are_not_compared() -> None:
-    text = STOP.replace("stop_early: all", "stop_early: all\nexclude: [{policy: b, environment: x}]")
-    rule = plan(text).stop_early
-    assert rule is not None
-    assert [(one.environment, one.a, one.b) for one in rule.comparisons] == [
-        ("x", "a", "c"),
-        ("y", "a", "b"),
-        ("y", "a", "c"),
-        ("y", "b", "c"),
-    ]
-    assert rule.family == 4
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -98,12 +84,3 @@ def test_a_policy_that_may_have_been_looked_at_can_not_begin_anew() -> None:
     with pytest.raises(UserError, match="can't start again"):
         check_rule(comparison, "rerun")
     check_rule(comparison, "keep")
-
-
-def test_a_grid_that_means_to_compare_otherwise_is_told_that_the_rule_stays() -> None:
-    before = plan(STOP)
-    assert rule_kept(before, before) == ()
-    (told,) = rule_kept(before, plan(STOP.replace("stop_early: all\n", "")))
-    assert "as it was fixed before the first episode" in told
-    (told,) = rule_kept(plan(STOP.replace("stop_early: all\n", "")), before)
-    assert "nothing may stop early" in told

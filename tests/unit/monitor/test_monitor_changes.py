@@ -13,8 +13,8 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, status_of
 from rich.console import Console
 
-from comborun.monitor.screen import JsonScreen, LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
-from comborun.monitor.status import Link, RunStatus, document, to_json
+from comborun.monitor.screen import LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
+from comborun.monitor.status import Link, RunStatus, to_json
 from comborun.text import GIB, MIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
@@ -117,13 +117,6 @@ def test_the_document_has_what_was_promised() -> None:
     ]
 
 
-def test_the_document_says_where_each_session_runs() -> None:
-    plan = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
-    seen = Seen("grass_act", gpus="0,3", address="grass_act_ab12")
-    shown = document(status_of(a_view(plan), an_answer(seen)))["sessions"]
-    assert [(one["gpus"], one["window"]) for one in shown] == [([0, 3], "grass_act_ab12"), ([], None)]
-
-
 def test_the_document_acts_on_no_terminal() -> None:
     plan = a_plan([a_session("\x9b31m\u202eact", "gräss")])
     seen = Seen(plan.sessions[0].name, log="grün\n".encode())
@@ -203,10 +196,3 @@ def test_a_terminal_that_knows_no_unicode_is_no_reason_to_die() -> None:
     console = terminal(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), force_terminal=False)
     play(open_screen(console, plain=True, zone=UTC))
     assert b"grass_act: running" in raw.getvalue()
-
-
-def test_a_stream_for_programs_is_a_document_per_line() -> None:
-    written: list[str] = []
-    play(JsonScreen(written.append))
-    assert [line.count("\n") for line in written] == [1] * len(written)
-    assert json.loads(written[-1])["finished"] is True

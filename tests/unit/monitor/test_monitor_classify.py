@@ -10,7 +10,7 @@ from monitor_stage import BOOT, NOW, Seen, a_busy_run, a_plan, a_session, a_view
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
-from comborun.monitor.status import HostEvent, RunStatus, SessionStatus, document
+from comborun.monitor.status import RunStatus, SessionStatus, document
 from comborun.rules.words import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -63,14 +63,6 @@ def test_what_runs_shows_its_progress_and_its_times() -> None:
     assert only(Seen("grass_act", log=None)).idle == 100, "without a log it is idle since its start"
 
 
-@pytest.mark.parametrize(
-    ("written", "held"), [("", ()), ("3", (3,)), ("0,1,10", (0, 1, 10)), ("\x1b[31m", ()), ("0,-1,x", (0,))]
-)
-def test_it_is_known_which_gpus_a_session_was_granted(written: str, held: tuple[int, ...]) -> None:
-    assert only(Seen("grass_act", gpus=written)).gpus == held
-    assert only(Seen("grass_act", gpus=written).ended()).gpus == held
-
-
 def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
     session = only(
         Seen("grass_act").ended("lost", "partial", records=99, successes=99),
@@ -78,11 +70,6 @@ def test_an_attempt_that_goes_on_adds_to_what_was_done_before_it() -> None:
         Seen("grass_act", 3, first=40, counts=(3, 1)),
     )
     assert (session.done, session.successes) == (43, 31)
-
-
-def test_a_clock_that_went_back_gives_no_negative_times() -> None:
-    session = only(Seen("grass_act", started=NOW + 50, changed=NOW + 60))
-    assert (session.idle, session.seconds) == (0, 0)
 
 
 ENDED = Seen("grass_act").ended(records=100, ended=NOW - 30)
@@ -226,11 +213,6 @@ def test_sessions_that_are_gone_together_are_one_event(
     assert document(status)["host_event"] == (vars(event) if event else None)
 
 
-def test_the_last_sign_of_life_is_that_of_any_of_them() -> None:
-    event = of_many(gone("stairs", NOW - 75), gone("maze"), restarted=True).host_event
-    assert event == HostEvent("restarted", NOW - 60, ("stairs_act", "maze_act"))
-
-
 def test_a_log_tells_the_event_in_one_line_and_once() -> None:
     before = of_many(Seen("stairs_act"), Seen("maze_act"), dispatcher=4242)
     after = of_many(gone("stairs"), gone("maze"), restarted=True)
@@ -242,14 +224,3 @@ def test_a_log_tells_the_event_in_one_line_and_once() -> None:
     anew = changes(after, of_many(gone("stairs"), gone("maze"), Seen("maze_act", 2), restarted=True))
     assert any(line.endswith("● maze_act: running, attempt 2") for line in anew)
     assert not [line for line in anew if "started again" in line]
-
-
-@pytest.mark.parametrize(
-    ("seen", "restarted", "words"),
-    [
-        ([gone("maze")], True, "1 session that ran before is lost"),
-        ([gone("grass"), gone("maze")], False, "were the user's processes on gpu-box killed?"),
-    ],
-)
-def test_the_words_fit_one_session_and_a_host_that_killed_them(seen: list[Seen], restarted: bool, words: str) -> None:
-    assert any(line.endswith(words) for line in changes(None, of_many(*seen, restarted=restarted)))

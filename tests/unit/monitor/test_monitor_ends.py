@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, status_of
 from report_runs import RunDirectory as ReportRun
-from report_runs import planned_session, row
+from report_runs import row
 
 from comborun.attempt import CAUSES, FAILURES, End
-from comborun.judging import EvidenceRules, ResultRules
 from comborun.monitor.classify import note
 from comborun.monitor.status import SessionStatus
 from comborun.reporter.collect import collect_run
@@ -53,20 +52,6 @@ def test_every_class_and_every_cause_has_words() -> None:
 )
 def test_a_note_says_what_the_outcome_does_not(end: End, words: str) -> None:
     assert note(end, SESSION) == words
-
-
-@pytest.mark.parametrize(
-    ("files", "count", "said"),
-    [
-        ((), 0, "exit code 0, without a line of the log like 'step=9'"),
-        (("*.jsonl",), 9, "exit code 0, without a line of the log like 'step=9'"),
-        (("*.jsonl",), 4, "exit code 0 after 4 of 9 episodes"),
-    ],
-)
-def test_an_exit_with_0_names_the_evidence_that_is_lacking(files: tuple[str, ...], count: int, said: str) -> None:
-    evidence, results = EvidenceRules(line="step=9"), ResultRules(files=files)
-    session = planned_session("flat", "stairs", 9, evidence=evidence, results=results)
-    assert note(an_end("exited", "partial", code=0, records=count), session) == said
 
 
 # Memory on another GPU than a session was granted

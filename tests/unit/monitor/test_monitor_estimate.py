@@ -143,26 +143,7 @@ def width(*sessions: SessionStatus) -> float:
     return end.latest - end.earliest
 
 
-def test_the_range_is_what_its_formula_says() -> None:
-    spread = 2.0 * (75 + 75**2 / 25 + (0.05 * 75) ** 2) ** 0.5
-    assert width(running("a", 25, 50.0)) == pytest.approx(2 * 1.2816 * spread)
-
-
 def test_the_range_narrows_as_more_is_done_and_never_to_nothing() -> None:
     widths = [width(running("a", done, 2.0 * done)) for done in (3, 10, 50, 90, 99)]
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] > 0
-
-
-def test_a_queued_session_is_less_certain_the_more_the_paces_of_the_others_differ() -> None:
-    def told(*paces: float) -> float:
-        return width(*(ended(str(pace), 100, 100 * pace) for pace in paces), queued("a"))
-
-    assert told(10.0, 10.1, 9.9) < told(10.0) < told(1.0, 10.0, 19.0)
-
-
-def test_all_lengths_together_are_short_or_long_along_the_queue() -> None:
-    told = forecast([running("a", 50, 50.0), *map(queued, "bc")], 1, NOW)
-    widths = [told.ends[name].latest - told.ends[name].earliest for name in "abc"]
-    assert widths == sorted(widths)
-    assert told.run == told.ends["c"]

@@ -56,21 +56,6 @@ def test_its_turn_is_told_in_numbers_with_who_is_expected_to_end_first() -> None
     assert words(maze) == ["slots 3 --run RUN"]
 
 
-def test_those_before_it_are_named_and_with_a_free_slot_and_nobody_before_it_it_is_its_turn() -> None:
-    assert told("maze_act", GRASS).reasons[:2] == (
-        "1 session before it in the queue: stairs_act",
-        "1 of 2 slots busy",
-    )
-    assert "it is its turn: it starts in a moment" in told("stairs_act", GRASS).reasons
-
-
-def test_more_slots_are_more_than_what_runs_already_and_wait_for_a_hold_to_be_lifted() -> None:
-    plan = replace(PLAN, sessions=(*PLAN.sessions, a_session("act", "dunes")))
-    dunes = told("dunes_act", GRASS, STAIRS, MAZE, plan=plan, header=("hold kind=paused since=1 why=",))
-    assert words(dunes) == ["resume RUN", "slots 4 --run RUN"]
-    assert dunes.commands[1].does == "lets one more run at once when the run goes on"
-
-
 @pytest.mark.parametrize("cause", ["not_needed", "stopped"])
 def test_what_never_began_has_no_log_and_took_no_time(cause: str) -> None:
     maze = told("maze_act", replace(MAZE, started=None).ended(cause, "none"))
@@ -111,12 +96,6 @@ def test_what_a_halt_keeps_from_starting_again_says_so() -> None:
     assert words(stairs) == ["resume RUN"]
 
 
-@pytest.mark.parametrize(("fields", "when"), [({}, "now"), ({"stopped": True}, "when the run goes on")])
-def test_a_retry_starts_it_now_unless_nothing_starts(fields: dict[str, object], when: str) -> None:
-    failed = told("maze_act", MAZE.ended("exited", "none"), **fields)
-    assert [one.does for one in failed.commands if one.words.startswith("retry")] == [f"starts it again {when}"]
-
-
 TWO_GPUS = replace(PLAN, sessions=(*PLAN.sessions[:2], replace(PLAN.sessions[2], gpus=1)), gpus=(0, 1))
 ON_0 = replace(GRASS, gpus="0"), replace(STAIRS, gpus="0")
 
@@ -131,15 +110,6 @@ def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
     )
     only_slots_lack = told("maze_act", *ON_0, plan=TWO_GPUS).reasons
     assert not [one for one in only_slots_lack if "held by" in one]
-
-
-def test_a_model_server_is_among_those_that_hold_a_gpu() -> None:
-    ready = f"server name=vlm attempt=1 state=ready since={NOW - 9} gpus=0,1 port=1 cause= why="
-    reasons = told("maze_act", ON_0[0], plan=TWO_GPUS, header=(ready,)).reasons
-    assert "GPU 0 is held by the server vlm, grass_act" in reasons
-    assert "GPU 1 is held by the server vlm" in reasons
-    gone = told("maze_act", GRASS, plan=TWO_GPUS, header=(ready.replace("state=ready", "state=ended"),)).reasons
-    assert not [one for one in gone if "held by" in one]
 
 
 FAILED = MAZE.ended("gpu_memory", "none", code=1)
@@ -169,13 +139,6 @@ def test_a_retry_says_when_which_attempt_and_what_happened(
     assert maze.reasons[0] == reasons[0]
     assert maze.reasons[1].startswith(reasons[1])
     assert ("retry maze_act --run RUN" in words(maze)) is retry
-
-
-def test_a_smoke_test_that_comes_first_is_told_with_its_numbers() -> None:
-    smoke = replace(a_session("act", "grass", 1), name="grass_act_smoke", flag="smoke")
-    plan = replace(PLAN, sessions=(smoke, *PLAN.sessions))
-    reasons = told("maze_act", Seen("grass_act_smoke"), plan=plan, header=(wait("smoke"),)).reasons
-    assert reasons[0] == "the smoke test comes first: 1 running"
 
 
 def test_what_runs_says_how_far_it_is_and_what_would_end_it() -> None:
@@ -222,14 +185,6 @@ def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None
     assert reasons[-1] == "attempt 2 before it: out of GPU memory, 0 episodes"
 
 
-def test_retries_that_are_over_are_counted_by_their_class() -> None:
-    plan = replace(PLAN, retry=(RetryRule(Failure.GPU_MEMORY, 1, 60.0),))
-    attempts = [replace(GRASS, attempt=number).ended("gpu_memory", "none", code=1) for number in (1, 2)]
-    (said,) = [reason for reason in told("grass_act", *attempts, plan=plan).reasons if "counts as" in reason]
-    assert "has had its 1 retry" in said
-    assert "2 of 3 starts used" in said
-
-
 def test_a_start_that_was_asked_for_follows_whatever_the_grid_allows() -> None:
     failed = [replace(GRASS, attempt=number).ended("exited", "none", code=1) for number in (1, 2)]
     asked = told("grass_act", *failed, header=("again grass_act=2",))
@@ -257,16 +212,6 @@ def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> 
     }
 
 
-def test_a_traceback_keeps_its_indentation() -> None:
-    log = b'Traceback (most recent call last):\n  File "eval.py", line 3\n\traise\x1b[31m   \n   \nKeyError: 3\n'
-    assert told("grass_act", GRASS).with_log(log).last_lines == (
-        "Traceback (most recent call last):",
-        '  File "eval.py", line 3',
-        " raise",
-        "KeyError: 3",
-    )
-
-
 def test_a_server_explains_itself() -> None:
     asking = replace(a_session("flat", "grass"), servers=(("vlm", "d1"),))
     plan = replace(a_plan([asking]), servers=(Server("vlm", ("serve",), "", None, ()),))
@@ -281,9 +226,3 @@ def test_a_server_explains_itself() -> None:
     over = look_at(an_answer(host=(ended,), dispatcher=None, done={"at": NOW, "succeeded": 1}))
     (first, *_) = explain_server(view, classify(view, over), "vlm").reasons
     assert first.startswith("it has ended"), "nothing is left that a resume would start"
-
-
-def test_a_session_says_what_the_server_that_it_asks_is_doing() -> None:
-    loading = f"server name=vlm attempt=1 state=loading since={NOW - 180} gpus=0 port=1 cause= why="
-    reasons = told("maze_act", header=(loading, wait("server", detail="vlm"))).reasons
-    assert "it waits for the server vlm, which is loading for 3 min" in reasons

@@ -75,14 +75,7 @@ GONE = {"dispatcher": None}
         (None, (), {}, ""),
         (RUNNING.ended(records=100), (), {"done": {}, **GONE}, ""),
         (RUNNING, (), GONE, "the dispatcher is gone, nothing new starts: run `RESUME` to continue"),
-        (
-            None,
-            (),
-            GONE,
-            "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest",
-        ),
         (STOPPED, (), {"stopped": True, **GONE}, "stopped with 2 of 2 sessions left: run `RESUME` to continue"),
-        (RUNNING, (), {"stopped": True, **GONE}, "stopped: nothing new starts; `combo stop RUN` ends what still runs"),
         # a start would respect the drain: so by a resume
         (FAILED, (DRAINING,), {"stopped": True, **GONE}, "stopped with 1 of 2 sessions left: run `RESUME` to continue"),
         (
@@ -90,12 +83,6 @@ GONE = {"dispatcher": None}
             (PAUSED,),
             {},
             "paused: run `RESUME` to continue; nothing new starts: the training job needs the GPU until 11:00",
-        ),
-        (
-            RUNNING,
-            (DRAINING,),
-            {},
-            "draining: run `RESUME` to continue; running sessions continue to their end; nothing new starts",
         ),
         (
             RUNNING,
@@ -111,13 +98,6 @@ GONE = {"dispatcher": None}
                 "halted: run `RESUME` to continue; nothing new starts,"
                 " 1 of 2 sessions without success, 1 never started: 3 failed"
             ),
-        ),
-        # what has not run has not failed
-        (
-            None,
-            (HALTED,),
-            GONE,
-            "halted: run `RESUME` to continue; nothing new starts, 2 of 2 sessions never started: 3 failed",
         ),
         (
             RUNNING,

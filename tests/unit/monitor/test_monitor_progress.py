@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_answer, look_at, status_of
+from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.grid import parse_grid
 from comborun.judging import ProgressRules
-from comborun.monitor.observe import LONG_TAIL, LONGEST_TAIL, TAIL, RunView
+from comborun.monitor.observe import RunView
 from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.planner import lay_out
@@ -207,11 +207,6 @@ def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
     assert progressed == [None, NOW + 20, NOW + 20, NOW + 60]
 
 
-def test_more_of_the_logs_is_asked_for_where_a_pattern_wants_it() -> None:
-    starting_again = one(ProgressRules(r"(\d+)/(\d+)", each=5))
-    assert (one().tail, BY_PATTERN.tail, starting_again.tail) == (TAIL, LONG_TAIL, LONGEST_TAIL)
-
-
 # A bar that starts again for each part of the work: never more than was done, never less than was seen
 
 TASK = 50
@@ -242,26 +237,6 @@ def after(*looks: tuple[int, ...], workload: Workload = PLANNED) -> list[int | N
         )
         found.append(counter.done)
     return found
-
-
-@pytest.mark.parametrize(
-    ("looks", "done"),
-    [
-        (((0, 1), (1, 2), (4, 5), (5, 0), (1, 2)), [10, 20, 50, 50, 70]),
-        (((4,), (1,), (0,)), [40, 60, 100]),
-        (((4,), (4,), (5,)), [40, 40, 50]),
-        (((5, 0, 1),), [60]),
-        (((5, 0, 1), (5, 0, 1, 2), (0, 1, 2)), [60, 70, 70]),
-        (((4, 5), (4, 5, 0, 1, 5, 0), (0,)), [50, 100, 100]),
-        (((), (3,), (), (2,)), [None, 30, 30, 70]),
-        (((4,), (5, 0, 4)), [40, 90]),
-    ],
-    ids=str,
-)
-def test_parts_that_passed_and_the_share_of_the_one_under_way_are_done(
-    looks: tuple[tuple[int, ...], ...], done: list[int | None]
-) -> None:
-    assert after(*looks) == done
 
 
 @given(
@@ -352,10 +327,3 @@ def test_whose_evidence_is_complete_has_done_all_and_who_was_cut_short_what_was_
     assert (ended("complete"), ended("partial")) == (500, 50)
     without_log = Seen("libero_act", started=BEFORE).ended(records=0)
     assert status_at(an_answer(without_log)).sessions[0].done == 500
-
-
-def test_a_piece_that_was_cut_while_the_log_grew_is_no_smaller_number() -> None:
-    log = b"4/5 [00:10\rStepping on"
-    grown = Seen("libero_act", started=BEFORE, log=log, size=len(log) - 1)
-    plan = a_plan([a_session("act", "libero", count=500, progress=ProgressRules(r"(\d+)/(\d+) \[", each=TASK))])
-    assert look_at(an_answer(grown), view=a_view(plan)).of("libero_act")[0].counter.done is None

@@ -14,14 +14,13 @@ from monitor_stage import (
 )
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.observe import load_run, observe
+from comborun.monitor.observe import load_run
 from comborun.monitor.snapshot import (
     Gpu,
     HostUse,
     Snapshot,
     parse_snapshot,
 )
-from comborun.remote.transport import Completed
 from comborun.text import MIB
 
 ANSWER: dict[str, object] = {"run": "r", "now": 5.5, "boot": "b", "dispatcher": None, "slots": 2, "attempts": []}
@@ -41,10 +40,6 @@ def use(*lines: str) -> HostUse:
 )
 def test_what_a_gpu_does_not_tell_is_unknown_and_never_nothing(line: str, gpu: Gpu) -> None:
     assert use(line).gpus == (gpu,)
-
-
-def test_noise_before_the_answer_is_passed_over() -> None:
-    assert parse_snapshot(b"Welcome to gpu-box!\n" + an_answer()).use.cpus == 2
 
 
 def test_every_attempt_gets_its_own_tail_and_a_log_can_say_nothing_for_another_one() -> None:
@@ -107,28 +102,6 @@ def test_any_document_is_a_snapshot_or_an_error_with_a_name(told: dict[str, obje
 
 
 # Asking and remembering
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        (Completed(127, b"", b"warning\nbash: /r/lib/x: No such file or directory\n"), "failed: bash: /r/lib/x: No"),
-        (Completed(137, an_answer(), b""), "exit code 137"),
-    ],
-)
-def test_a_probe_that_fails_is_the_hosts_error_with_its_last_words_or_its_code(answer: Completed, said: str) -> None:
-    with pytest.raises(HostError, match=said):
-        observe(StagedHost([answer]), "/r", (0,))
-
-
-@pytest.mark.parametrize(
-    "answer", [Completed(66, b"", b""), Completed(66, b"walkers-1\n", b""), Completed(0, b"", b"")]
-)
-def test_a_folder_that_is_no_run_is_told_with_a_hint(answer: Completed) -> None:
-    with pytest.raises(UserError, match="is no run directory") as caught:
-        load_run(StagedHost([answer]), "/tmp")
-    assert not isinstance(caught.value, HostError)
-    assert "plan-1.json" in caught.value.hint
 
 
 @pytest.mark.parametrize("plan", [b"", b"{", b"[]", b"{}", b'{"sessions": 3}', b"\xff"])

@@ -17,7 +17,7 @@ from comborun.judging import RetryRule
 from comborun.monitor.columns import bar
 from comborun.monitor.snapshot import Gpu, HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
-from comborun.monitor.table import host_facts, host_lines
+from comborun.monitor.table import host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
 from comborun.plan import Limits
 from comborun.rules.words import Failure, Life, Outcome
@@ -195,17 +195,6 @@ def test_what_happened_to_the_host_stands_above_the_rows() -> None:
     assert shown.index(told) < shown.index("session  ")
 
 
-def test_a_log_gets_a_fact_each_and_of_what_is_unknown_none() -> None:
-    assert host_facts(HostUse()) == []
-    assert host_lines(HostUse(), 80, None) == []
-    assert host_facts(BOX) == [
-        "gpu 0 41.2/79.6 GiB, 97 % busy",
-        "load 41.3 on 64 cpus",
-        "memory 133/252 GiB free",
-        "disk 0.79/3.49 TiB free",
-    ]
-
-
 # How full the host is
 
 H100 = Gpu(0, 42188 * MIB, 81559 * MIB, 97)
@@ -220,21 +209,6 @@ def test_a_narrow_terminal_has_one_line_and_what_matters_most_stays() -> None:
     assert lines(BOX, 60) == ["gpu 0 41.2/79.6 GiB, 97 % busy   load 41.3 on 64 cpus"]
     assert lines(BOX, 40) == ["gpu 0 41.2/79.6 GiB, 97 % busy"]
     assert lines(BOX, 20) == []
-
-
-def test_what_gets_scarce_stays_before_what_does_not() -> None:
-    full = HostUse(41.3, 64, BOX.memory, Space(100 * GIB, 2 * GIB))
-    assert lines(full, 50) == ["disk 2.00/100 GiB free   load 41.3 on 64 cpus"]
-    assert lines(full, 30) == ["disk 2.00/100 GiB free"]
-    assert "yellow" in {str(span.style) for line in host_lines(full, 30, None) for span in line.spans}
-
-
-def test_many_gpus_are_summed_where_there_is_no_place_for_each() -> None:
-    gpus = tuple(Gpu(index, index * 10 * GIB, 80 * GIB, 10 * index) for index in range(7))
-    box = HostUse(gpus=(*gpus, Gpu(7, None, None, None)))
-    assert lines(box, 80) == ["8 gpus 210/560 GiB, 30 % busy, 1 unknown"]
-    assert len(lines(box, 200)) == 2
-    assert lines(HostUse(gpus=(box.gpus[7],) * 8), 30) == ["8 gpus unknown"]
 
 
 def test_a_low_terminal_keeps_its_lines_for_the_sessions() -> None:

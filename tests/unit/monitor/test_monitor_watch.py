@@ -11,11 +11,10 @@ from box import until
 from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.errors import HostError, UserError
-from comborun.monitor.classify import classify
-from comborun.monitor.observe import History, RunView
+from comborun.monitor.observe import RunView
 from comborun.monitor.screen import Screen
-from comborun.monitor.status import Expected, Link, RunStatus
-from comborun.monitor.watch import Settings, Source, calm, due, once, pause, until_answered, watch
+from comborun.monitor.status import Link, RunStatus
+from comborun.monitor.watch import Settings, Source, due, once, pause, until_answered, watch
 from comborun.remote import program
 from comborun.remote.transport import Completed
 from comborun.rules.words import Life
@@ -128,14 +127,6 @@ def test_an_outage_in_any_phase_changes_no_session_and_is_over_by_itself(phase: 
     assert (after.sessions, after.link.reachable) == (before.sessions, True)
     assert end is status
     assert (status.finished, screen.closed) == (True, 1)
-
-
-def test_watchers_do_not_come_back_all_at_once() -> None:
-    chances = iter((0.0, 0.5, 1.0))
-    clock = HandClock()
-    host = StagedHost([CUT, CUT, CUT, HAS_ENDED])
-    watch(Source(host, VIEW), Pictures(), clock, Settings(60, chance=lambda: next(chances)))
-    assert clock.passed == 1 + 3 + 8
 
 
 def test_it_looks_often_just_after_a_launch_and_when_an_end_is_near() -> None:
@@ -275,62 +266,11 @@ def looks(interval: float, until: float, due_at: float | None = None) -> list[fl
     return moments
 
 
-@pytest.mark.parametrize(
-    ("interval", "until", "due_at", "moments"),
-    [
-        (60.0, 240, None, [0, 2, 4, 8, 16, 32, 64, 124, 184, 244]),
-        (60.0, 300, 130, [0, 2, 4, 8, 16, 32, 64, 124, 130, 132, 134, 138, 146, 162, 194, 254, 314]),
-        (0.5, 2, None, [0, 0.5, 1, 1.5, 2]),
-    ],
-    ids=["twice as far up to the interval", "when an end is due, and soon again when it does not come", "as asked"],
-)
-def test_after_a_change_the_looks_double_their_distance(
-    interval: float, until: float, due_at: float | None, moments: list[float]
-) -> None:
-    assert looks(interval, until, due_at) == moments
-
-
-BEGUN = Seen("grass_act", started=NOW - 700)
-
-
-@pytest.mark.parametrize(
-    ("seen", "quiet"),
-    [
-        ([replace(BEGUN, started=NOW - 7)], 7),
-        ([BEGUN, Seen("stairs_act", started=NOW - 5)], 5),
-        ([BEGUN.ended(records=100, ended=NOW - 30)], 30),
-        ([Seen("after", started=NOW - 9).ended(ended=NOW - 3)], 3),
-        ([replace(BEGUN, counts=(100, 3))], 0),
-        ([replace(BEGUN, counts=(99, 3))], 700),
-        ([], 500),
-    ],
-    ids=["a launch", "the latest", "an end", "of `after`", "all is done", "other progress is none", "the first look"],
-)
-def test_beginnings_ends_and_work_that_is_done_are_changes(seen: list[Seen], quiet: float) -> None:
-    assert calm(status(*seen), watched=500) == quiet
-
-
-def test_before_the_first_answer_nothing_is_known_to_change_or_to_be_due() -> None:
-    unseen = classify(a_view(PAIR), History())
-    assert (calm(unseen, watched=5), due(unseen)) == (5, None)
-
-
 def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:
     failed = Seen("grass_act").ended("exited", "none", code=1)
     wait = "waiting session=grass_act reason=retry until={} detail="
     assert due(status(failed, host=(wait.format(NOW + 40),))) == 40
     assert due(status(failed, host=(wait.format(NOW - 1),))) is None
-
-
-def test_a_session_that_hangs_at_its_last_episode_is_looked_at_less_and_less_often() -> None:
-    hung = status(Seen("grass_act", started=NOW - 9900, counts=(99, 1)))
-    (one, two) = hung.sessions
-    late = Expected(NOW, NOW, NOW)
-    for silent_for in (1.0, 30.0, 3000.0):
-        one = replace(one, expected=late, progressed=NOW - silent_for)
-        assert due(replace(hung, sessions=(one, two))) == silent_for
-    assert due(replace(hung, sessions=(replace(one, expected=late, progressed=None), two))) == 9900
-    assert one.life is Life.RUNNING
 
 
 def test_a_host_that_answers_that_the_folder_is_gone_is_not_called_unreachable() -> None:

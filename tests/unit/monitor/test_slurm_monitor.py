@@ -85,19 +85,6 @@ def test_a_pending_task_is_explained_in_slurms_word_and_with_what_it_asks_for() 
     assert "QOSMaxGRESPerUser" in field.reasons[0]
 
 
-def test_a_running_task_is_explained_with_its_node() -> None:
-    grass = told("grass_act", ANSWERED, *TASKS)
-    assert grass.reasons[0] == "attempt 1 has been running for 4 min 50 s on GPU 3 of n1, as task 12_0"
-    assert "shows it within its allocation" in [one.does for one in grass.commands]
-    assert "n2, as task 12_1: its script begins there" in told("stairs_act", ANSWERED, *TASKS).reasons[0]
-
-
-def test_a_task_that_waits_for_its_array_is_let_go_by_more_slots() -> None:
-    header = "task session=maze_act attempt=1 job=12_2 id= state=PENDING node= start= reason=JobArrayTaskLimit"
-    maze = told("maze_act", ANSWERED, header)
-    assert [one.words.split(" ")[0] for one in maze.commands] == ["slots"]
-
-
 def test_a_run_that_slurm_has_forgotten_is_resumed_by_command() -> None:
     status = seen(ANSWERED, dispatcher=None)
     assert status.hint.startswith("Slurm has none of its jobs any more")

@@ -11,7 +11,6 @@ from comborun.addressing import addressed
 from comborun.errors import UserError
 from comborun.plan import Plan
 from comborun.planner import range_session
-from comborun.servers import Server
 
 FLAT = replace(a_session("flat", "stairs"), ranged=True)
 ROBUST = a_session("robust", "stairs")
@@ -54,11 +53,6 @@ def test_a_smoke_test_is_meant_by_its_own_name_only() -> None:
     assert meant(replaced, "flat", "stairs") == ("stairs_flat_smoke",), "what was replaced is not meant besides"
 
 
-def test_a_model_server_has_a_name_too() -> None:
-    plan = replace(a_plan([replace(FLAT, servers=(("vlm", "d"),))]), servers=(Server("vlm", ("serve",), "", None, ()),))
-    assert meant(plan, "vlm") == ("vlm",)
-
-
 @pytest.mark.parametrize(
     ("words", "names"),
     [
@@ -89,11 +83,3 @@ def test_a_part_of_several_names_is_answered_with_them() -> None:
     assert ", ".join(one.name for one in maze.sessions) in refused.value.hint, (
         "by the grid's own words, which no session's name has"
     )
-
-
-def test_a_name_that_is_like_none_of_many_is_refused_with_the_command_that_lists_them() -> None:
-    plan = a_plan([a_session("flat", f"maze{number}") for number in range(13)])
-    for guess in (False, True):
-        with pytest.raises(UserError) as refused:
-            addressed(plan, "run-1", ["nosuch"], tuple, guess=guess)
-        assert "status run-1 names them" in refused.value.hint

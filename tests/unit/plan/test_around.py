@@ -88,14 +88,6 @@ def _guarded(tree: Any) -> Any:
     return tuple(_guarded(value) for value in tree)
 
 
-def test_a_variable_that_names_a_file_is_set_when_the_files_folder_is_known() -> None:
-    text = "files: {a.txt: x}\nvariables: {A: '{file.a.txt}', B: b}\ncommand: run {episodes} {output_dir}\n"
-    assert grid_of(AXES + text).warnings == ()
-    before, after = session_script(plan_of(text).sessions[0]).split("export COMBORUN_FILES=")
-    assert "A=" not in before
-    assert 'export A="$COMBORUN_FILES"/a.txt\n' in after
-
-
 def test_files_links_and_containers_are_a_part_of_the_work() -> None:
     plain = plan_of("command: run {episodes} {output_dir}\n")
     for more in ("files: {a.txt: x}\n", "workdir: {link_from: /r}\n", "container: image\n"):

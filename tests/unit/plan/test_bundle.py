@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_script import PLAN
 
-from comborun.bundle import File, bundle, policy
+from comborun.bundle import File, bundle
 from comborun.host.incoming import Staging
 from comborun.remote.program import library_files, packed
 
@@ -29,21 +28,6 @@ def test_the_manifest_names_every_expected_episode_before_the_start() -> None:
         ("stairs_flat", 0, 100),
         ("maze_pi0-5", 0, 0),
     ]
-
-
-def test_the_dispatcher_reads_integers_and_clean_words_only() -> None:
-    rows = [json.loads(row) for row in files()["dispatch/queue.jsonl"].text.splitlines()]
-    assert [(row["name"], row["gpus"]) for row in rows] == [("stairs_flat", 1), ("maze_pi0-5", 1)]
-    kept = {"parallel": 8, "per_gpu": 8, "stagger_ms": 30000, "attempts": 2, "gpus": "0", "breaker": 3}
-    assert json.loads(policy(PLAN)).items() >= kept.items()
-
-
-def test_what_goes_before_the_first_start_is_a_line_each_and_holds_names_only() -> None:
-    plan = replace(PLAN, replaces=("eval4env", "my old"), secrets=(("HF_TOKEN", "host"), ("KEY", "laptop")))
-    texts = {str(file.path): file.text for file in bundle(plan, "name: x\n", LIBRARY, {})}
-    assert texts["dispatch/replaces"] == "eval4env\nmy old\n"
-    assert texts["dispatch/secrets.json"] == '{"HF_TOKEN": "host", "KEY": "laptop"}\n'
-    assert not {"dispatch/replaces", "dispatch/secrets.json"} & set(files())
 
 
 @settings(max_examples=25)

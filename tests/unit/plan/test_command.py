@@ -44,12 +44,6 @@ def test_a_leading_tilde_means_the_home_of_the_host() -> None:
     ]
 
 
-def test_a_start_time_placeholder_is_filled_when_the_session_starts() -> None:
-    words = fill("eval {output_dir}/x{attempt}", {})
-    assert words == ("eval", '"$COMBORUN_OUTPUT_DIR"/x"$COMBORUN_ATTEMPT"')
-    assert arguments_in_bash(words, COMBORUN_OUTPUT_DIR="/a b", COMBORUN_ATTEMPT="2") == ["eval", "/a b/x2"]
-
-
 @settings(max_examples=60)
 @given(st.lists(TEXT, min_size=1, max_size=6))
 def test_any_text_reaches_the_program_unchanged(values: list[str]) -> None:
@@ -77,10 +71,6 @@ def test_an_unquoted_shell_operator_is_refused(command: str, operator: str) -> N
         split_command(command)
     assert operator in caught.value.message
     assert "bash -c" in caught.value.hint
-
-
-def test_a_quoted_shell_operator_is_text() -> None:
-    assert split_command("bash -c 'a && b > c' \"x|y\" a\\;b") == ("bash", "-c", "a && b > c", "x|y", "a;b")
 
 
 def test_a_server_is_filled_when_a_session_starts_also_in_an_attribute() -> None:

@@ -9,31 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import UserError
-from comborun.text import LONGEST, clean, harmless, session_name
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;owned\x07title", "title"),
-        ("a\rb\x08c\x00d", "abcd"),
-        ("right\u202eleft", "rightleft"),
-    ],
-)
-def test_what_acts_on_a_terminal_is_left_out(text: str, shown: str) -> None:
-    assert harmless(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("written", "cleaned"),
-    [
-        ("café", "cafe"),
-        ('it\'s "quoted"', "it-s-quoted"),
-    ],
-)
-def test_a_name_keeps_what_a_file_name_can_hold(written: str, cleaned: str) -> None:
-    assert clean(written) == cleaned
+from comborun.text import LONGEST, clean, session_name
 
 
 @pytest.mark.parametrize("name", ["", "..", "/", "日本", "---", "🤖", "\n"])

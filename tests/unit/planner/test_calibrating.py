@@ -97,14 +97,6 @@ def test_sessions_side_by_side_are_of_one_length_and_share_the_cores() -> None:
     assert step(found, beside(laid, found, 2), trials[:2]).one_by_one_s == 24.0
 
 
-def test_cores_that_were_measured_are_told_from_cores_that_were_not() -> None:
-    trials = [replace(whole(3, 0.5), cores=None), replace(whole(3, 5.0), cores=0.001)]
-    assert measured(plan().sessions[0], trials).cores == 0.0
-    assert measured(plan().sessions[0], trials[:1]).cores is None
-    one = calibration([replace(entry(plan().sessions[0], 1, 1), cores=None)])
-    assert calibrations(text_of((), one), Path("f")) == (one,)
-
-
 def test_it_stops_at_the_knee_at_a_failure_and_before_the_reserve() -> None:
     steps = [Step(1, 10, 1.0), Step(2, 10, 1.9), Step(4, 10, 2.0)]
     assert stops(steps[:2]) == ""

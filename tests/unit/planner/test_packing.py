@@ -14,7 +14,7 @@ from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.outlook import outlook
-from comborun.planner.packing import Job, Stage, at_once, fits, play, stage
+from comborun.planner.packing import Job, Stage, fits, play, stage
 from comborun.resources import HostFacts
 from comborun.rules.placement import Capacity, Card, Request
 
@@ -50,21 +50,6 @@ def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() ->
     assert play([small, large], capacity).ends == (5, 10)  # the small one is where the large one has to go
     assert play([large, small], capacity).ends == (5, 5)
     assert play([small] * 3, gpus({0: 20000, 1: None})).most == 3
-
-
-def test_main_memory_of_others_counts_by_use_or_reserve() -> None:
-    text = "resources: {memory: 10 GiB}\nreserve: {memory: 30 GiB}\nlimits: {parallel: 64}\n"
-    for available, fitting in ((None, 7), (100 << 30, 7), (45 << 30, 4)):
-        on = host(memory=100 << 30, available=available)
-        plan = laid(text, on)
-        assert at_once(plan, on) == fitting
-
-
-def test_one_that_does_not_fit_lets_those_behind_it_pass() -> None:
-    tasks = [Job(4, Request(cpus=3)), Job(4, Request(cpus=3)), Job(2, Request(cpus=1))]
-    played = play(tasks, Stage(Capacity(cpus=4), 8))
-    assert played.ends == (4, 8, 2)
-    assert (played.most, played.short_of) == (2, "CPUs")
 
 
 def test_starts_are_spaced_on_each_gpu_and_servers_hold_theirs_all_the_time() -> None:

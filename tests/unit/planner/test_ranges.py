@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from comborun.again.smoke import with_smoke
 from comborun.errors import UserError
 from comborun.grid import parse_grid
 from comborun.plan import Session
-from comborun.planner import distinct, lay_out, range_session, session_digest, smoke_session
+from comborun.planner import lay_out, session_digest, smoke_session
 from comborun.resources import HostFacts
 
 HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
@@ -22,18 +21,6 @@ def session(command: str = RANGED, policy: str = "flat", more: str = "episodes: 
     text = f"policies: [{policy}]\nenvironments: [grass]\ncommand: {command}\n{more}"
     (only,) = lay_out(parse_grid(text, Path("grid.yaml")), HOST).sessions
     return only
-
-
-def test_a_range_has_both_ends_in_its_name() -> None:
-    part = range_session(session(), 60, 40)
-    assert (part.name, part.first, part.count) == ("grass_flat_e60-99", 60, 40)
-    assert part.command == session().command
-
-
-def test_what_is_the_same_work_has_the_same_digest_and_another_range_another() -> None:
-    parts = [range_session(session(), first, 10) for first in (0, 10, 0)]
-    assert parts[0].digest == parts[2].digest == session_digest(parts[0])
-    assert len({session().digest, parts[0].digest, parts[1].digest}) == 3
 
 
 @pytest.mark.parametrize(
@@ -63,26 +50,8 @@ def test_a_command_that_takes_no_number_is_smoke_tested_only_where_that_is_all_o
         smoke_session(fixed, 2)
 
 
-def test_two_sessions_of_one_name_are_refused() -> None:
-    part = range_session(session(), 0, 10)
-    other = replace(session(policy="flat_e0-9"), policy="flat_e0-9")
-    with pytest.raises(UserError, match=r"both run in the session `grass_flat_e0-9`"):
-        distinct([session(), part, other])
-    assert distinct([session(), part]) == (session(), part)
-
-
 def test_a_policy_that_is_called_like_a_smoke_test_of_another_is_refused_with_one() -> None:
     text = "policies: [flat, flat_smoke]\nenvironments: [grass]\nepisodes: 9\ncommand: run {episodes} {output_dir}\n"
     plan = lay_out(parse_grid(text, Path("grid.yaml")), HOST)
     with pytest.raises(UserError, match="both run in the session `grass_flat_smoke`"):
         with_smoke(plan, 2)
-
-
-def test_a_command_that_takes_no_range_gets_none() -> None:
-    with pytest.raises(UserError, match="`flat in grass` can't be told to run the episodes 5 to 9 alone"):
-        range_session(session("run {episodes} {output_dir}"), 5, 5)
-
-
-def test_a_program_that_decides_itself_how_many_it_does_is_not_smoke_tested() -> None:
-    with pytest.raises(UserError, match="how many it does is up to the program"):
-        smoke_session(session("run {output_dir}", more=""), 2)

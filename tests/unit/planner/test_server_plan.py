@@ -112,11 +112,6 @@ def test_what_can_not_be_served_is_refused_with_its_place(text: str, told: str) 
     assert told in mistakes(HEAD + command + text)
 
 
-def test_a_server_that_nobody_asks_is_told() -> None:
-    warned = gridtext.grid(HEAD + COMMAND + VLM.replace("{vlm:", "{other: {command: 'serve {port}'}, vlm:")).warnings
-    assert [one.message for one in warned] == ["no session asks the server `other`, so it is never started"]
-
-
 def test_a_run_keeps_the_servers_that_it_has() -> None:
     laid = plan(HEAD + COMMAND + VLM)
     other = plan(HEAD + COMMAND + "servers: {vlm: {command: 'serve --half {port}'}}\n")

@@ -86,13 +86,6 @@ def test_a_preset_whose_program_can_not_be_cut_says_why(tmp_path: Path) -> None:
         parse_grid(text, tmp_path / "grid.yaml")
 
 
-def test_auto_without_times_makes_no_more_shards_than_fill_the_slots() -> None:
-    assert len(plan(HEAD + RANGED + "shards: auto\n").sessions) == 8
-    assert len(plan(HEAD + RANGED + "shards: auto\nlimits: {parallel: 4}\n").sessions) == 4
-    asking = "resources: {cpus: 4}\nshards: auto\n"  # two at once
-    assert len(plan(HEAD + RANGED + asking).sessions) == 4
-
-
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=8), st.integers(0, 9), st.integers(1, 40))
 def test_without_times_the_slots_are_filled_and_the_longest_is_cut_first(
     episodes: list[int], others: int, slots: int
@@ -146,8 +139,3 @@ def test_a_program_that_is_told_its_first_seed_is_cut_and_its_rows_have_to_be_nu
     assert any("{first_seed}" in str(one) for one in parse_grid(HEAD + command, Path("grid.yaml")).warnings)
     numbered = parse_grid(f"{HEAD}{command}results: {{episode: line}}\n", Path("grid.yaml"))
     assert not numbered.warnings
-
-
-def test_a_slowdown_is_read_off_between_two_levels() -> None:
-    known = Knowledge("measured", {}, {1: 1.0, 4: 4.0, 8: 4.0}, best=4)
-    assert [known.slowdown(at_once) for at_once in (1, 2, 4, 6, 8, 16)] == [1.0, 1.0, 1.0, 1.5, 2.0, 4.0]

@@ -12,13 +12,12 @@ import pytest
 
 from comborun.again.amend import amend, amendment, compare
 from comborun.again.notes import taken_over
-from comborun.bundle import bundle, policy
+from comborun.bundle import policy
 from comborun.errors import GridError, UserError
 from comborun.grid import Grid, parse_grid
 from comborun.jobs import MARGIN_S, kinds, texts
 from comborun.plan import Plan
-from comborun.planner import lay_out, lay_out_on_slurm, not_held
-from comborun.remote.program import library_files
+from comborun.planner import lay_out_on_slurm, not_held
 from comborun.resources import HostFacts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm"
@@ -76,33 +75,11 @@ def test_bash_and_shellcheck_read_the_job_scripts(tmp_path: Path) -> None:
             subprocess.run(["shellcheck", "--exclude", "SC1091", script], check=True)
 
 
-@pytest.mark.parametrize(("time", "seconds"), [("1 min", 20), ("2 min", 40), ("3 min", 60)])
-def test_a_short_task_is_warned_a_third_of_its_time_ahead(time: str, seconds: int) -> None:
-    assert f"--signal=B:USR1@{seconds}\n" in files(plan(f"slurm: {{time: {time}}}\n"))["slurm/array-1.sh"]
-
-
 def test_a_task_gets_some_minutes_more_than_its_session_so_that_the_session_ends_by_its_own_limit() -> None:
     assert [kind.minutes for kind in kinds(plan("limits: {max_time: 10 min}\n"))] == [10 + MARGIN_S // 60]
     assert [kind.minutes for kind in kinds(plan("limits: {max_time: 10 min}\nslurm: {time: 1 h}\n"))] == [15]
     assert [kind.minutes for kind in kinds(plan("slurm: {time: 61 s}\n"))] == [2]
     assert [kind.minutes for kind in kinds(plan())] == [0]
-
-
-def test_a_plan_for_the_local_dispatcher_has_none_of_it() -> None:
-    local = lay_out(grid("slurm: {partition: gpu}\n"), LOGIN)
-    names = {str(file.path): file.text for file in bundle(local, "name: x\n", library_files(), {})}
-    assert local.engine == "local"
-    assert not any("slurm" in name and not name.startswith("lib/") for name in names)
-    assert "slurm" not in names["run_parallel.sh"] + names["dispatch/policy.json"]
-
-
-def test_the_engine_is_no_part_of_the_work() -> None:
-    assert plan("slurm: {partition: gpu}\n").digest == lay_out(grid(), LOGIN).digest
-
-
-def test_gpus_cores_and_slots_are_not_those_of_the_login_node() -> None:
-    laid = plan("resources: {gpus: 2}\n")
-    assert (laid.gpus, laid.cpus, laid.limits.parallel) == ((), 0, 4)
 
 
 def test_an_amendment_brings_the_arrays_of_the_new_sessions() -> None:

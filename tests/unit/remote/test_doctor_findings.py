@@ -57,14 +57,6 @@ def test_a_clock_is_wrong_only_beyond_what_the_way_there_and_back_can_hide(
     assert re.search(found, finding.found), finding.found
 
 
-def test_errors_come_first_and_make_the_host_unhealthy() -> None:
-    seen = examined(*SICK)
-    order = [finding.level for finding in seen.findings]
-    assert order == sorted(order, key=[Level.ERROR, Level.WARNING, Level.NOTE, Level.OK].index)
-    assert not seen.healthy
-    assert examined(*SICK[:-1]).healthy
-
-
 def picture(findings: tuple[Finding, ...], width: int) -> str:
     return "".join(f"{line.plain}\n" for line in lines("gpubox", examined(*findings), width))
 
@@ -77,13 +69,6 @@ def test_the_picture_is_the_golden_one(name: str, findings: tuple[Finding, ...],
     golden = GOLDEN / f"{name}.txt"
     assert golden.is_file(), f"{golden} is missing; it should hold:\n{picture(findings, width)}"
     assert picture(findings, width) == golden.read_text()
-
-
-def test_a_command_is_never_broken_so_that_it_can_be_copied() -> None:
-    fixes = [finding.fix for finding in SICK if finding.fix]
-    narrow = picture(SICK, 40)
-    assert fixes
-    assert all(f"fix:  {fix}\n" in narrow for fix in fixes)
 
 
 def test_the_document_holds_findings_and_what_the_host_is() -> None:

@@ -11,7 +11,7 @@ from monitor_stage import StagedHost
 from comborun.cli.plan import show_on_slurm
 from comborun.errors import HostError, UserError
 from comborun.grid import parse_grid
-from comborun.planner import lay_out, lay_out_on_slurm
+from comborun.planner import lay_out_on_slurm
 from comborun.remote.slurm import check_taken, consult
 from comborun.remote.transport import Completed
 from comborun.resources import HostFacts, Slurm
@@ -33,16 +33,6 @@ UP = "main*|up|idle|2\nurgent|up|down|1"
 def host(*answers: tuple[int, str], config: str = CONFIG, nodes: str = UP) -> StagedHost:
     words = [config, nodes, *(word for code, said in answers for word in (str(code), said))]
     return StagedHost([Completed(0, "".join(f"{word}\0" for word in words).encode(), b"")], "login1")
-
-
-def test_a_cluster_is_known_by_name_and_version() -> None:
-    assert str(consult(host((0, STARTS), (0, STARTS)), PLAN)) == "robots, Slurm 22.05.8"
-
-
-def test_what_slurm_would_do_is_told_without_the_number_of_a_job_that_is_none() -> None:
-    cluster = consult(host((0, STARTS), (0, STARTS)), PLAN)
-    assert cluster.arrays[0].said.startswith("to start at 2026-11-22T06:09:56")
-    check_taken(host(), PLAN, cluster)
 
 
 @pytest.mark.parametrize(
@@ -93,13 +83,6 @@ def test_only_the_nodes_of_the_partitions_that_a_job_asks_for_count() -> None:
         assert cluster.arrays[0].refused is refused
 
 
-def test_a_task_that_asks_for_nothing_is_named_so() -> None:
-    plan = lay_out_on_slurm(parse_grid(TEXT.replace("resources: {gpus: 9}\n", ""), Path("grid.yaml")), LOGIN)
-    transport = host((0, STARTS), (1, TOO_MUCH))
-    with pytest.raises(HostError, match="a task that asks for nothing but a place in the partition: Requested"):
-        check_taken(transport, plan, consult(transport, plan))
-
-
 def test_a_plan_that_slurm_refuses_ends_with_what_it_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     grid = parse_grid(TEXT, Path("grid.yaml"))
     refused = show_on_slurm(host((0, STARTS), (1, TOO_MUCH)), PLAN, grid)
@@ -109,12 +92,6 @@ def test_a_plan_that_slurm_refuses_ends_with_what_it_refuses(capsys: pytest.Capt
     assert show_on_slurm(host((0, STARTS), (1, TOO_MUCH), nodes="main*|up|drain|2"), PLAN, grid) is None
     assert "can't start now, while 2 nodes take no jobs" in capsys.readouterr().out
     assert show_on_slurm(host((0, STARTS), (0, STARTS)), PLAN, grid) is None
-
-
-def test_the_small_job_is_asked_about_too() -> None:
-    transport = host((1, TOO_MUCH), (0, STARTS))
-    with pytest.raises(HostError, match="the small job that retries and ends the run: Requested node"):
-        check_taken(transport, PLAN, consult(transport, PLAN))
 
 
 def test_a_slurm_that_hangs_is_not_taken_for_a_refusal_of_the_request() -> None:
@@ -139,9 +116,3 @@ def test_a_host_without_slurm_is_told_from_one_whose_slurm_is_down(
         consult(silent, PLAN)
     assert (refused.value.message, refused.value.exit_code) == (message, 3)
     assert hint in refused.value.hint
-
-
-def test_a_plan_for_one_machine_is_nothing_to_consult_about() -> None:
-    local = lay_out(parse_grid(TEXT.replace("resources: {gpus: 9}\n", ""), Path("grid.yaml")), LOGIN)
-    with pytest.raises(ValueError, match="not laid out for Slurm"):
-        consult(host(), local)

@@ -26,23 +26,6 @@ def framed(stdout: bytes, stderr: bytes = b"", code: int = 0) -> tuple[bytes, by
     return (MARK + b"<\n" + stdout + MARK + b">%d\n" % code, MARK + b"<\n" + stderr + MARK + b">\n")
 
 
-def test_the_command_has_one_line_and_nothing_that_some_shell_would_take_apart() -> None:
-    assert not set(COMMAND) & set("\n!\\`#~*?[]{}()<>&|")
-    assert COMMAND.count("'") == 2
-
-
-def test_a_request_says_how_long_it_is_and_quotes_in_one_layer() -> None:
-    head = request("echo hi", "it's", "", stdin=b"12345").head(MARK)
-    line, _, body = head.partition(b"\n")
-    assert line.split() == [MARK, b"5.000", b"%d" % (len(body) + 5)]
-    assert body == b"""unset -v REPLY; set -- 'it'"'"'s' ''; echo hi\0"""
-
-
-def test_a_script_with_a_nul_is_refused() -> None:
-    with pytest.raises(ValueError, match="NUL"):
-        request("echo \0").head(MARK)
-
-
 @given(st.binary(max_size=200), st.binary(max_size=200), st.integers(0, 255), st.data())
 def test_an_answer_is_found_however_it_is_cut_and_whatever_surrounds_it(
     stdout: bytes, stderr: bytes, code: int, data: st.DataObject
@@ -136,11 +119,3 @@ def lives(pid: int) -> bool:
     except OSError:
         return False
     return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-def test_the_shell_is_clean_to_shellcheck() -> None:
-    try:
-        done = subprocess.run(["shellcheck", "-s", "bash", "-"], input=program()[:-1], capture_output=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("no shellcheck here")
-    assert done.stdout == b""

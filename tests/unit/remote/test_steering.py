@@ -27,11 +27,6 @@ def test_a_stop_names_the_sessions_that_it_ended_and_nothing_else() -> None:
     assert stopped.lines[0].startswith("stop: INT to 1 session"), "what was done comes before what came of it"
 
 
-def test_that_nothing_could_be_done_is_no_error() -> None:
-    steered = steer(StagedHost([Completed(1, b"maze_good: has succeeded\n", b"")]), DIRECTORY, "retry", "maze_good")
-    assert (steered.done, steered.lines) == (False, ("maze_good: has succeeded",))
-
-
 @pytest.mark.parametrize(
     ("code", "stderr", "error", "words"),
     [
@@ -46,13 +41,6 @@ def test_what_a_person_can_mend_is_told_as_such(code: int, stderr: bytes, error:
     with pytest.raises(error, match=words) as caught:
         steer(StagedHost([Completed(code, b"", stderr)]), DIRECTORY, "pause")
     assert caught.value.hint
-
-
-def test_stopping_a_run_that_is_gone_is_told() -> None:
-    with pytest.raises(UserError, match="is no run directory"):
-        stop(StagedHost([Completed(251, b"", b"")]), DIRECTORY)
-    left = stop(StagedHost([Completed(1, b"maze_good: pid 7 survives\n", b"")]), DIRECTORY)
-    assert (left.done, left.lines) == (False, ("maze_good: pid 7 survives",))
 
 
 def test_a_notice_ends_as_the_users_command_does_whatever_its_code() -> None:

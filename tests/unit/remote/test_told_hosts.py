@@ -64,13 +64,6 @@ def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(
     plan(tmp_path, "", facts)
 
 
-def test_this_machine_is_called_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"a session asks for 1 GPU, and this machine offers 0"):
-        plan(tmp_path, "resources: {gpus: 1}")
-    with pytest.raises(UserError, match="this machine can never start this"):
-        plan(tmp_path, "resources: {cpus: 9}")
-
-
 def test_a_cut_that_a_run_keeps_is_told(tmp_path: Path) -> None:
     two, four = (plan(tmp_path, f"shards: {shards}\n") for shards in (2, 4))
     assert cut_kept(two, two) == ()
