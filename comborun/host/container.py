@@ -8,7 +8,6 @@ session.sh holds the command line of the runtime.
 from __future__ import annotations
 
 from comborun.host import files
-from comborun.host.process import setting
 
 _WORDS = {
     ("docker", 125): "docker could not start the container",
@@ -17,6 +16,7 @@ _WORDS = {
     ("apptainer", 255): "apptainer could not start the container",
 }
 _TAIL = 8192
+_REMOVED_S = 20.0
 
 
 def end(runtime: str, marker: str) -> None:
@@ -25,7 +25,7 @@ def end(runtime: str, marker: str) -> None:
         from comborun.host import commands
 
         name = f"comborun-{marker.replace('/', '-')}"
-        commands.run(setting("COMBORUN_CONTAINER_S", 20.0), "docker", "rm", "--force", name)
+        commands.run(_REMOVED_S, "docker", "rm", "--force", name)
 
 
 def why(log: str, runtime: str, code: int) -> str:

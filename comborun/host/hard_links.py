@@ -1,4 +1,4 @@
-"""Files that are made once, and a lock, by hard links. These work across nodes, unlike flock."""
+"""Files that are made once, and a lock, that work across nodes, unlike flock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import time
 
 from comborun.host import files, process
+from comborun.rules import records
 
 STALE_S = 300.0
 """seconds; a lock that was not renewed for so long has no holder"""
@@ -47,70 +48,41 @@ class Lock:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._draft = ""
+        self._own: dict[str, str] = {}
 
     def take(self, wait_s: float) -> bool:
         """Take the lock; False if another process holds it all the time. Raises OSError if nothing can be written."""
-        draft = f"{files.draft(self.path)}.{os.urandom(4).hex()}"
         pid, start, boot = process.identity()
-        holder = [("host", os.uname().nodename), ("boot", boot), ("pid", pid), ("start", start)]
-        if not files.write(draft, holder):
-            raise OSError(f"can't write {draft}")
+        own = {"host": os.uname().nodename, "boot": boot, "pid": pid, "start": start}
         deadline = time.monotonic() + wait_s
-        while not self._link(draft):
-            gone = self._stale(draft)
-            if gone:
-                self._break(gone, draft + ".gone")
+        while not files.create(self.path, records.render(own.items())):
+            if self._stale():
+                files.remove(self.path)
             elif time.monotonic() >= deadline:
-                files.remove(draft)
                 return False
             else:
                 time.sleep(_PAUSE_S)
-        self._draft = draft
+        self._own = own
         return True
 
     def renew(self) -> None:
-        """Show that the holder lives, before work that may take minutes. The lock is a link to the draft."""
-        if self._draft:
-            _touch(self._draft)
+        """Show that the holder lives, before work that may take minutes."""
+        if self._own:
+            with contextlib.suppress(OSError):
+                os.utime(self.path)
 
     def give(self) -> None:
-        if self._draft:
-            if _same(self._draft, self.path):
-                files.remove(self.path)
-            files.remove(self._draft)
-            self._draft = ""
+        if self._own and files.read(self.path) == self._own:
+            files.remove(self.path)
+        self._own = {}
 
-    def _link(self, draft: str) -> bool:
-        try:
-            os.link(draft, self.path)
-        except OSError:
-            return _same(draft, self.path)
-        return True
-
-    def _stale(self, draft: str) -> dict[str, str]:
-        """The holder, if it is dead, or on another machine and has not renewed the lock for too long."""
+    def _stale(self) -> bool:
+        """Whether the holder is dead, or is on another machine and has not renewed the lock for too long."""
         holder = files.read(self.path)
-        boot = holder.get("boot", "")
-        if boot == process.boot_id():
-            return {} if process.alive(holder.get("pid", ""), holder.get("start", ""), boot) else holder
-        _touch(draft)  # only the file server's clock tells its age
-        try:
-            return holder if os.stat(draft).st_mtime - os.stat(self.path).st_mtime > STALE_S else {}
-        except OSError:
-            return {}
-
-    def _break(self, holder: dict[str, str], aside: str) -> None:
-        """Move a stale lock away; put back a lock that another process has just taken."""
-        try:
-            os.rename(self.path, aside)
-            if files.read(aside) != holder:
-                os.link(aside, self.path)
-        except OSError:
-            pass
-        files.remove(aside)
-
-
-def _touch(path: str) -> None:
-    with contextlib.suppress(OSError):
-        os.utime(path)
+        if holder.get("boot") == process.boot_id():
+            return not process.named(holder)
+        clock = files.draft(self.path)  # only the file server's clock tells its age
+        files.write_text(clock, "")
+        age_s = (files.changed(clock) - files.changed(self.path)) / 1e9
+        files.remove(clock)
+        return age_s > STALE_S and files.read(self.path) == holder

@@ -322,14 +322,14 @@ def _below(folder: str) -> Iterator[str]:
 
 def log_lines(at: AttemptLayout, longest: int = counting.LONGEST_LINE) -> list[str]:
     """The lines at the end of an attempt's log."""
-    end, cut = files.tail(at.log, int(setting("COMBORUN_LOG_TAIL", counting.TAIL)))
+    end, cut = files.tail(at.log, counting.TAIL)
     return list(counting.lines(end, cut=cut, longest=longest))
 
 
 _FIRST_S = 60.0
 _PAUSES = (1, 1, 2, 4, 8, 16)
 """waits between the checks, in units of the first one"""
-_MOST_MIB = 512.0
+_MOST_MIB = 512
 """allowed on a GPU that it was not granted; Isaac Sim leaves some 200 there"""
 
 
@@ -379,8 +379,8 @@ class GpuMemoryCheck:
 
     def _report(self, found: dict[str, int]) -> bool:
         """Whether it uses a wrong GPU. If so, that is recorded."""
-        own, most = self._of.gpus.split(","), setting("COMBORUN_FOREIGN_MIB", _MOST_MIB)
-        wrong = [f"{mib} MiB on GPU {gpu}" for gpu, mib in found.items() if gpu not in own and mib > most]
+        own = self._of.gpus.split(",")
+        wrong = [f"{mib} MiB on GPU {gpu}" for gpu, mib in found.items() if gpu not in own and mib > _MOST_MIB]
         if not wrong:
             return False
         here = sum(mib for gpu, mib in found.items() if gpu in own)
