@@ -13,7 +13,7 @@ import pytest
 from comborun.host import driver, files, machine, process
 from comborun.host.admission import Admission, Pick
 from comborun.host.leasebook import Measured, Measuring
-from comborun.host.leases import Lease, Leases, lapsed
+from comborun.host.leases import Lease, Leases
 from comborun.rules.placement import Blocker, Card, Request
 
 # The driver
@@ -191,15 +191,6 @@ def test_while_another_run_holds_the_lock_nothing_is_promised(folder: Path) -> N
     holder.leave()
 
 
-def test_a_grant_that_nobody_began_in_time_has_lapsed(tmp_path: Path) -> None:
-    at = attempt(tmp_path, "one", "env_a")
-    assert not lapsed(at)
-    os.utime(f"{at}/grant", (1e9, 1e9))
-    assert lapsed(at)
-    Path(at, "claim").touch()
-    assert not lapsed(at)
-
-
 # Admission
 
 
@@ -295,29 +286,6 @@ def test_after_one_ran_out_of_memory_beside_others_one_fewer_runs_there_until_a_
     (desk.folder / "dispatch/fewer").unlink()
     desk.admission.open()
     assert desk.admission.book.capacity.most == {}, "lifted"
-
-
-def test_those_of_a_program_wait_for_the_first_and_others_do_not(tmp_path: Path, folder: Path) -> None:
-    desk = Desk(tmp_path / "run", warm_up_ms=60000)
-    for name, program in (("a", "p"), ("b", "p"), ("c", "q")):
-        desk.ask(name, 0, 0, program)
-    desk.start("a")
-    assert desk.admission.grant("a", ())["await"] == 1
-    pick = desk.pick("b", "c")
-    assert pick
-    assert pick.name == "c"
-    assert desk.pick("b") is None
-    assert desk.admission.nobody
-    assert desk.admission.waits(["b"])[0][1] == "warm_up"
-    Path(desk.at("a"), "progressed").touch()
-    desk.admission.progressed("a")
-    assert desk.pick("b")
-    desk.begin(warm_up_ms=60000)
-    desk.ask("a", 0, 0)
-    desk.ask("b", 0, 0)
-    desk.admission.open()
-    desk.start("a")
-    assert desk.pick("b"), "what has warmed up is warm for the next dispatcher, too"
 
 
 def test_starts_without_a_gpu_are_apart_and_one_with_a_gpu_is_found_behind_them(tmp_path: Path, folder: Path) -> None:

@@ -158,21 +158,6 @@ def test_a_mark_whose_stopper_is_gone_stops_nothing(run: RunDirectory) -> None:
     assert run.end("s", 1)["cause"] == "stopped"
 
 
-def test_a_failure_is_followed_by_as_many_attempts_as_its_class_has(run: RunDirectory) -> None:
-    end(run, 1, "s")
-    due = run.due("s", 1)
-    assert due is not None
-    assert due.failure == "error"
-    assert 50 < due.wait_s <= 60
-    end(run, 2, "s")
-    assert run.due("s", 2) is None
-    assert run.follows("s", 2) is None
-    assert run.ask("s", 2)
-    assert run.follows("s", 2)
-    end(run, 3, "s")
-    assert run.due("s", 3) is not None
-
-
 ROWS: dict[str, tuple[str | list[int], str]] = {
     "a prefix": ([10, 11, 12], "13 7"),
     "in any order": ([12, 10, 11], "13 7"),

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
 
 import pytest
 
-from comborun.host import files, process, reap
+from comborun.host import files, process
 from comborun.rules import records
 
 
@@ -69,40 +66,3 @@ def test_this_process_lives_and_with_another_start_or_boot_it_is_another(tmp_pat
     assert not process.alive(pid, start + "1", boot)
     assert not process.alive(pid, start, "another")
     assert not process.alive("", "", boot)
-
-
-def test_a_zombie_does_not_live():
-    child = subprocess.Popen(["true"])
-    deadline = time.monotonic() + 10
-    while process.look(child.pid).state != "Z":
-        assert time.monotonic() < deadline
-    assert not process.look(child.pid).lives
-    child.wait()
-    assert process.look(child.pid) is None
-
-
-FORKS = """
-import os, sys, time
-print("up", flush=True)
-for _ in range(3000):  # a minute, whatever becomes of the test
-    if os.fork() == 0:
-        os.setsid()
-        if os.fork():
-            os._exit(0)
-        time.sleep(0.02)
-        continue
-    time.sleep(0.02)
-    os._exit(0)
-"""
-
-
-def test_a_sweep_ends_what_forks_into_new_sessions(tmp_path):
-    marker = f"run-{os.getpid()}/forks/1"
-    environment = dict(os.environ, COMBORUN_SESSION=marker)
-    child = subprocess.Popen([sys.executable, "-c", FORKS], env=environment, stdout=subprocess.PIPE)
-    assert child.stdout.readline() == b"up\n"
-    assert any(process.marked(marker.rpartition("/")[0] + "/") for _ in range(200)), "one look may miss each of them"
-    assert reap.sweep(marker, 0, 0.2) == []
-    child.wait()
-    child.stdout.close()
-    assert process.marked(marker) == []

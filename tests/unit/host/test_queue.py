@@ -9,7 +9,7 @@ import pytest
 from recorded import record
 
 from comborun.host import messages
-from comborun.host.queue import CLOSING, DROPPED, ENDED, LOST, QUEUED, RUNNING, STARTING, Queue, rows
+from comborun.host.queue import rows
 from comborun.rules.placement import Request
 
 
@@ -27,33 +27,6 @@ def test_rows_are_read_and_what_is_no_row_is_passed_over(tmp_path: Path) -> None
     assert (two.flag, two.servers, two.program) == ("smoke", ("policy", "critic"), "k")
     assert two.request == Request(2, 9, 2, 7, ("ray", "vulkan"), "kitchen", 1, 3, (0, 1))
     assert (three.flag, three.request) == ("dropped", Request(1))
-
-
-def test_what_is_left_and_which_slots_are_taken_follows_from_the_lives() -> None:
-    queue = Queue()
-    sessions = [queue.add(name) for name in ("a", "b", "c")]
-    for session in sessions:
-        queue.set_life(session, QUEUED)
-    assert (queue.left, queue.busy, [one.name for one in queue.waiting()]) == (3, 0, ["a", "b", "c"])
-    for life, left, busy in ((STARTING, 3, 1), (RUNNING, 3, 1), (LOST, 3, 1), (CLOSING, 3, 0), (ENDED, 2, 0)):
-        queue.set_life(sessions[0], life)
-        assert (queue.left, queue.busy) == (left, busy)
-    queue.set_life(sessions[2], DROPPED)
-    assert (queue.left, [one.name for one in queue.waiting()]) == (1, ["b"])
-    queue.set_life(sessions[0], QUEUED)
-    assert [one.name for one in queue.waiting()] == ["a", "b"], "one that starts again keeps its place"
-
-
-def test_a_queue_of_after_alone_leaves_the_others_as_they_are() -> None:
-    queue = Queue()
-    queue.set_life(queue.add("a"), ENDED)
-    names = queue.names
-    after = queue.only("after")
-    queue.set_life(after, QUEUED)
-    assert ([one.name for one in queue.waiting()], queue.left) == (["after"], 1)
-    queue.set_life(after, ENDED)
-    queue.restore(names)
-    assert ([one.name for one in queue], queue.left, queue["after"].life) == (["a"], 0, ENDED)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +50,3 @@ def test_messages_come_whole_however_they_were_written(tmp_path: Path) -> None:
     os.write(writer, b"ed c 7\n")
     assert [(one.what, one.name, one.attempt) for one in fifo.read()] == [("ended", "c", 7)]
     os.close(writer)
-
-
-def test_a_fifo_that_somebody_removed_is_noticed_and_made_again(tmp_path: Path) -> None:
-    fifo = messages.Fifo(str(tmp_path / "fifo"))
-    fifo.listen()
-    assert fifo.whole()
-    (tmp_path / "fifo").unlink()
-    assert not fifo.whole()
-    fifo.listen()
-    assert fifo.whole()

@@ -9,7 +9,6 @@ from fake_cluster import Cluster, cluster, task
 from recorded import queue_rows, record
 
 from comborun.host import files, settle, start
-from comborun.host.settle import Settling
 
 __all__ = ["cluster"]
 
@@ -55,12 +54,6 @@ def submitted(cluster: Cluster, *tasks: str) -> None:
     cluster.says("squeue", "".join(f"{line}\n" for line in tasks))
 
 
-def lives(cluster: Cluster) -> dict[str, str]:
-    settling = Settling(str(cluster.run), person=False)
-    assert settling.look()
-    return {session.name: session.life + (" due" if session.due else "") for session in settling.sessions.values()}
-
-
 def go(cluster: Cluster, *options: str) -> int:
     """A pass; with options what a person's launch or resume does."""
     return start.main([str(cluster.run), *options]) if options else settle.main([str(cluster.run)])
@@ -74,27 +67,6 @@ def journal(cluster: Cluster) -> list[str]:
     """Without the times."""
     lines = files.read_text(str(cluster.run / "dispatch/journal")).splitlines()
     return [line.partition(" ")[2] for line in lines]
-
-
-def test_what_a_node_lost_and_slurm_starts_again_is_neither_due_nor_cancelled(run: Cluster) -> None:
-    submitted(run, task("7_0", "PENDING", reason="BeginTime"), task("7_1", "RUNNING"))
-    end(run, "env_one", cause="lost", completeness="none", **{"class": "lost"})
-    assert lives(run)["env_one"] == "sent"
-    assert go(run) == 0
-    assert not any(line.startswith(("scancel", "sbatch")) for line in run.told())
-
-
-def test_a_task_that_is_over_does_not_keep_its_session_from_another_one(run: Cluster) -> None:
-    submitted(run, task("7_0", "COMPLETING"), task("7_1", "RUNNING"))
-    end(run, "env_one", cause="exited", code="1", completeness="none", **{"class": "error"})
-    assert lives(run)["env_one"] == "ended due"
-
-
-def test_a_task_that_waits_for_what_has_ended_is_taken_back(run: Cluster) -> None:
-    submitted(run, task("7_0", "PENDING"), task("7_1", "RUNNING"))
-    end(run, "env_one")
-    assert go(run) == 0
-    assert "scancel --state=PENDING 7_0" in run.told()
 
 
 def test_a_run_is_submitted_settled_and_done(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
@@ -152,16 +124,6 @@ def test_a_task_that_claimed_nothing_is_told_by_its_output(run: Cluster, said: s
     assert (run.run / "slurm/batch-2.tsv").exists() is (not cause)
 
 
-def test_what_is_lost_is_buried_and_tried_again(run: Cluster) -> None:
-    submitted(run, task("7_1", "RUNNING"))
-    run.claimed()
-    assert go(run) == 0
-    told = files.read(str(run.run / "sessions/env_one/attempt-1/end"))
-    assert (told["cause"], told["class"], told["nonce"]) == ("lost", "lost", "feed")
-    assert "lost env_one 1" in journal(run)
-    assert (run.run / "slurm/batch-2.tsv").read_text() == "0\tenv_one\t2\n"
-
-
 def test_a_task_that_holds_its_gpus_waits_for_nothing(run: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_ARRAY_JOB_ID", "7")
     submitted(run, task("7_1", "RUNNING"))
@@ -181,21 +143,6 @@ def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Clus
     assert not (run.run / "slurm/batch-2.tsv").exists()
 
 
-def test_the_breaker_counts_failures_in_a_row_and_no_loss_of_a_node(run: Cluster) -> None:
-    names = [f"env_{number}" for number in range(6)]
-    queue(run, **dict.fromkeys(names, ""))
-    for name in names[:3]:
-        end(run, name, cause="lost", completeness="none", job="1_0", **{"class": "lost"})
-    submitted(run)
-    assert go(run) == 0
-    assert not files.read(str(run.run / "dispatch/hold"))
-    for name in names[3:]:
-        end(run, name, cause="launch_failed", completeness="none", note="no such folder", **{"class": "launch_failed"})
-    assert go(run) == 0
-    hold = files.read(str(run.run / "dispatch/hold"))
-    assert (hold["kind"], "launch_failed 3 times in a row" in hold["why"]) == ("halted", True)
-
-
 def test_a_held_run_submits_nothing_and_says_what_lets_it_go_on(
     run: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,14 +151,6 @@ def test_a_held_run_submits_nothing_and_says_what_lets_it_go_on(
     assert go(run, *PERSON) == 0
     assert "the run is paused (by hand)" in capsys.readouterr().out
     assert not (run.run / "slurm/batch-1.tsv").exists()
-
-
-def test_a_stopped_run_is_left_alone_until_a_person_submits_it(run: Cluster) -> None:
-    (run.run / "dispatch/stopped").touch()
-    assert go(run) == 0
-    assert run.told() == []
-    assert go(run, *PERSON) == 0
-    assert not (run.run / "dispatch/stopped").exists()
 
 
 def test_a_slurm_that_does_not_answer_is_told(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

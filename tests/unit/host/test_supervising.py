@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -33,55 +32,6 @@ def run(text, timeout=60):
     return done.stdout.decode()
 
 
-EVENTS = """
-import os, signal, time
-from comborun.host.events import Events
-events = Events()
-"""
-
-
-def test_a_child_that_ends_wakes_whoever_waits_and_its_code_is_known():
-    told = run(
-        EVENTS
-        + """
-codes = {}
-for code in (0, 7):
-    pid = os.fork()
-    if not pid:
-        time.sleep(0.1)
-        os._exit(code)
-    codes[pid] = code
-killed = os.fork()
-if not killed:
-    os.kill(os.getpid(), signal.SIGSEGV)
-began = time.monotonic()
-there = events.until(30, lambda: len(events.status) == 3)
-print(there, events.status == {**codes, killed: 139}, time.monotonic() - began < 5)
-"""
-    )
-    assert told == "True True True\n"
-
-
-def test_signals_are_heard_in_their_order_and_wake_at_once():
-    told = run(
-        EVENTS
-        + """
-child = os.fork()
-if not child:
-    time.sleep(0.2)
-    os.kill(os.getppid(), signal.SIGINT)
-    os.kill(os.getppid(), signal.SIGTERM)
-    os.kill(os.getppid(), signal.SIGHUP)
-    os._exit(0)
-began = time.monotonic()
-while len(events.received) < 2:
-    events.wait(began + 30)
-print([int(number) for number in events.received], time.monotonic() - began < 5)
-"""
-    )
-    assert told == "[2, 15] True\n"
-
-
 REMAINS = """
 import os, sys, time
 from comborun.host import process
@@ -97,11 +47,6 @@ if not command:
     os._exit(0)
 events.until(30, lambda: command in events.status)
 """
-
-
-def test_a_command_that_leaves_nothing_needs_no_search():
-    told = run(REMAINS.format(command="pass") + "print(remains.alone(), remains.find(), remains.end(5, 5))")
-    assert told == "True [] (0, [])\n"
 
 
 def test_a_double_fork_without_the_marker_in_its_environment_is_still_ours():
@@ -191,33 +136,6 @@ WHY = "docker: Cannot connect to the Docker daemon. Is the docker daemon running
 def test_codes_of_a_runtime_mean_something_only_where_it_says_so(tmp_path, runtime, code, log, why):
     (tmp_path / "log").write_text(log)
     assert container.why(str(tmp_path / "log"), runtime, code) == why
-
-
-def test_a_window_shows_the_end_of_a_log_that_is_far_ahead_of_it(tmp_path):
-    log = tmp_path / "log"
-    log.write_text("x" * (3 << 20) + "\nlast\n")
-    text = "from comborun.host.window import Window\nwindow = Window({!r}, skips={})\nwindow.show()\nwindow.close(5)"
-    assert run(text.format(str(log), False)) == log.read_text()
-    shown = run(text.format(str(log), True))
-    assert shown.endswith("\nlast\n")
-    assert len(shown) < 1 << 20
-
-
-def test_a_window_that_takes_nothing_holds_nobody_up(tmp_path):
-    log = tmp_path / "log"
-    log.write_text("x" * (1 << 20))
-    read, write = os.pipe()
-    text = (
-        "from comborun.host.window import Window\nwindow = Window({!r}, skips=False)\nwindow.show()\nwindow.close(0.2)"
-    )
-    began = time.monotonic()
-    shown = subprocess.Popen(
-        [sys.executable, "-c", text.format(str(log))], stdout=write, env={**os.environ, "PYTHONPATH": ROOT}
-    )
-    assert shown.wait(30) == 0
-    assert time.monotonic() - began < 20
-    os.close(read)
-    os.close(write)
 
 
 def test_the_record_of_a_start_names_the_driver_and_the_models_of_its_gpus(tmp_path):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
-from fake_cluster import HOUR, RUN, Cluster, cluster, task
+from fake_cluster import RUN, Cluster, cluster, task
 from recorded import queue_rows, record
 
 from comborun.host import files
@@ -98,14 +97,6 @@ def test_a_task_leaves_where_its_session_is_not_to_run(
     assert (task_module.HELD in said) is (what != "dropped")
 
 
-def test_an_attempt_is_claimed_once(run: Cluster) -> None:
-    one, other = start(run), start(run)
-    assert claim(one)
-    assert not claim(other)
-    assert files.read(f"{run.at}/claim")["nonce"] == one.nonce
-    assert begins(run) == "", "by this start of the task, or a later one"
-
-
 def test_what_was_made_by_another_task_is_not_made_again(run: Cluster) -> None:
     run.claimed(job="6_0")
     assert begins(run) == ""
@@ -152,27 +143,6 @@ def test_another_start_makes_another_attempt_where_the_last_one_calls_for_it(
     end(run, **fields)
     monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
     assert begins(run) == expected
-
-
-def test_a_start_beats_and_hears_that_it_was_closed(run: Cluster) -> None:
-    begun = start(run)
-    claim(begun)
-    assert begun.heartbeat() == ""
-    assert time.time() - (Path(run.at) / "beat").stat().st_mtime < HOUR
-    end(run)
-    assert begun.heartbeat() == "", "the end of another start is no end"
-    end(run, nonce=begun.nonce)
-    assert begun.heartbeat() == "closed"
-
-
-def test_a_start_that_hears_of_a_stop_says_so_for_whoever_judges(run: Cluster) -> None:
-    begun = start(run)
-    claim(begun)
-    files.write(f"{run.at}/stop", [("pid", "1"), ("boot", "elsewhere")])
-    assert begun.heartbeat() == "", "Slurm may bring the signal"
-    assert begun.heartbeat() == "stop"
-    assert begun.why() == ("stopped", "")
-    assert files.read(f"{run.at}/stop") == {"pid": "1", "boot": "elsewhere", "signalled": "1"}
 
 
 def test_the_gpus_of_the_allocation_are_granted(run: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
