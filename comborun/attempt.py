@@ -227,10 +227,6 @@ class EpisodeRecord:
     numbers: bytes = b""
     others: tuple[JsonValue, ...] = ()
 
-    def __post_init__(self) -> None:
-        self.episode, self.line = _once(self.episode), _once(self.line)
-        self.seed = None if self.seed is None else _once(self.seed)
-
     @property
     def metrics(self) -> dict[str, float]:
         """Finite numbers of the record; what was NaN or infinite is left out and counted as a defect."""
@@ -302,13 +298,6 @@ def field_column(records: Iterable[EpisodeRecord], name: str) -> list[JsonValue]
 
 
 _NAMES: dict[Names, Names] = {}
-_INTEGERS: dict[int, int] = {}
-_MOST_INTEGERS = 1 << 16
-
-
-def _once(number: int) -> int:
-    """The same object for equal numbers: indices and seeds are alike in all combos."""
-    return _INTEGERS.setdefault(number, number) if 0 <= number < _MOST_INTEGERS else number
 
 
 @dataclass(frozen=True)

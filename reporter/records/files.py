@@ -30,7 +30,7 @@ from comborun.rules.formats import (
 )
 from comborun.rules.named import VIDEO, Named
 from comborun.rules.rates import Count
-from comborun.rules.readers import NOTHING, decode_line
+from comborun.rules.readers import NOTHING, Lines, decode_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,6 +110,7 @@ def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
 
 
 def _entries(stream: BinaryIO, source: Reader) -> Iterator[Entry]:
+    yield from source.feed(stream.readline(_CHUNK))  # by which others are known
     while chunk := stream.read(_CHUNK):
         yield from source.feed(chunk)
     yield from source.finish()
@@ -117,10 +118,12 @@ def _entries(stream: BinaryIO, source: Reader) -> Iterator[Entry]:
 
 def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[Entry]) -> None:
     """Raises RefusedError if the file turns out to have no known format."""
+    if reading.format == JSONL_ROWS and isinstance(source, Lines):
+        source.taken = lambda line, lines: bool(rows := alike(lines)) and reading.take_alike(context, line, rows)
     for line, value, remark, order in entries:
         if context.words is not source.identity:
             context = replace(context, words=source.identity)
-        if not remark and order is None and reading.take_alike(context, line, value):
+        if not remark and order is None and reading.take_alike(context, line, [value]):
             continue
         own = replace(context, path=value[VIDEO]) if reading.format == NAMED else context
         if remark:
@@ -186,3 +189,19 @@ def decoded(line: bytes) -> tuple[list[Any], str]:
         except ValueError:
             return decode_line(line)
     return decode_line(line)
+
+
+def alike(lines: Sequence[bytes]) -> list[Any]:
+    """The objects of lines that hold one each, with simple values; empty where lines must be decoded one by one.
+
+    Each line begins with a brace, and there are no others. So as many objects as lines mean one on each line.
+    """
+    text = b"\n".join(lines)
+    simple = text.startswith(b"{") and text.count(b"\n{") + 1 == text.count(b"{") == len(lines)
+    if not simple or text.count(b"[") > DEPTH_LIMIT or _LONG_NUMBER in text.translate(_DIGITS):
+        return []
+    try:
+        rows: list[Any] = _loads(b"[%b]" % text.replace(b"\n", b","))
+    except ValueError:
+        return []
+    return rows if len(rows) == len(lines) else []

@@ -1,85 +1,101 @@
 """Rows of a large file without asking the rules about each: rows that look like one that the rules have read.
 
-Two rows look alike when they have the same fields in the same order, with values of the same simple types. Then the
-rules say the same of their fields, and only values are left to check: the combo's names, the index, whether a number is
-finite. Whatever does not pass is left to the rules, and so is any row while a grid tests values or names a path.
+Two rows look alike when they have the same fields in the same order, with values of the same kinds. Then the rules say
+the same of their fields, and only values are left to check: the combo's names, the index, whether a number is finite.
+Many such rows are read together, column by column. Whatever does not pass is left to the rules, and so is any row while
+a grid tests values or names a path.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from itertools import repeat, starmap
 from math import isfinite
-from operator import itemgetter
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import EpisodeRecord, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from comborun.rules.fields import Identity
 
-    Pick = Callable[[Sequence[Any]], tuple[Any, ...]]
+    Column = Sequence[Any]
 
-SIMPLE = frozenset({str, int, float, bool, type(None)})
+NUMBER, OTHER = frozenset({int, float}), frozenset({str, bool, type(None)})
 ROLES = 5
 """fields that the rules look at"""
 MOST_LAYOUTS = 64
 """most layouts of a file; for a program that invents fields this does not help"""
 WORD = 24
 """signs: a text this short comes again and again, and is kept once"""
+SMALL = 1 << 16
+"""indices and seeds below it are alike in all combos, and are kept once"""
+_INTEGERS: dict[int, int] = {}
+_VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE}
 
 
 @dataclass(frozen=True)
 class _Layout:
     """The positions of a row's fields."""
 
-    kinds: tuple[type, ...]
-    examples: dict[object, EpisodeRecord]
-    """by the names that the fields of `combo` hold"""
-    combo: Pick
+    kinds: tuple[frozenset[type], ...]
+    examples: dict[object, tuple[Any, ...]]
+    """by the names that the fields of `combo` hold, what records of this combo share"""
+    combo: Sequence[int]
     episode: int
     success: int
     seed: int | None
-    numbers: Pick
+    numbers: Sequence[int]
     """positions of values that must be finite"""
-    metrics: Pick
-    texts: Pick
+    metrics: Sequence[int]
+    texts: Sequence[int]
     """fields that are no metrics"""
     pack: Struct
 
-    def read(self, values: Sequence[Any], line: int) -> EpisodeRecord | None:
-        example = self.examples.get(self.combo(values))
-        if not example or values[self.episode] < 0 or not isfinite(sum(self.numbers(values))):
+    def read(self, columns: Sequence[Column], line: int) -> list[EpisodeRecord] | None:
+        episodes = columns[self.episode]
+        count = len(episodes)
+        if not all(kinds.issuperset(map(type, column)) for kinds, column in zip(self.kinds, columns, strict=True)):
             return None
-        return EpisodeRecord(
-            example.policy,
-            example.environment,
-            values[self.episode],
-            Verdict.SUCCESS if values[self.success] else Verdict.FAILURE,
-            None if self.seed is None else values[self.seed],
-            example.session,
-            example.attempt,
-            example.path,
-            line,
-            example.names,
-            self.pack.pack(*self.metrics(values)),
-            tuple(map(once, self.texts(values))),
-        )
+        shared = [*map(self.examples.get, _across([columns[place] for place in self.combo], count))]
+        if None in shared or min(episodes) < 0 or not all(isfinite(sum(columns[place])) for place in self.numbers):
+            return None
+        policies, environments, sessions, attempts, paths, names = zip(*shared, strict=True)
+        return [
+            *map(
+                EpisodeRecord,
+                policies,
+                environments,
+                integers_once(episodes),
+                map(_VERDICTS.__getitem__, columns[self.success]),
+                repeat(None) if self.seed is None else integers_once(columns[self.seed]),
+                sessions,
+                attempts,
+                paths,
+                integers_once(range(line, line + count)),
+                names,
+                starmap(self.pack.pack, _across([columns[place] for place in self.metrics], count)),
+                _across([map(once, columns[place]) for place in self.texts], count),
+            )
+        ]
 
 
-def _pick(places: Sequence[int]) -> Pick:
-    """A function that returns the values at these positions."""
-    if len(places) > 1:
-        return itemgetter(*places)
-    return lambda values: tuple(values[place] for place in places)
+def _across(columns: Sequence[Iterable[Any]], count: int) -> Iterable[tuple[Any, ...]]:
+    """The rows of these columns."""
+    return zip(*columns, strict=True) if columns else repeat((), count)
 
 
 def once(value: Any) -> Any:
     """The same object for equal short texts."""
     return sys.intern(value) if type(value) is str and len(value) <= WORD else value
+
+
+def integers_once(column: Sequence[int]) -> Iterable[int]:
+    """The same objects for equal small integers."""
+    return map(_INTEGERS.setdefault, column, column) if min(column) >= 0 and max(column) < SMALL else column
 
 
 class PlainRows:
@@ -90,15 +106,16 @@ class PlainRows:
         fields = (identity.policy_field, identity.environment_field, identity.seed, identity.episode, identity.success)
         asks = identity.base or any(field.word or field.path or field.tests or field.origin for field in fields)
         self._room = 0 if asks else MOST_LAYOUTS
-        self._layouts: dict[tuple[Any, ...], _Layout] = {}
+        self._layouts: dict[tuple[str, ...], _Layout] = {}
 
-    def read(self, row: Any, line: int) -> EpisodeRecord | None:
-        """None where only the rules can tell."""
-        if not self._layouts or type(row) is not dict:
+    def read(self, rows: Sequence[Any], line: int) -> list[EpisodeRecord] | None:
+        """The records of rows on consecutive lines; None where only the rules can tell."""
+        if not self._layouts or {*map(type, rows)} != {dict}:
             return None
-        layout, values = self._layouts.get((*row,)), (*row.values(),)
+        names = {*map(tuple, rows)}
+        layout = self._layouts.get(names.pop())
         try:
-            return layout.read(values, line) if layout and (*map(type, values),) == layout.kinds else None
+            return layout.read([*zip(*map(dict.values, rows), strict=True)], line) if layout and not names else None
         except OverflowError:  # an integer that no float holds
             return None
 
@@ -106,11 +123,14 @@ class PlainRows:
         """The look of a row of which the rules found this record, and nothing wrong with it."""
         kinds = (*map(type, row.values()),)
         layout = self._layouts.get((*row,))
-        if (not layout or layout.kinds != kinds) and len(self._layouts) < self._room and SIMPLE.issuperset(kinds):
-            layout = self._layout(row, kinds, record)
-        if layout and layout.kinds == kinds:
+        if layout is None or not all(map(frozenset.__contains__, layout.kinds, kinds)):
+            layout = self._layout(row, kinds, record) if len(self._layouts) < self._room else None
+        if layout:
             self._layouts[(*row,)] = layout
-            layout.examples[layout.combo((*row.values(),))] = record
+            values = (*row.values(),)
+            layout.examples[tuple(values[place] for place in layout.combo)] = (
+                *(record.policy, record.environment, record.session, record.attempt, record.path, record.names),
+            )
 
     def _layout(self, row: Iterable[str], kinds: tuple[type, ...], record: EpisodeRecord) -> _Layout | None:
         """None where a field has a role that it could not have in another row."""
@@ -123,19 +143,23 @@ class PlainRows:
         whole = (
             len(roles) == ROLES and len(known) + len(held) == len(places) and len(known) == len(metrics) + len(others)
         )
+        allowed = [
+            frozenset({roles[name]}) if name in roles else NUMBER if kind in NUMBER else OTHER
+            for name, kind in zip(row, kinds, strict=True)
+        ]
         if not whole or not {identity.episode.name, identity.success.name} <= held:
             return None
-        if any(kinds[places[name]] is not roles[name] for name in held):
+        if not all(map(frozenset.__contains__, allowed, kinds)):
             return None
         return _Layout(
-            kinds=kinds,
+            kinds=(*allowed,),
             examples={},
-            combo=_pick([places[name] for name in combo if name in places]),
+            combo=[places[name] for name in combo if name in places],
             episode=places[identity.episode.name],
             success=places[identity.success.name],
             seed=places.get(identity.seed.name),
-            numbers=_pick([place for place in known if kinds[place] in {int, float}]),
-            metrics=_pick([places[name] for name in metrics]),
-            texts=_pick([places[name] for name in others]),
+            numbers=[place for place in known if kinds[place] in NUMBER],
+            metrics=[places[name] for name in metrics],
+            texts=[places[name] for name in others],
             pack=Struct(f"{len(metrics)}d"),
         )

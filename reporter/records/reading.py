@@ -28,7 +28,7 @@ from comborun.rules.fields import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from comborun.attempt import JsonValue
     from comborun.rules.rates import Count
@@ -138,20 +138,20 @@ class Reading:
     def defect(self, line: int, reason: str, path: str = "") -> None:
         self.defects.append(Defect(path or self.path, line, reason))
 
-    def take_alike(self, context: Context, line: int, value: Any) -> bool:
-        """Accept the record of a row that looks like an earlier row of this file; False otherwise."""
+    def take_alike(self, context: Context, line: int, rows: Sequence[Any]) -> bool:
+        """Accept the records of rows on consecutive lines, if each looks like an earlier row of this file."""
         if self.plain is None or self.plain.identity is not context.identity:
             return False
-        if record := self.plain.read(value, line):
-            self.records.append(record)
-        return record is not None
+        records = self.plain.read(rows, line)
+        self.records += records or ()
+        return records is not None
 
     def take(self, context: Context, line: int, value: Any, order: int | None = None) -> None:
         """Accept the record in a decoded value, or reject it. `order`: its index, if it has none."""
         if self.plain is None or self.plain.identity is not context.identity:
             self.plain = PlainRows(context.identity)
         alike = order is None and context.path == self.path
-        if alike and self.take_alike(context, line, value):
+        if alike and self.take_alike(context, line, [value]):
             return
         if order is None and context.identity.episode.word:
             order = context.first + len(self.records)
