@@ -79,7 +79,7 @@ def _of_runs(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> d
     bases = {one.name: one.results.base for one in sessions}
     seeded = {combo_of(one) for one in sessions if one.results.base}
     found: defaultdict[Combo, defaultdict[int, list[EpisodeRecord]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
+    for record in records if seeded else ():
         if record.combo in seeded and record.session in bases and record.seed is not None:
             found[record.combo][bases[record.session]].append(record)
     said = "one seed for all episodes of a session, which says nothing of their starts"

@@ -104,13 +104,13 @@ class Lines(Reader):
         self._rest = b""
         self._line = 0
         self._skipping = False
-        self.taken: Callable[[int, list[bytes]], bool] = lambda line, lines: False
+        self.taken: Callable[[int, list[bytes]], bool] | None = None
         """takes whole lines together, of which the first has this number; False if each must be read by itself"""
 
     def feed(self, data: bytes) -> Iterator[Entry]:
         lines = (self._rest + data).split(b"\n") if self._rest else data.split(b"\n")
         self._rest = lines.pop()
-        if lines and not self._skipping and self.taken(self._line + 1, lines):
+        if lines and self.taken and not self._skipping and self.taken(self._line + 1, lines):
             self._line += len(lines)
             lines = []
         for line in lines:

@@ -71,12 +71,12 @@ def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]])
 
 def _not_given(session: Session, recorded: Mapping[int, int]) -> Iterator[int]:
     """Episodes of a session with another seed."""
-    seed, base = session.seed, session.results.base
+    seed, base, planned = session.seed, session.results.base, session.episodes
     if session.unit != "episode" or seed is None:
         return
-    for episode in session.episodes if session.count <= len(recorded) else recorded:
-        possible = {seed, seed + episode, seed + episode - base}
-        if episode in session.episodes and recorded.get(episode, seed) not in possible:
+    for episode in planned if session.count <= len(recorded) else recorded:
+        other = recorded.get(episode, seed) - seed
+        if other and other not in (episode, episode - base) and episode in planned:
             yield episode
 
 

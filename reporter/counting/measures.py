@@ -220,7 +220,8 @@ def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
 
 def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
     """For every combo with a completed episode; `episodes` are sorted by combo and index."""
-    by_combo = {combo: judged(tuple(group)) for combo, group in groupby(episodes, attrgetter("combo"))}
+    combos = groupby(episodes, attrgetter("policy", "environment"))
+    by_combo = {combo: judged(tuple(group)) for combo, group in combos}
     return {combo: _running(records) for combo, records in by_combo.items() if records}
 
 

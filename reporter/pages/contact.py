@@ -14,6 +14,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from comborun.attempt import Verdict, having
 from comborun.reporter.text import combo_name
 from comborun.text import several
 
@@ -52,7 +53,8 @@ class ContactSheet:
 
 def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Path) -> ContactSheet | None:
     """Of the failed and errored episodes with a video in `directory`; None where no such episode names one."""
-    filmed = [record for record in episodes if not record.success and isinstance(record.field("video"), str)]
+    failed = having(episodes, Verdict.FAILURE, Verdict.ERRORED, Verdict.MEASURED)
+    filmed = [record for record in failed if isinstance(record.field("video"), str)]
     if not filmed:
         return None
     there = [record for record in filmed if _inside(directory, str(record.extra["video"]))]

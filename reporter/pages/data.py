@@ -6,8 +6,6 @@ in.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from functools import lru_cache
@@ -305,7 +303,7 @@ FIELD_LIMIT = 200
 
 PART = 4096
 """rows"""
-_SUCCESS = {Verdict.SUCCESS: "true", Verdict.FAILURE: "false", Verdict.ERRORED: None, Verdict.MEASURED: None}
+_SUCCESS = {Verdict.SUCCESS: "true", Verdict.FAILURE: "false", Verdict.ERRORED: "", Verdict.MEASURED: ""}
 
 _SHARED = ("policy", "environment", "session", "attempt", "path")
 """the same for the records of one file"""
@@ -325,29 +323,33 @@ def episodes_csv(episodes: Sequence[EpisodeRecord]) -> Iterator[str]:
     yield _csv([[*header, "other"] if rest else header])
     for start in range(0, len(episodes), PART):
         alike = groupby(episodes[start : start + PART], attrgetter(*_SHARED, "names"))
-        yield _written(row for (*shared, names), group in alike for row in _rows(shared, names, [*group], fields))
+        rows = (row for (*shared, names), group in alike for row in _rows(shared, names, [*group], fields))
+        yield "".join(f"{line}\n" for line in map(",".join, rows))
 
 
 def _rows(
     shared: Sequence[Any], names: Names, records: Sequence[EpisodeRecord], fields: tuple[Sequence[str], frozenset[str]]
-) -> Iterator[Sequence[JsonValue]]:
+) -> Iterator[Sequence[str]]:
     """Of records of one file with the same fields: column by column, since a run may have millions of them."""
     policy, environment, session, attempt, path = shared
     numbers = metric_columns(records)
-    cells = numbers | {name: map(_cell, field_column(records, name)) for name in names[1]}
+    cells = {name: map(repr, values) for name, values in numbers.items()}
+    cells |= {name: map(_cell, field_column(records, name)) for name in names[1]}
     shown, rest = fields
     left = sorted(rest.intersection(cells))
-    columns: list[Iterable[JsonValue]] = [cells.get(name, repeat(None)) for name in shown]
+    columns: list[Iterable[str]] = [cells.get(name, repeat("")) for name in shown]
     if rest:
         others = zip(*(numbers.get(name) or field_column(records, name) for name in left), strict=True)
-        columns.append((_cell(dict(zip(left, row, strict=True))) for row in others) if left else repeat(None))
+        columns.append((_cell(dict(zip(left, row, strict=True))) for row in others) if left else repeat(""))
     verdicts = [*map(attrgetter("verdict"), records)]
     lines = map(attrgetter("line"), records)
+    before, colon, after = _text(f"{path}:").rpartition(":")  # and perhaps a quotation mark behind it
     return zip(
         *(repeat(_text(policy)), repeat(_text(environment))),
-        *(map(attrgetter(name), records) for name in ("episode", "seed")),
-        *(verdicts, map(_SUCCESS.__getitem__, verdicts), repeat(_text(session)), repeat(attempt)),
-        (f"{_text(path)}:{line}" if line else _text(path) for line in lines),
+        map(str, map(attrgetter("episode"), records)),
+        ("" if seed is None else str(seed) for seed in map(attrgetter("seed"), records)),
+        *(verdicts, map(_SUCCESS.__getitem__, verdicts), repeat(_text(session)), repeat(str(attempt))),
+        (f"{before}{colon}{line}{after}" if line else _text(path) for line in lines),
         *columns,
         strict=False,
     )
@@ -377,31 +379,30 @@ def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonV
 
 
 def _csv(rows: Iterable[Iterable[JsonValue]]) -> str:
-    return _written(map(_cell, cells) for cells in rows)
+    return "".join(f"{','.join(map(_cell, cells))}\n" for cells in rows)
 
 
-def _written(rows: Iterable[Iterable[JsonValue]]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows(rows)
-    return buffer.getvalue()
-
-
-def _cell(value: JsonValue) -> JsonValue:
-    """A cell that no spreadsheet runs as a formula and no terminal obeys: the first kind of text gets an apostrophe in
-    front, control characters become escapes."""
+def _cell(value: JsonValue) -> str:
     if isinstance(value, str):
         return _text(value)
+    if value is None:
+        return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | dict):
         return _text(json.dumps(value, ensure_ascii=False, sort_keys=True))
-    return value
+    return str(value)
 
 
 @lru_cache(maxsize=1024)
 def _text(value: str) -> str:
+    """A cell that no spreadsheet runs as a formula and no terminal obeys: the first kind of text gets an apostrophe in
+    front, control characters become escapes. In quotation marks where a comma, a mark or the end of a line is in it.
+    """
     plain = value if value.isprintable() else _CONTROL.sub(_escaped, value)
-    return f"'{plain}" if plain.startswith(_STARTS_A_FORMULA) else plain
+    plain = f"'{plain}" if plain.startswith(_STARTS_A_FORMULA) else plain
+    quoted = plain.replace('"', '""')
+    return f'"{quoted}"' if quoted != plain or "," in plain or "\n" in plain else plain
 
 
 def _escaped(control: re.Match[str]) -> str:

@@ -143,7 +143,7 @@ class PlainRows:
         whole = (
             len(roles) == ROLES and len(known) + len(held) == len(places) and len(known) == len(metrics) + len(others)
         )
-        allowed = [
+        allowed: list[frozenset[type]] = [
             frozenset({roles[name]}) if name in roles else NUMBER if kind in NUMBER else OTHER
             for name, kind in zip(row, kinds, strict=True)
         ]
