@@ -137,13 +137,18 @@ class PlainRows:
         identity, (metrics, others) = self.identity, record.names
         places = {name: place for place, name in enumerate(row)}
         combo = {identity.policy_field.name: str, identity.environment_field.name: str}
-        roles = {**combo, identity.episode.name: int, identity.success.name: bool, identity.seed.name: int}
+        roles: dict[str, type] = {
+            **combo,
+            identity.episode.name: int,
+            identity.success.name: bool,
+            identity.seed.name: int,
+        }
         held = places.keys() & roles.keys()
         known = [places[name] for name in (*metrics, *others) if name in places and name not in roles]
         whole = (
             len(roles) == ROLES and len(known) + len(held) == len(places) and len(known) == len(metrics) + len(others)
         )
-        allowed: list[frozenset[type]] = [
+        allowed = [
             frozenset({roles[name]}) if name in roles else NUMBER if kind in NUMBER else OTHER
             for name, kind in zip(row, kinds, strict=True)
         ]
