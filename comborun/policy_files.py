@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from comborun.errors import UserError
-from comborun.text import clean
+from comborun.text import clean, natural
 
 CHECKPOINT = "checkpoint"
 """the attribute that holds the path"""
@@ -60,7 +60,7 @@ def named(matches: tuple[Match, ...]) -> tuple[tuple[str, str], ...]:
     suffix, too. Raises UserError for a name without a letter or digit, or when two can't be told apart.
     """
     files = {match.path: match for match in reversed(matches)}  # one that two patterns find is one
-    ordered = sorted(files.values(), key=lambda match: _natural(match.path))
+    ordered = sorted(files.values(), key=lambda match: natural(match.path))
     short = [_name(match, whole=False) for match in ordered]
     often = Counter(short)
     names = [_name(match, whole=True) if often[name] > 1 else name for match, name in zip(ordered, short, strict=True)]
@@ -84,8 +84,3 @@ def _wild(pattern: PurePosixPath, path: PurePosixPath) -> tuple[str, ...]:
         return path.parts[fixed:-1]
     pairs = zip(pattern.parts[:-1], path.parts[:-1], strict=False)
     return tuple(part for wanted, part in pairs if _WILD.search(wanted))
-
-
-def _natural(path: str) -> list[tuple[int, int, str]]:
-    """Sorts step_9 before step_10."""
-    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", path) if part]

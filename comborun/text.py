@@ -98,6 +98,11 @@ def clean(name: str) -> str:
     return cleaned
 
 
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sorts step_9 before step_10."""
+    return [(place % 2 * len(part), part) for place, part in enumerate(re.split(r"0*(\d+)", name))]
+
+
 def session_name(environment: str, policy: str) -> str:
     """`<environment>_<policy>`, cleaned; over 60 characters it is cut and ends with a digest of both names."""
     return shortened(f"{clean(environment)}_{clean(policy)}", f"{environment}\0{policy}")

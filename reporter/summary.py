@@ -20,6 +20,7 @@ from comborun.reporter.counting.arms import differences
 from comborun.reporter.counting.combo import ComboRecords, ComboSummary, Counts, describe_missing, summarize_combo
 from comborun.reporter.counting.measures import MetricMean, ends_of, time_field
 from comborun.reporter.counting.quality import Finding, Quality, quality
+from comborun.text import natural
 from comborun.work import Spans, size
 
 if TYPE_CHECKING:
@@ -233,12 +234,12 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
     return {combo: spared(histories, recorded.get(combo, ())) for combo, histories in collected.by_combo.items()}
 
 
-def _axes(collected: Collected, merged: Iterable[Combo]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _axes(collected: Collected, merged: Collection[Combo]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """In the plan's order; by name where there is no plan, so that the layout of the files does not matter."""
     if collected.plan:
         return collected.plan.policies, collected.plan.environments
-    combos = tuple(merged)
-    return tuple(sorted({policy for policy, _ in combos})), tuple(sorted({name for _, name in combos}))
+    policies, environments = (sorted({combo[place] for combo in merged}) for place in (0, 1))
+    return tuple(sorted(policies, key=natural)), tuple(sorted(environments, key=natural))
 
 
 def _timing(collected: Collected, combos: Sequence[ComboSummary]) -> Timing:

@@ -73,14 +73,19 @@ def report(run: str | None, wanted: str | None, where: Where, output: Path | Non
     if pair := how["pair"]:
         if run:
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
-        _compare(pair, where, output, as_json=as_json)
+        if other := next((name for name in ("grid", "videos", "figures", "ranking") if how[name]), None):
+            raise UserError(f"--{other} with --compare", "it is for the report of one run: leave it out")
+        _compare(pair, where, output, _size(how["max_size"]), as_json=as_json)
         return
     forms, grid, ranked = _forms(how["figures"] or ""), how["grid"], bool(how["ranking"])
     if run and (grid or _is_folder(run, where)):
         from comborun.reporter import report_folder
 
-        if how["videos"]:
-            raise UserError("--videos with a folder", "it copies from the host of a run; a folder's videos lie in it")
+        if how["videos"] or how["max_size"]:
+            option = "--videos" if how["videos"] else "--max-size"
+            raise UserError(
+                f"{option} with a folder", "it is for what is copied from a host; a folder is read in place"
+            )
         folder = output or Path(run) / "report"
         plan = _plan(grid, where) if grid else None
         with working("making the report"):
@@ -172,24 +177,24 @@ def _size(text: str | None) -> int | None:
     return parse_size(text)
 
 
-def _compare(pair: tuple[str, str], where: Where, output: Path | None, *, as_json: bool) -> None:
+def _compare(pair: tuple[str, str], where: Where, output: Path | None, most: int | None, *, as_json: bool) -> None:
     """Report two runs, or folders of results, against each other."""
     from comborun.reporter.report import report_between, without_garbage_collection
 
     with without_garbage_collection():
-        (first, _), (second, source) = (_collect(word, where) for word in pair)
+        (first, _), (second, source) = (_collect(word, where, most) for word in pair)
         folder = output or source / "report" / f"against-{clean(first.name)}"
         with working("comparing the records"):
             between = report_between(first, second, folder)
         show_comparison(between, folder, as_json=as_json)
 
 
-def _collect(word: str, where: Where) -> tuple[Collected, Path]:
+def _collect(word: str, where: Where, most: int | None) -> tuple[Collected, Path]:
     """All that a run or a folder holds, and where it is on this machine."""
     from comborun.reporter.collect import collect_folder
 
     if not _is_folder(word, where):
-        return collected(where.find(word))
+        return collected(where.find(word), most)
     with working(f"reading {word}"):
         return collect_folder(Path(word)), Path(word)
 
@@ -203,11 +208,11 @@ def brought(target: Target, most: int | None = None) -> tuple[Path, tuple[Skippe
         return target.bring(options)
 
 
-def collected(target: Target) -> tuple[Collected, Path]:
+def collected(target: Target, most: int | None = None) -> tuple[Collected, Path]:
     """All that a run has recorded, and where it is on this machine."""
     from comborun.reporter.collect import collect_run
 
-    source, skipped = brought(target)
+    source, skipped = brought(target, most)
     show_skipped(skipped)
     with working("reading the records"):
         return collect_run(source, dict(skipped)), source

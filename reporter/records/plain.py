@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     Column = Sequence[Any]
 
-NUMBER, OTHER = frozenset({int, float}), frozenset({str, bool, type(None)})
+NUMBER: frozenset[type] = frozenset({int, float})
+OTHER: frozenset[type] = frozenset({str, bool, type(None)})
 ROLES = 5
 """fields that the rules look at"""
 MOST_LAYOUTS = 64

@@ -237,3 +237,40 @@ def test_status_runs_and_report_answer_while_the_host_is_away_with_the_age_of_wh
     assert [(one["run"], one["counts"], one["reachable"]) for one in listed if one["host"] == "testbox"] == [
         (one["run"], one["counts"], False) for one in answered if one["host"] == "testbox"
     ]
+
+
+def test_videos_of_failed_episodes_come_from_the_host_and_those_that_do_not_are_counted(
+    far: Desk, far_host: Sshd
+) -> None:
+    rows = [{"episode": n, "success": n == 0, "video": f"v{n}.mp4"} for n in range(3)]
+    (far_host.user.home / "rows").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    grid = far.grid(
+        host="testbox",
+        policies="[good]",
+        environments="[maze]",
+        episodes="3",
+        results="{videos: '**/*.mp4'}",
+        command="bash -c 'cp ~/rows {output_dir}/rows.jsonl && date | tee {output_dir}/v0.mp4 > {output_dir}/v1.mp4'",
+    )
+    far.combo("run", grid)
+    (run,) = far_runs(far_host)
+    assert [path.name for path in sorted(run.rglob("*.mp4"))] == ["v0.mp4", "v1.mp4"]
+    asked = far.combo("report", "--videos", "failed")
+    assert asked.returncode == 0, asked.stderr
+    assert "1 video that no listing of the host names" in asked.stderr
+    assert [path.name for path in far.home.rglob("*.mp4")] == ["v1.mp4"]
+    page = Path(re.search(r"Report: (.*)", asked.stdout)[1], "report.html").read_text()  # type: ignore[index]
+    assert 'attempt-1/out/v1.mp4"' in page
+
+
+def test_a_report_says_which_options_are_for_another_kind_of_report(desk: Desk) -> None:
+    folder = desk.home / "old"
+    folder.mkdir()
+    row = {"policy": "good", "environment": "maze", "episode": 0, "success": True}
+    (folder / "rows.jsonl").write_text(json.dumps(row))
+    assert desk.combo("report", folder).returncode == 0
+    for words in ((folder, "--max-size", "1GiB"), (folder, "--videos", "all")):
+        told = desk.combo("report", *words)
+        assert (told.returncode, f"{words[1]} with a folder" in told.stderr) == (2, True), told.stderr
+    told = desk.combo("report", "--compare", folder, folder, "--figures", "pdf")
+    assert (told.returncode, "--figures with --compare" in told.stderr) == (2, True), told.stderr

@@ -235,6 +235,13 @@ def test_a_folder_has_no_plan_and_the_report_says_so(tmp_path: Path) -> None:
     )
 
 
+def test_numbers_in_names_are_in_their_order_where_no_plan_gives_one(tmp_path: Path) -> None:
+    names = ("p10", "p2", "p02", "p", "10")
+    (tmp_path / "rows.jsonl").write_text("".join(row(0, policy=a, environment=b) for a in names for b in names))
+    summary = summarize(collect_folder(tmp_path)).summary
+    assert summary.policies == summary.environments == ("10", "p", "p02", "p2", "p10")
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [(0, "0.0"), (1, "100.0"), (0.5, "50.0"), (1e-9, "<0.1"), (0.9999, ">99.9"), (0.999, "99.9"), (0.001, "0.1")],
