@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -28,20 +29,6 @@ WRONG_GPU = "WRONG_GPU"
 """in a note: its memory lay on another GPU than it was granted (host/seat.py)"""
 _CLOCKS_S = 5
 """seconds by which the clocks of a node and of the login node may differ"""
-_SIGNALS = {
-    1: "hung up",
-    2: "interrupted",
-    3: "quit",
-    4: "illegal instruction",
-    6: "aborted",
-    7: "bus error",
-    8: "arithmetic error",
-    9: "killed",
-    11: "segmentation fault",
-    13: "broken pipe",
-    15: "terminated",
-}
-"""Linux's signal numbers, even if the watcher runs on another system"""
 
 
 def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
@@ -386,7 +373,8 @@ def ended_by(end: End) -> str:
         return known
     seen = "ended for an unknown reason"
     if end.signal:
-        seen = _SIGNALS.get(end.signal, f"signal {end.signal}")
+        word = signal.strsignal(end.signal) if 0 < end.signal < signal.NSIG else ""
+        seen = (word or f"signal {end.signal}").lower()
     elif end.cause is Cause.EXITED and end.code is not None:
         seen = f"exit code {end.code}"
     found = behind(end)

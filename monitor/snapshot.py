@@ -15,6 +15,7 @@ from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import brief, visible
 from comborun.plan import decoded
+from comborun.rules.placement import Card
 from comborun.rules.tally import Counts
 from comborun.rules.words import Life
 
@@ -100,17 +101,6 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """One GPU, with the memory (bytes) that all programs use. None is unknown, never 0."""
-
-    index: int
-    memory_used: int | None
-    memory_total: int | None
-    utilization_percent: int | None
-    """share of the time in which it was busy"""
-
-
-@dataclass(frozen=True)
 class Space:
     """A size in bytes, and how much of it is free."""
 
@@ -131,7 +121,7 @@ class HostUse:
     """free: available without swapping"""
     disk: Space | None = None
     """of the file system of the run"""
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[Card, ...] = ()
     """empty unless the run uses GPUs"""
 
 

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style
 from comborun.monitor.slurm import summary
-from comborun.monitor.snapshot import Gpu, HostUse, Server, Space
+from comborun.monitor.snapshot import HostUse, Server, Space
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import (
     SERVER_SYMBOLS,
@@ -29,8 +29,9 @@ from comborun.monitor.wording import (
     sizes,
     visible,
 )
+from comborun.rules.placement import Card
 from comborun.rules.words import Life, Outcome
-from comborun.text import printable, several
+from comborun.text import MIB, printable, several
 
 GAP = "   "
 _SCARCE = "yellow"
@@ -254,23 +255,23 @@ def _facts(use: HostUse, *, summed: bool = False) -> list[Text]:
     return facts
 
 
-def _gpu(gpu: Gpu) -> Text:
+def _gpu(gpu: Card) -> Text:
     text = Text(f"gpu {gpu.index} ")
-    if gpu.memory_used is None or not gpu.memory_total:
+    if gpu.used is None or not gpu.total:
         return text.append("unknown", _SCARCE)
-    scarce = Space(gpu.memory_total, gpu.memory_total - gpu.memory_used).scarce
-    text.append(sizes(gpu.memory_used, gpu.memory_total), _SCARCE if scarce else "default")
-    return text.append("" if gpu.utilization_percent is None else f", {gpu.utilization_percent} % busy")
+    scarce = Space(gpu.total, gpu.total - gpu.used).scarce
+    text.append(sizes(gpu.used * MIB, gpu.total * MIB), _SCARCE if scarce else "default")
+    return text.append("" if gpu.utilization is None else f", {gpu.utilization} % busy")
 
 
-def _sum(gpus: Sequence[Gpu]) -> Text:
+def _sum(gpus: Sequence[Card]) -> Text:
     """All GPUs as one fact."""
-    known = [(gpu.memory_used, gpu.memory_total) for gpu in gpus if gpu.memory_used is not None and gpu.memory_total]
+    known = [(gpu.used * MIB, gpu.total * MIB) for gpu in gpus if gpu.used is not None and gpu.total]
     missing = len(gpus) - len(known)
     text = Text(f"{len(gpus)} gpus ")
     if known:
         text.append(sizes(sum(used for used, _ in known), sum(total for _, total in known)))
-    busy = [gpu.utilization_percent for gpu in gpus if gpu.utilization_percent is not None]
+    busy = [gpu.utilization for gpu in gpus if gpu.utilization is not None]
     if busy:
         text.append(f", {round(sum(busy) / len(busy))} % busy")
     if missing:

@@ -245,15 +245,7 @@ class Probe:
 
     def _gpus(self, question: driver.Question) -> list[Document]:
         """The GPUs. One that fell off the bus has no row and is listed as unknown."""
-        return [
-            {
-                "index": card.index,
-                "memory_used": None if card.used is None else card.used << 20,
-                "memory_total": None if card.total is None else card.total << 20,
-                "utilization_percent": card.utilization,
-            }
-            for card in driver.cards(driver.hear(question), self.gpus)
-        ]
+        return [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]
 
 
 def _space(total: int | None, free: int | None) -> Document | None:

@@ -12,10 +12,9 @@ from box import Box, bash
 from recorded import record
 from test_probe import answer, identity, probe
 
-from comborun.monitor.snapshot import Gpu
 from comborun.rules import counting
+from comborun.rules.placement import Card
 from comborun.rules.words import Outcome
-from comborun.text import MIB
 
 END = {"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}
 DEAD = '{"supervisor": 2, "supervisor_start": 1, "boot": "gone"}\n'
@@ -39,11 +38,7 @@ def smi(box: Box, folder: Path, text: str) -> None:
 def gpus(box: Box) -> list[tuple[int, int | None, int | None, int | None]]:
     """Index, used and total MiB, utilization."""
 
-    def mib(size: int | None) -> int | None:
-        return None if size is None else size // MIB
-
-    gpus = probe(box).use.gpus
-    return [(one.index, mib(one.memory_used), mib(one.memory_total), one.utilization_percent) for one in gpus]
+    return [(one.index, one.used, one.total, one.utilization) for one in probe(box).use.gpus]
 
 
 H100 = "printf '%s\\n' '0, GPU-5c8e, 00000000:1B:00.0, 42188, 81559, 97, 535.1, H100'"
@@ -74,7 +69,7 @@ def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box, tmp_path
     begun = time.monotonic()
     seen = probe(box)
     assert time.monotonic() - begun < 5
-    assert seen.use.gpus == (Gpu(0, None, None, None),)
+    assert seen.use.gpus == (Card(0),)
     assert seen.use.load is not None
 
 

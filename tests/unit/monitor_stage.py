@@ -156,10 +156,7 @@ def told_of(lines: Sequence[str]) -> dict[str, Any]:
         elif word == "again":
             told["again"] = list(fields.items())
         elif word == "gpu":
-            for key, name in (("used_mib", "memory_used"), ("total_mib", "memory_total")):
-                mib = fields.pop(key, None)
-                fields[name] = None if mib is None else mib * MIB
-            fields["utilization_percent"] = fields.pop("utilization", None)
+            fields |= {name: fields.pop(f"{name}_mib", None) for name in ("used", "total")}
             use.setdefault("gpus", []).append(fields)
         else:
             told.setdefault(_LISTS.get(word, word), []).append(fields)

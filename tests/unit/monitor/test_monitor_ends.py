@@ -37,7 +37,7 @@ def test_every_class_and_every_cause_has_words() -> None:
         (an_end("exited", "complete", code=3), "exit code 3 after complete results"),
         (an_end("exited", "complete", code=0, note=WRONG), WRONG),
         (an_end("signal", "partial", code=137, signal=9), "killed"),
-        (an_end("signal", signal=35), "signal 35"),
+        (an_end("signal", signal=350), "signal 350"),
         (an_end("exited", code=0), "exit code 0, but no results"),
         (an_end("exited", "partial", code=0, records=60), "exit code 0 after 60 of 100 episodes"),
         (

@@ -16,12 +16,11 @@ from monitor_stage import (
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.snapshot import (
-    Gpu,
     HostUse,
     Snapshot,
     parse_snapshot,
 )
-from comborun.text import MIB
+from comborun.rules.placement import Card
 
 ANSWER: dict[str, object] = {"run": "r", "now": 5.5, "boot": "b", "dispatcher": None, "slots": 2, "attempts": []}
 
@@ -33,12 +32,12 @@ def use(*lines: str) -> HostUse:
 @pytest.mark.parametrize(
     ("line", "gpu"),
     [
-        ("gpu index=3 used_mib= total_mib= utilization=", Gpu(3, None, None, None)),
-        ("gpu index=0 used_mib=2 total_mib=81559 utilization=", Gpu(0, 2 * MIB, 81559 * MIB, None)),
-        ("gpu index=1", Gpu(1, None, None, None)),
+        ("gpu index=3 used_mib= total_mib= utilization=", Card(3)),
+        ("gpu index=0 used_mib=2 total_mib=81559 utilization=", Card(0, used=2, total=81559)),
+        ("gpu index=1", Card(1)),
     ],
 )
-def test_what_a_gpu_does_not_tell_is_unknown_and_never_nothing(line: str, gpu: Gpu) -> None:
+def test_what_a_gpu_does_not_tell_is_unknown_and_never_nothing(line: str, gpu: Card) -> None:
     assert use(line).gpus == (gpu,)
 
 

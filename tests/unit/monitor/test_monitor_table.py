@@ -15,13 +15,14 @@ from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session
 
 from comborun.judging import RetryRule
 from comborun.monitor.columns import bar
-from comborun.monitor.snapshot import Gpu, HostUse, Space
+from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
 from comborun.monitor.table import host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
 from comborun.plan import Limits
+from comborun.rules.placement import Card
 from comborun.rules.words import Failure, Life, Outcome
-from comborun.text import GIB, MIB
+from comborun.text import GIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 
@@ -197,7 +198,7 @@ def test_what_happened_to_the_host_stands_above_the_rows() -> None:
 
 # How full the host is
 
-H100 = Gpu(0, 42188 * MIB, 81559 * MIB, 97)
+H100 = Card(0, used=42188, total=81559, utilization=97)
 BOX = HostUse(41.3, 64, Space(252 * GIB, 133 * GIB), Space(3577 * GIB, 812 * GIB), (H100,))
 
 
