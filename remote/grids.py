@@ -42,7 +42,6 @@ _OPEN = set("{}$`*?;|&<>()")
 """a word with one of these is known only on the host, when the session starts"""
 _PLACEHOLDER = re.compile(r"\{((?:policy|environment|server)(?:\.[A-Za-z0-9_-]+)?)\}")
 _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
-_CONDA_RUN = re.compile(r"(?:\S*/)?(?:conda|mamba|micromamba) run")
 _HARMLESS = re.compile(
     r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
 )
@@ -51,8 +50,6 @@ _SOURCES = re.compile(r"(?:source|\.)[ \t]+([\w./~+@%=-]+)(?!.*\|\|)")
 _MOVES = re.compile(r"(?:^|[;&|]|\s)(?:cd|pushd)\s")
 _MOVED = re.compile(r"(-C|--cwd|--chdir|--directory|--project)(=.*)?")
 """options that name the folder to which the words behind them are relative"""
-_NAMES_ENVIRONMENT, _TAKES_VALUE = ("-n", "--name", "-p", "--prefix"), ("--cwd", "-a", "--attach", "-e", "--env")
-"""options of `conda run` with a value"""
 
 
 def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
@@ -171,9 +168,6 @@ def _needs(grid: Grid, command: str, setup: str, folder: str | None, values: Map
     """What a program needs on its host. No `folder`: nothing says where it works."""
     environments, words = _CONDA.findall(setup), _words(command, values)
     moved = bool(_MOVES.search(setup)) or any(map(_MOVED.fullmatch, words))
-    if _CONDA_RUN.fullmatch(" ".join(words[:2])):
-        named, words = _run_by_conda(words[2:])
-        environments += filter(_known, named)
 
     def looked_for(path: str) -> bool:
         settled = path.startswith(("/", "~")) or not moved
@@ -230,18 +224,6 @@ def _words(command: str, values: Mapping[str, str]) -> list[str]:
         return [_PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), word) for word in shlex.split(command)]
     except ValueError:
         return []
-
-
-def _run_by_conda(words: list[str]) -> tuple[list[str], list[str]]:
-    """The environment of `conda run`, if any, and the command that it runs."""
-    named: list[str] = []
-    while words and words[0].startswith("-"):
-        option, separate, value = words[0].partition("=")
-        takes = not separate and option in (*_NAMES_ENVIRONMENT, *_TAKES_VALUE)
-        if option in _NAMES_ENVIRONMENT:
-            named += words[1:2] if takes else [value]
-        words = words[2 if takes else 1 :]
-    return named, words
 
 
 def _known(word: str) -> bool:

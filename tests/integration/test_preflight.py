@@ -96,18 +96,6 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
             "x",
             ["conda: there is no environment isac; did you mean isaac?"],
         ),
-        ("command: conda run --no-capture-output -n isaac qzx7 ~/project/eval.py\n", "x", []),
-        ("command: micromamba run --prefix=~/miniconda3/envs/isaac qzx7 ~/project/eval.py\n", "x", []),
-        (
-            "command: conda run -n {policy.ckpt} qzx7 ~/project/eval.py\n",
-            "other",
-            [f"program: qzx7 is not on the PATH; {FIX}"],
-        ),
-        (
-            "command: conda run --cwd /tmp --name isac sh -c true\n",
-            "x",
-            ["conda: there is no environment isac; did you mean isaac?"],
-        ),
         ("command: qzx7 ~/project/eval.py\n" + CONDA + "  . ~/make_path.sh\n", "x", []),
         ("command: ./run {policy.ckpt}\nworkdir: ~/project\n", "lerobot/pi0", ["program: ./run is not there"]),
         ("command: sh eval.py --output ~/new/results.json --log ~/new.zip\nworkdir: ~/project\n", "x", []),
