@@ -167,17 +167,6 @@ def host_of(wanted: str | None) -> str | None:
     return next((launch.host for launch in reversed(remembered()) if launch.fits(wanted)), None)
 
 
-def removed(wanted: str | None, host: str, error: UserError) -> UserError:
-    """`error`; of a run that was there, that it was removed, and where its records are on this machine."""
-    gone = [one for one in remembered() if one.host == host and wanted and one.run.startswith(wanted)]
-    if not gone:
-        return error
-    last = gone[-1]
-    copied = host != LOCAL and age_of_copy(host, last.run, last.directory) is not None
-    here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
-    return UserError(f"the run {last.run} is not on {host} any more: {last.directory} was removed", here + error.hint)
-
-
 def is_remembered(directory: str) -> bool:
     """Whether a launch from here made a run in this folder, on any host."""
     return any(launch.directory.rstrip("/") == directory.rstrip("/") for launch in remembered())
@@ -276,25 +265,38 @@ def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
 
     Raises UserError if there is none, or if the beginning of an id is ambiguous.
     """
-    if not runs:
-        there = "combo launch GRID starts one; of a run from elsewhere name the grid file as RUN, or --host"
-        raise UserError(f"there are no runs on {host}", there)
-    if wanted is None:
+    if runs and wanted is None:
         return next((run for run in runs if not run.canary), runs[0])
     for run in runs:
         if wanted in {run.id, run.directory, run.grid}:
             return run
-    begun = [run for run in runs if run.id.startswith(wanted)]
+    begun = [run for run in runs if wanted and run.id.startswith(wanted)]
     if len(begun) == 1:
         return begun[0]
     if begun:
         names = ", ".join(run.id for run in begun[:5])
         raise UserError(f"{wanted!r} could be any of {len(begun)} runs: {names}", "write more of the id")
-    if "/" in wanted:
-        raise UserError(f"there is no run in the folder {wanted!r} on {host}", "combo runs lists all that there are")
-    close = close_to(wanted, [name for run in runs for name in (run.grid, run.id)])
-    hint = f"did you mean `{close}`?" if close else f"the newest is {runs[0].id}; combo runs lists all"
-    raise UserError(f"there is no run {wanted!r} on {host}", hint)
+    raise _absent(runs, wanted, host)
+
+
+def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
+    """That there is no such run; of one that was there, that it was removed, and where its records are here."""
+    if not runs:
+        message = f"there are no runs on {host}"
+        hint = "combo launch GRID starts one; of a run from elsewhere name the grid file as RUN, or --host"
+    elif wanted and "/" in wanted:
+        message, hint = f"there is no run in the folder {wanted!r} on {host}", "combo runs lists all that there are"
+    else:
+        message = f"there is no run {wanted!r} on {host}"
+        close = close_to(wanted or "", [name for run in runs for name in (run.grid, run.id)])
+        hint = f"did you mean `{close}`?" if close else f"the newest is {runs[0].id}; combo runs lists all"
+    gone = [one for one in remembered() if one.host == host and wanted and one.run.startswith(wanted)]
+    if gone:
+        last = gone[-1]
+        copied = host != LOCAL and age_of_copy(host, last.run, last.directory) is not None
+        here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
+        message, hint = f"the run {last.run} is not on {host} any more: {last.directory} was removed", here + hint
+    return UserError(message, hint)
 
 
 def newest_plan(directory: Path) -> tuple[Plan, int]:

@@ -14,7 +14,7 @@ import click
 from comborun.cli.terminal import ask_secret, program, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
-from comborun.remote.runs import Run, age_of_copy, bring, choose, copy_of, host_of, list_runs, remembered, removed
+from comborun.remote.runs import Run, age_of_copy, bring, choose, copy_of, host_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -230,8 +230,6 @@ class Where:
                 raise
             last = launches[-1]
             return Target(transport, last.run, last.directory, self.options(transport.host), error)
-        except UserError as error:
-            raise removed(wanted, transport.host, error) from None
         return Target(transport, run.id, run.directory, self.options(transport.host))
 
     def of_grid(self, path: Path) -> tuple[Where, str] | None:

@@ -55,6 +55,16 @@ def test_a_run_that_is_not_there_names_the_newest() -> None:
 
 
 @pytest.mark.usefixtures("state")
+def test_only_a_run_that_is_not_there_any_more_was_removed() -> None:
+    for run in (OLDER, NEWEST):
+        remember(Launch(run.id, "local", "/r", run.directory, run.grid))
+    with pytest.raises(UserError, match=f"2 runs: {NEWEST.id}, {OLDER.id}"):
+        choose(RUNS, "ma", "local")
+    with pytest.raises(UserError, match=f"{NEWEST.directory} was removed"):
+        choose((OLDER,), "maze-2026", "local")
+
+
+@pytest.mark.usefixtures("state")
 def test_this_machine_is_looked_at_before_there_are_other_threads() -> None:
     threads: dict[str, int] = {}
 
