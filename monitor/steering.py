@@ -95,8 +95,12 @@ class Resuming:
     @property
     def nothing(self) -> bool:
         """Whether all that is missing is under way, or nothing is."""
-        idle = self.seen.dispatcher is None and bool(self.coming)
-        return self.what.nothing and not self.held and not self.kept and not idle
+        return self.what.nothing and not self.held and not self.kept and not self.idle
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing carries on with the run, though it has not ended."""
+        return self.seen.dispatcher is None and not self.seen.finished
 
 
 def resume_lines(going: Resuming) -> Iterator[str]:
@@ -110,13 +114,9 @@ def resume_lines(going: Resuming) -> Iterator[str]:
         yield from map(_futile, what.futile)
         return
     yield f"{going.view.id}:"
-    if seen.hold:
-        yield f"  no longer {seen.hold.kind}" + (f": {seen.hold.why}" if seen.hold.why else "")
-    if seen.stopped:
-        yield "  no longer stopped"
+    yield from _lifted(seen)
     if going.kept and not seen.hold and not seen.stopped:
         yield f"  {going.kept} tasks that Slurm holds are let go"
-    yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
     for one in what.again:
         verb = "has" if size(one.lacking) == 1 else "have"
         lacking = f", for the {_episodes(one.lacking)} that {verb} no record" if one.lacking else ""
@@ -130,6 +130,17 @@ def resume_lines(going: Resuming) -> Iterator[str]:
     yield from map(_futile, what.futile)
     if going.coming:
         yield f"  {several(len(going.coming), 'session')} queued or running already"
+    if not (going.coming or going.held or what.again or what.added):
+        yield "  its dispatcher is gone: a new one ends the run"
+
+
+def _lifted(seen: RunStatus) -> Iterator[str]:
+    """What held the run up to now."""
+    if seen.hold:
+        yield f"  no longer {seen.hold.kind}" + (f": {seen.hold.why}" if seen.hold.why else "")
+    if seen.stopped:
+        yield "  no longer stopped"
+    yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
 
 
 def _why_again(view: RunView, name: str) -> str:

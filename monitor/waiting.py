@@ -99,6 +99,8 @@ def hint(status: RunStatus) -> str:
 def _gone(status: RunStatus, resume: str) -> str:
     if status.scheduler:
         return f"Slurm has none of its jobs any more, and nothing new starts: {resume}"
+    if all(one.life is Life.ENDED for one in status.sessions):
+        return f"the dispatcher is gone, so the run does not end: run `combo resume {status.run}` to end it"
     if any(one.attempt for one in status.sessions):
         return f"the dispatcher is gone, nothing new starts: {resume}"
     return "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest"

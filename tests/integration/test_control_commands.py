@@ -159,6 +159,19 @@ def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_he
     assert "the run is paused: nothing starts until" in held.stdout
 
 
+def test_resume_ends_a_run_whose_dispatcher_was_gone_before_its_last_sessions_ended(desk: Desk) -> None:
+    launched(desk, 1, command=GATED, after="touch ~/told", **ONE)
+    kill_dispatcher(desk)
+    (desk.home / "gate").touch()
+    until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "it ends")
+    assert "does not end: run `combo resume" in desk.combo("status").stdout
+    resumed = desk.combo("resume")
+    assert "its dispatcher is gone: a new one ends the run" in resumed.stdout, resumed.stdout + resumed.stderr
+    until((desk.runs[-1] / "dispatch/done").exists, "the run ends")
+    assert (desk.home / "told").exists()
+    assert "nothing to resume" in desk.combo("resume").stdout
+
+
 def test_a_test_notice_goes_through_the_users_own_command(desk: Desk) -> None:
     hook = desk.home / "hook.sh"
     hook.write_text(f"cat > {str(desk.home / 'notice.json')!r}; echo told; exit ${{1:-0}}\n")
