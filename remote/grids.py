@@ -43,9 +43,10 @@ _OPEN = set("{}$`*?;|&<>()")
 _PLACEHOLDER = re.compile(r"\{((?:policy|environment|server)(?:\.[A-Za-z0-9_-]+)?)\}")
 _CONDA = re.compile(r"^\s*(?:conda|mamba|micromamba) activate ([\w./~-]+)\s*$", re.MULTILINE)
 _HARMLESS = re.compile(
-    r"\s*(#.*|export \w+=.*|(conda|mamba|micromamba) activate .*|(source|\.) \S+(/activate|/conda\.sh))?\s*"
+    r"\s*(#.*|(?!.*([;&|]|\bPATH=))(export \w+=.*|(conda|mamba|micromamba) activate .*)"
+    r"|(source|\.) \S+(/activate|/conda\.sh))?\s*"
 )
-"""lines of setup whose effect on PATH is known"""
+"""lines of setup whose effect on PATH is known: none, or that of an environment"""
 _SOURCES = re.compile(r"(?:source|\.)[ \t]+([\w./~+@%=-]+)(?!.*\|\|)")
 _MOVES = re.compile(r"(?:^|[;&|]|\s)(?:cd|pushd)\s")
 _MOVED = re.compile(r"(-C|--cwd|--chdir|--directory|--project)(=.*)?")

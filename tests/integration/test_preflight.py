@@ -90,6 +90,13 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
         ("command: sh eval.py lerobot/pi0\nsetup: cd ~/project\n", "x", []),
         ("command: env -C ~/project sh eval.py\n", "x", []),
         ("command: qzx8 ~/project/eval.py\n", "x", [f"program: qzx8 is not on the PATH; {FIX}"]),
+        ("command: qzx8 ~/project/eval.py\nsetup: export PATH=~/tools:$PATH\n", "x", []),
+        ("command: qzx8 ~/project/eval.py\nsetup: export A=1 && PATH=~/tools:$PATH\n", "x", []),
+        (
+            "command: qzx8 ~/project/eval.py\nsetup: export LD_LIBRARY_PATH=~/lib\n",
+            "x",
+            [f"program: qzx8 is not on the PATH; {FIX}"],
+        ),
         ("command: qzx7 ~/project/eval.py\n" + CONDA, "x", []),
         (
             "command: sh -c true\n" + CONDA.replace("isaac", "isac"),
