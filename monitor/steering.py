@@ -36,6 +36,8 @@ class Stopping:
     """what a later `combo resume` has to run again, a sentence each"""
     unseen: str = ""
     """why the fields above are unknown: an older comborun made the run, or its records can't be read"""
+    others: tuple[str, ...] = ()
+    """where nothing runs: the other runs of its grid that go on"""
 
     def lines(self) -> Iterator[str]:
         run = f"{self.run} on {self.host}"
@@ -49,6 +51,8 @@ class Stopping:
         if self.queued:
             yield f"{several(self.queued, 'queued session')} will not start"
         yield from self.repeated
+        if self.others:
+            yield f"other runs of this grid go on; name one to end it: {', '.join(self.others)}"
 
     @classmethod
     def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> Stopping:
@@ -62,7 +66,8 @@ class Stopping:
     def to_document(self) -> dict[str, object]:
         return {
             "run": self.run, "host": self.host, "sessions": list(self.names),
-            "running": [one.name for one in self.running], "queued": self.queued, "lines": list(self.lines()),
+            "running": [one.name for one in self.running], "queued": self.queued, "others": list(self.others),
+            "lines": list(self.lines()),
         }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.steering import Stopping
 from comborun.monitor.watch import once
 from comborun.remote.control import stop as stop_sessions
+from comborun.remote.runs import list_runs
 from comborun.text import did_you_mean, harmless, several
 from comborun.work import combo_of
 
@@ -71,7 +73,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     if as_json:
         ended = list(names or stopped.sessions)
         answer({"run": target.run, "sessions": ended, "clean": stopped.done, "lines": list(stopped.lines)})
-    else:
+    elif stopped.lines or order.running or order.unseen:
         click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
     return 0 if stopped.done else SOME_DID_NOT
 
@@ -88,9 +90,18 @@ def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str |
     names = _chosen(target, source, words, **filters) if words or any(filters.values()) else ()
     try:
         seen = once(source)
-        return Stopping.of(source.view, seen, (*names, *_superseded(source.view.plan, seen, names, words)))
+        order = Stopping.of(source.view, seen, (*names, *_superseded(source.view.plan, seen, names, words)))
+        return order if order.running or names else replace(order, others=_others(target))
     except UserError as error:
         return Stopping(run, host, names, unseen=error.message)
+
+
+def _others(target: Target) -> tuple[str, ...]:
+    """The other runs of its grid that have not ended, the newest first."""
+    there = list_runs(target.transport, (target.directory.rpartition("/")[0],))
+    going = [run for run in there if not run.done and run.held.get("kind") != "stopped"]
+    grid = target.run.rsplit("-", 2)[0]
+    return tuple(run.id for run in going if run.grid == grid and run.id != target.run)
 
 
 def _superseded(plan: Plan, seen: RunStatus, names: tuple[str, ...], words: tuple[str, ...]) -> Iterator[str]:

@@ -51,3 +51,18 @@ def test_stop_alone_names_the_run_its_host_and_what_runs_and_asks_on_a_terminal(
     assert (code, "maze_good" in running(desk)) == (0, False), "what was named is not asked about"
     code, shown = typed(desk, b"y\n", "stop")
     assert (code, running(desk)) == (0, [])
+
+
+def test_stop_of_a_run_that_has_ended_names_the_other_runs_of_its_grid_that_go_on(desk: Desk) -> None:
+    launched(desk)
+    (going,) = desk.runs
+    desk.combo("launch", desk.grid(), "--new")
+    newest = next(run for run in desk.runs if run != going)
+    desk.combo("stop", newest.name)
+    shown = desk.combo("stop", "little").stdout
+    assert going.name in shown
+    assert shown.count(newest.name) == 1
+    assert desk.json("stop", "little", "--dry-run")["others"] == [going.name]
+    assert running(desk) == []
+    desk.combo("stop", going.name)
+    assert desk.json("stop", "little", "--dry-run")["others"] == []
