@@ -35,11 +35,11 @@ def publish(order: dict[str, Any]) -> dict[str, Any]:
     """Under the root's lock: describe the grid's run, or rename the new one into place."""
     with Staging(order["root"]) as staging:
         staging.lock()
-        newest = newest_run(staging.root, order["grid"])
-        if newest and order["mode"] not in ("new", f"after:{os.path.basename(newest)}"):
-            if flaw := unreadable(newest):
-                raise Refusal(70, f"the run {newest} can't be read ({flaw}): --new makes another one")
-            return describe(newest, order["digest"])
+        found = run_of(staging.root, order["grid"], order["digest"])
+        if found and order["mode"] not in ("new", f"after:{os.path.basename(found)}"):
+            if flaw := unreadable(found):
+                raise Refusal(70, f"the run {found} can't be read ({flaw}): --new makes another one")
+            return describe(found, order["digest"])
         staging.fill(order["files"])
         return _place(staging, order)
 
@@ -66,9 +66,11 @@ def sequence(directory: str) -> int:
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
 
 
-def newest_run(root: str, grid: str) -> str:
-    """The newest run of a grid, or empty."""
-    return "".join(runs_below(root, grid)[-1:])
+def run_of(root: str, grid: str, digest: str) -> str:
+    """The newest run of a grid's work, else the newest of its name; empty without any."""
+    there = runs_below(root, grid)
+    same = [run for run in there if files.read_line(f"{run}/digest") == digest]
+    return "".join((same or there)[-1:])
 
 
 def unreadable(directory: str) -> str:

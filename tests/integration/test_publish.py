@@ -91,6 +91,16 @@ def test_another_run_after_one_that_has_ended_is_made_once(tmp_path: Path) -> No
     assert sorted(publication.state for publication in made) == ["new"] + ["resumed"] * 3
 
 
+def test_a_grid_finds_the_run_of_its_work_whatever_was_launched_later(tmp_path: Path) -> None:
+    first = put(tmp_path)
+    end(first, succeeded=1)
+    other = put(tmp_path, CHANGED, f"after:{first.run}")
+    assert again(tmp_path) == ("finished", first.run)
+    assert again(tmp_path, CHANGED) == ("resumed", other.run)
+    second = put(tmp_path, mode="new")
+    assert again(tmp_path) == ("resumed", second.run), "of two with this work the newest"
+
+
 def test_a_grid_whose_name_begins_like_another_is_another_grid(tmp_path: Path) -> None:
     put(tmp_path)
     assert put(tmp_path, replace(PLAN, grid="my")).state == "new"
