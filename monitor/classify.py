@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from comborun.attempt import SLURM, End, behind, cause_text
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.slurm import Scheduler, Task, latest
+from comborun.monitor.slurm import Task, latest
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, ROOM, again, hint, notify_problem, room
@@ -27,8 +27,6 @@ _TOGETHER = 2
 """least number of sessions that must vanish together to count as an event of the host, without a restart"""
 WRONG_GPU = "WRONG_GPU"
 """in a note: its memory lay on another GPU than it was granted (host/seat.py)"""
-_CLOCKS_S = 5
-"""seconds by which the clocks of a node and of the login node may differ"""
 
 
 def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
@@ -96,8 +94,6 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
             status = _waiting(status, waits[session.name], plan, attempts, now)
         if task := tasks.get(session.name):
             status = with_task(status, task)
-        elif snapshot.scheduler:
-            status = without_task(status, snapshot.scheduler)
         if session.flag != "dropped" or status.alive:
             statuses.append(status)
     return tuple(statuses)
@@ -343,16 +339,6 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
         status = queued_again(status, f"attempt {task.attempt} waits, {task.words}")
         return replace(status, node="", task=task)
     return replace(status, task=task, last_line=task.words)
-
-
-def without_task(status: SessionStatus, scheduler: Scheduler) -> SessionStatus:
-    """A session that looks alive but has no Slurm task gets a note, if Slurm answered after its start."""
-    if not status.alive or not scheduler.answered or scheduler.at is None or status.started is None:
-        return status
-    if scheduler.at < status.started + _CLOCKS_S:
-        return status
-    gone = "Slurm has no task of it any more: it has ended, or Slurm forgot it"
-    return replace(status, note="; ".join(filter(None, (status.note, gone))))
 
 
 def note(end: End, session: Session | None) -> str:

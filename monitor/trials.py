@@ -73,7 +73,7 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], mos
         most = min(most, len(setup.plan.sessions))
     while at_once <= most:
         plan = beside(setup.plan, found, at_once, _length_s())
-        if reason := crowded(found, plan, at_once) or refused(plan, ask(setup.transport), setup.facts):
+        if reason := crowded(found, plan, at_once) or refused(plan, ask(setup.transport)):
             return steps, reason
         setup.progress.say(f"{at_once} side by side")
         tried = step(found, plan, _run(setup, plan))

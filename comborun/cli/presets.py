@@ -17,14 +17,6 @@ from comborun.grid.presets import SHIPPED
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_COUNTINGS = {
-    "serial": "one episode after another, all of them",
-    "batch": "batch after batch of episodes, all of them",
-    "fixed": "all episodes, which have one length",
-    "first-k": "the first K episodes that end: with several copies side by side, successes are counted too often",
-    "unknown": "not known",
-}
-
 
 @click.group(invoke_without_command=True)
 @json_option
@@ -89,7 +81,6 @@ def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
     about = preset.about
     yield "kind", about.kind
     if about.kind == "evaluation":
-        yield "counts", _COUNTINGS[about.counting]
         yield "pairs", f"none: {about.unpaired}" if about.unpaired else "where records show how episodes started"
     if about.shards:
         yield "shards", about.shards

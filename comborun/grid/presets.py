@@ -35,8 +35,6 @@ _WHOLE = frozenset({"placement", "progress", "display"})
 _WHOLE_OF_SERVERS = frozenset({"ready", "warm_up", "health"})
 
 ProgramKind = Literal["evaluation", "training", "server"]
-Counting = Literal["serial", "batch", "fixed", "first-k", "unknown"]
-"""which episodes a program counts: all in order; all of each batch; all, with one length; the first K that end"""
 Lines = Annotated[tuple[Line, ...], ONE_OR_MANY]
 
 
@@ -57,9 +55,6 @@ class AboutKeys(Keys):
     summary: Line = key("the program, in one line", "")
     kind: Annotated[ProgramKind, one_of("kind", get_args(ProgramKind))] = key(
         "evaluation, training, or server: one that others ask", "evaluation"
-    )
-    counting: Annotated[Counting, one_of("counting", get_args(Counting))] = key(
-        "which episodes of those that it begins it counts", "unknown"
     )
     shards: Line = key("how a combo can be cut, or why it can't", "")
     unpaired: Line = key("why episodes of two policies are no pairs; else they may be", "")

@@ -124,17 +124,10 @@ def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose:
     )
 
 
-def refused(plan: Plan, host: HostFacts, before: HostFacts) -> str:
-    """Why the sessions of `plan` can't all run at once on the host as it is now; empty if they can.
-
-    `before` is the host when the calibration began: resources that others have taken since then are not counted.
-    """
+def refused(plan: Plan, host: HostFacts) -> str:
+    """Why the sessions of `plan` can't all run at once on the host as it is now; empty if they can."""
     requests = [session.resources for session in plan.sessions]
     count, lack = fits(requests, stage(plan, host))
-    then, _ = fits(requests, stage(plan, before))
-    if count < min(then, len(requests)):
-        now = f"{_in_words(lack)} allow {count} at once now, and allowed {then} when the calibration began"
-        return f"the host has changed meanwhile: {now}; calibrate again when it is as it will be"
     return "" if count >= len(requests) else f"{count} at once is what {_in_words(lack)} allow"
 
 

@@ -133,14 +133,6 @@ def test_what_has_succeeded_is_not_undone_by_a_task_that_is_left(left: str) -> N
 
 
 def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was_judged() -> None:
-    alive = seen(ANSWERED, answer=(GRASS,)).sessions[0]
-    assert (alive.life, alive.note) == (
-        Life.RUNNING,
-        "Slurm has no task of it any more: it has ended, or Slurm forgot it",
-    )
-    assert not seen(ANSWERED, *TASKS).sessions[0].note
-    assert not seen(SILENT, answer=(GRASS,)).sessions[0].note
-    begun_since = Seen("grass_act", started=NOW - 4, counts=(0, 0))
-    assert not seen(ANSWERED, answer=(begun_since,)).sessions[0].note
+    assert seen(ANSWERED, answer=(GRASS,)).sessions[0].life is Life.RUNNING
     gone = replace(GRASS, life="lost")
     assert seen(ANSWERED, answer=(gone,)).sessions[0].note == "its task is gone; what ended it is not judged yet"
