@@ -47,7 +47,7 @@ WIDEST, NARROWEST = 1.5, 0.07
 WORDED, NUMBERED = 1.3, 0.2
 """inches from which on a cell holds its interval too, and those from which on it holds a number"""
 FEW_ROWS, MANY_ROWS = 15, 40
-ROW_LABEL, COLUMN_LABEL, WRAPPED = 1.6, 1.2, 0.85
+ROW_LABEL, COLUMN_LABEL, WRAPPED = 1.6, 1.2, 1.0
 """inches of a label, and of one on two lines"""
 TWO_LINES = 0.3
 """inches of a cell from which on its label may have two"""
