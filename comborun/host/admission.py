@@ -1,7 +1,7 @@
 """Which session may start now, and why others wait. `rules` decides on facts from the driver, /proc and the leases.
 
-Model servers are admitted by the same rules. Nothing here blocks: the dispatcher's loop waits for `descriptors()` or
-`due()`.
+Model servers are admitted by the same rules. Nothing here blocks: the dispatcher's loop waits for the measurements of
+`book`, or until `due()`.
 """
 
 from __future__ import annotations
@@ -99,18 +99,8 @@ class Admission:
 
     # The loop
 
-    def descriptors(self) -> list[int]:
-        return self.book.descriptors()
-
     def due(self) -> float:
         return min(self.book.due(), self.spacing.next(time.monotonic()), self.warm.due())
-
-    def serve(self) -> None:
-        self.book.serve()
-
-    def flush(self) -> None:
-        """Publish the leases for other runs; called now and then, and before the dispatcher leaves."""
-        self.book.flush()
 
     # Who may start
 
@@ -236,10 +226,7 @@ class Admission:
         self.short.left(name)
         self.book.drop(name)
 
-    def progressed(self, name: str) -> None:
-        self._reached(name, "it makes progress")
-
-    def _reached(self, name: str, why: str) -> None:
+    def progressed(self, name: str, why: str = "it makes progress") -> None:
         if self.warm.reached(name, self._programs.get(name, "")):
             self._journal(f"warm {name} {why}")
 
@@ -250,7 +237,7 @@ class Admission:
         """
         beside = self.short.ended(name, gpus, failure)
         if os.path.exists(f"{at}/progressed") or not (failure or stopped):
-            self._reached(name, "it has ended")
+            self.progressed(name, "it has ended")
         else:
             self.warm.failed(name, self._programs.get(name, ""))
         return beside

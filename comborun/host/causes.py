@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import signal
 
-from comborun.host import clients, machine
+from comborun.host import clients, files, machine
 from comborun.host.process import setting
-from comborun.host.watch import log_lines
 from comborun.rules import counting, patterns, records, signatures
 
 TYPE_CHECKING = False
@@ -46,7 +45,7 @@ def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
 def failure_in_log(of: Attempt, records_made: int) -> tuple[str, str, str]:
     """The class that the end of its log shows, with the line; and faults of the grid's patterns."""
     own = [(failure, pattern) for failure, pattern in of.data.get("signatures", ())]
-    lines = log_lines(of.at, patterns.LONGEST_LINE)
+    lines = files.log_lines(of.at.log, patterns.LONGEST_LINE)
     try:
         with CpuLimit(_SEARCH_S):
             counted = counting.Counted(of.data.get("progress", ""), of.count)

@@ -15,7 +15,6 @@ _WORDS = {
     ("docker", 127): "docker found no such program in the image",
     ("apptainer", 255): "apptainer could not start the container",
 }
-_TAIL = 8192
 _REMOVED_S = 20.0
 
 
@@ -33,13 +32,9 @@ def why(log: str, runtime: str, code: int) -> str:
     note = _WORDS.get((runtime, code), "")
     if not note:
         return ""
-    lines = tail(log)
+    lines = files.log_lines(log)
     said = [line for line in lines if line.startswith("docker: " if runtime == "docker" else "FATAL: ")]
     if runtime == "apptainer" and not said:
         return ""
     said = said or [line for line in lines if line.strip()]
     return f"{note}: {said[-1][:200]}" if said else note
-
-
-def tail(log: str) -> list[str]:
-    return files.tail(log, _TAIL)[0].decode("utf-8", "replace").splitlines()

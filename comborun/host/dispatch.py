@@ -158,7 +158,7 @@ class Dispatcher(Lifecycle):
         """Wait for a message, a child, nvidia-smi or a time, whichever comes first."""
         due = min(self._next_sweep, self.launcher.due, self.windows.due, self.admission.due(), self.servers.due())
         poll = select.poll()
-        for fd in (self._fifo.fd, self._signals.fd, *self.admission.descriptors()):
+        for fd in (self._fifo.fd, self._signals.fd, *self.admission.book.descriptors()):
             poll.register(fd, select.POLLIN)
         happened = poll.poll(math.ceil(max(0.0, due - time.monotonic()) * 1000))
         if any(fd == self._fifo.fd for fd, _ in happened):
@@ -166,7 +166,7 @@ class Dispatcher(Lifecycle):
         if self._signals.take():
             self.children = [child for child in self.children if child.poll() is None]
             self.windows.reaped()
-        self.admission.serve()
+        self.admission.book.serve()
         self.servers.serve()
 
     def _hear_all(self) -> None:
@@ -241,7 +241,7 @@ class Dispatcher(Lifecycle):
             self.windows.again()
         self.look_at_sessions()
         self.servers.sweep()
-        self.admission.flush()
+        self.admission.book.flush()
         self.notices.flush()
         self.launcher.write_waiting()
 
@@ -289,7 +289,7 @@ class Dispatcher(Lifecycle):
             return False
         secrets.forget(self.layout)  # a start may have put them there meanwhile
         self.launcher.write_waiting()
-        self.admission.flush()
+        self.admission.book.flush()
         self.report_done(self.queue)
         return True
 
@@ -304,6 +304,6 @@ class Dispatcher(Lifecycle):
             files.remove(self._leaving)
             return
         self.launcher.write_waiting()
-        self.admission.flush()
+        self.admission.book.flush()
         self.journal(f"left {self.hold.kind}")
         raise Leave

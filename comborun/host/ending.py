@@ -118,7 +118,7 @@ def with_output(failure: str, log: str) -> str:
 
 def _said(log: str) -> list[str]:
     """The last lines of a log, without the prefixes of bash."""
-    lines = (line.strip() for line in container.tail(log))
+    lines = (line.strip() for line in files.log_lines(log))
     return [re.sub(r"^(/.*?)?session\.sh: (line [0-9]+: )?(exec: )?", "", line) for line in lines if line]
 
 

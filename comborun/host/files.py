@@ -8,7 +8,7 @@ import resource
 import stat
 import time
 
-from comborun.rules import records
+from comborun.rules import counting, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +63,12 @@ def tail(path: str, most: int) -> tuple[bytes, bool]:
         return b"", False
     finally:
         os.close(fd)
+
+
+def log_lines(path: str, longest: int = counting.LONGEST_LINE) -> list[str]:
+    """The lines at the end of a log."""
+    end, cut = tail(path, counting.TAIL)
+    return list(counting.lines(end, cut=cut, longest=longest))
 
 
 def size(path: str) -> int:

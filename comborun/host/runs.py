@@ -107,12 +107,4 @@ def remove(directory: str) -> bool:
     os.makedirs(f"{root}/.incoming", exist_ok=True)
     os.rename(directory, aside)
     shutil.rmtree(aside, ignore_errors=True)
-    _forget_leases(run)
     return True
-
-
-def _forget_leases(run: str) -> None:
-    leases = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108 - where leases are
-    lease = f"{leases}/{run}.lease"
-    if os.path.exists(lease) and os.stat(lease).st_uid == os.getuid() and files.lock(f"{leases}/lock", _WAIT_S) >= 0:
-        files.remove(lease)

@@ -208,7 +208,7 @@ class Watch(PollingWatch):
         """Report that the program has started well: a result, or a line of its log that shows progress."""
         if not self._changes.results:
             counted = counting.Counted(self.of.data.get("progress", ""), self.of.count)
-            if not any(map(counted.counts, log_lines(self.of.at))):
+            if not any(map(counted.counts, files.log_lines(self.of.at.log))):
                 return
         if files.write(self.of.at.progressed, [("at", round(time.time(), 6))]):
             self._awaited = False
@@ -318,12 +318,6 @@ def _fingerprint(paths: Iterable[str]) -> tuple[int, int, int]:
 def _below(folder: str) -> Iterator[str]:
     """All paths below a folder, including hidden ones."""
     return (f"{at}/{name}" for at, folders, names in os.walk(folder) for name in (*folders, *names))
-
-
-def log_lines(at: AttemptLayout, longest: int = counting.LONGEST_LINE) -> list[str]:
-    """The lines at the end of an attempt's log."""
-    end, cut = files.tail(at.log, counting.TAIL)
-    return list(counting.lines(end, cut=cut, longest=longest))
 
 
 _FIRST_S = 60.0

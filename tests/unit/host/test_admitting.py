@@ -262,7 +262,7 @@ def test_a_pick_is_promised_in_the_lease_file_and_in_the_grant(desk: Desk, folde
     assert (lease["who"], lease["gpus"], lease["request"]["gpu_memory"]) == ("a", [0], 4000)
     assert desk.admission.grant("a", (0,)) == {"gpus": "0", "uuids": "GPU-0"}
     desk.admission.give_back("a")
-    desk.admission.flush()
+    desk.admission.book.flush()
     assert not (folder / "run.lease").exists()
 
 
