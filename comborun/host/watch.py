@@ -34,8 +34,6 @@ _SHARE = 1000
 """a search may take this fraction of the time: 1 / _SHARE"""
 _LONGEST_S = 300.0
 """between two searches, whatever they take"""
-_RARE_S = 60.0
-"""from here on it is said how seldom results are counted"""
 
 
 class Pace:
@@ -43,15 +41,13 @@ class Pace:
 
     def __init__(self) -> None:
         self._next = 0.0
-        self.pause = 0.0
 
     def due(self) -> bool:
         return time.monotonic() >= self._next
 
     def took(self, began: float) -> None:
         """Note a search that began at this time.process_time(): on a busy machine it waits more than it works."""
-        self.pause = min((time.process_time() - began) * _SHARE, _LONGEST_S)
-        self._next = time.monotonic() + self.pause
+        self._next = time.monotonic() + min((time.process_time() - began) * _SHARE, _LONGEST_S)
 
 
 class Activity:
@@ -278,11 +274,9 @@ class _Changes:
         found = globs.found(self._at.output, [*rules.files, *rules.evidence_files])
         before, self._results = self._results, _fingerprint(f"{self._at.output}/{path}" for path in found)
         other = other or before != self._results or not self._judging.folder.found
-        counts = self._judging.look() if other else None
+        if other:
+            self._judging.look()
         self._pace.took(began)
-        if counts and self._pace.pause > _RARE_S:
-            files_found = self._judging.folder.found
-            self._judging.keep(counts, f"{files_found} result files: counted every {self._pace.pause / 60:.0f} min")
         return before != self._results
 
     def of_output(self) -> bool:

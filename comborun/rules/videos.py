@@ -5,6 +5,7 @@ An mp4 whose program was ended lacks its index, the `moov` box, and plays nowher
 
 from __future__ import annotations
 
+import re
 import struct
 
 TYPE_CHECKING = False
@@ -64,15 +65,9 @@ def _box(header: bytes) -> tuple[int, bytes] | None:
     return (length, kind) if length == _TO_THE_END or length >= 8 else None
 
 
-def render(rows: Iterable[Row]) -> tuple[str, int]:
-    """The text of videos.tsv, and the number of videos that it leaves out: their names hold a line break or TAB."""
-    lines, unlisted = [], 0
-    for size, word, path in rows:
-        if any(ord(char) < 32 or ord(char) == 127 for char in path):
-            unlisted += 1
-        else:
-            lines.append(f"{size}\t{word}\t{path}\n")
-    return "".join(lines), unlisted
+def render(rows: Iterable[Row]) -> str:
+    """The text of videos.tsv. Names that hold a line break or TAB have no line."""
+    return "".join(f"{size}\t{word}\t{path}\n" for size, word, path in rows if not re.search("[\x00-\x1f\x7f]", path))
 
 
 def parse(text: str) -> list[Row]:
