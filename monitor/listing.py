@@ -27,11 +27,11 @@ def look_everywhere(
     transports: Mapping[str, Transport], runs_on: Callable[[Transport], tuple[Run, ...]]
 ) -> tuple[Listing, ...]:
     """A listing for each host; for a host that is away, also one for each run that was launched since it was listed."""
-    found = list_everywhere(transports, lambda host: _looked_at(transports[host], runs_on(transports[host])))
+    found = list_everywhere(transports, lambda host: looked_at(transports[host], runs_on(transports[host])))
     return (*found, *(launched for one in found if one.complaint for launched in _since(one)))
 
 
-def _looked_at(transport: Transport, there: tuple[Run, ...]) -> tuple[Run, ...]:
+def looked_at(transport: Transport, there: tuple[Run, ...]) -> tuple[Run, ...]:
     """The newest of those that are not done with their state now."""
     going = [run for run in there if not run.done][:_MOST_LOOKS]
     return tuple(replace(run, now=_now(transport, run)) if run in going else run for run in there)

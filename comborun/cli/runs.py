@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import Where, json_option, offers, root_options, run_option
+from comborun.cli.options import Where, json_option, offers, root_options
 from comborun.cli.terminal import answer, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.listing import look_everywhere, state, to_document
+from comborun.monitor.listing import look_everywhere, looked_at, state, to_document
 from comborun.monitor.wording import brief, duration
 from comborun.remote.runs import choose, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
@@ -88,7 +90,7 @@ def _started(run: Run) -> str:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[RUN]...", shell_complete=offers("runs"))
-@run_option
+@click.option("--run", "wanted", metavar="RUN", shell_complete=offers("runs"), help="The same as RUN.")
 @root_options
 @click.option(
     "--older", default=30.0, show_default=True, metavar="DAYS", help="Without RUN: remove only runs older than this."
@@ -112,11 +114,13 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
     transport = where.connect(host_of(names[0]) if names else None)
     with working(f"asking {transport.host}"):
         there = where.runs(transport)
-    chosen = [choose(there, name, transport.host) for name in names] if names else _old(there, older)
-    kept = {run.id: why for run in chosen if (why := _why_kept(run, transport.host, named=bool(names)))}
-    going = [run for run in chosen if run.id not in kept]
-    for name, why in kept.items():
-        click.echo(f"{name} stays: {why}")
+    chosen = [choose(there, name, transport.host) for name in names] or there
+    older = -math.inf if names else older
+    kept = {run.id: why for run in chosen if (why := _why_kept(run, transport.host, older, named=bool(names)))}
+    going = looked_at(transport, tuple(run for run in chosen if run.id not in kept))
+    for why, count in Counter(kept.values()).items():
+        who = ", ".join(one for one in kept if kept[one] == why) if names else several(count, "run")
+        click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}")
     with working("measuring them"):
         bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
     show_table(("run", "state", "started", "size"), list(_rows(going, bytes_of)))
@@ -135,20 +139,18 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
         click.echo(f"{run.id}: {'removed' if remove(transport, run.directory) else 'stays: something works in it'}")
 
 
-def _old(there: Sequence[Run], days: float) -> list[Run]:
-    return [run for run in there if run.started < time.time() - days * _DAY_S]
-
-
-def _why_kept(run: Run, host: str, *, named: bool) -> str:
+def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:
+    if run.started >= time.time() - older * _DAY_S:
+        return f"younger than {older:g} days (--older)"
     stopped = not run.done and run.held.get("kind") == "stopped"
     if not run.done and not stopped:
-        return "it has not finished"
+        return "not finished; `combo stop RUN` ends one"
     end = "stopped" if stopped else "done"
     if host != LOCAL and not (copy_of(host, run.id, run.directory) / "dispatch" / end).is_file():
-        return f"its files were not brought here: combo report {run.id} --host {host}"
+        return f"files not brought here; `combo report RUN --host {host}` brings them"
     if stopped and not named:
-        return "it was stopped, and can be resumed: name it to remove it"
-    return "" if host != LOCAL or named else "it is on this machine and there is no copy: name it to remove it"
+        return "stopped, and can be resumed; name one to remove it"
+    return "" if host != LOCAL or named else "on this machine, without a copy; name one to remove it"
 
 
 def _rows(going: Sequence[Run], bytes_of: dict[str, int]) -> Iterator[tuple[str, ...]]:

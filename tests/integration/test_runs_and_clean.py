@@ -67,7 +67,7 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
     assert (refused.returncode, "--yes removes them" in refused.stderr) == (2, True), "nobody can be asked"
     assert finished.is_dir()
     done = desk.combo("clean", finished.name, "--run", going.name, "--yes").stdout
-    assert f"{going.name} stays: it has not finished" in done
+    assert f"{going.name} stays: not finished" in done
     assert (finished.exists(), going.is_dir()) == (False, True)
     assert f"{finished} was removed" in desk.combo("status", finished.name).stderr
 
@@ -75,17 +75,27 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
 def test_an_old_run_of_this_machine_stays_unless_it_is_named(desk: Desk) -> None:
     desk.combo("run", desk.grid())
     shown = desk.combo("clean", "--older", "0", "--yes")
-    assert "there is no copy" in shown.stdout
+    assert "1 run stays: on this machine" in shown.stdout
     assert desk.runs
+
+
+def test_clean_says_of_runs_that_stay_how_many_and_why(desk: Desk) -> None:
+    desk.combo("run", desk.grid())
+    desk.combo("launch", desk.grid(command=evaluate(pace=30)), "--new")
+    assert "2 runs stay: younger than 30 days" in desk.combo("clean").stdout
+    shown = desk.combo("clean", "--older", "0").stdout
+    assert shown.count("1 run stays: ") == 2
+    assert "not finished" in shown
 
 
 def test_a_stopped_run_is_removed_only_where_it_is_named(desk: Desk) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30)))
     (run,) = desk.runs
-    assert f"{run.name} stays: it has not finished" in desk.combo("clean", run.name, "--yes").stdout
+    assert f"{run.name} stays: not finished" in desk.combo("clean", run.name, "--yes").stdout
     desk.combo("stop", run.name)
     desk.combo("clean", "--older", "0", "--yes")
     assert run.is_dir()
+    assert "4 cancelled" in desk.combo("clean", run.name, "--dry-run").stdout, "what is missing is said before"
     desk.combo("clean", run.name, "--yes")
     assert not run.exists()
 
