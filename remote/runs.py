@@ -8,6 +8,7 @@ import re
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,12 @@ class Launch:
     directory: str
     grid: str
     transport: str = "ssh"
+    file: str = ""
+    """the grid's file; empty if an earlier version launched"""
+    sha256: str = ""
+    """of its bytes at the launch"""
+    options: str = ""
+    """what another launch of it needs, as it is typed"""
 
     def fits(self, wanted: str | None) -> bool:
         return wanted is None or wanted in {self.grid, self.directory} or self.run.startswith(wanted)
@@ -165,6 +172,15 @@ def _launch(line: str) -> Launch | None:
 def host_of(wanted: str | None) -> str | None:
     """The host of the latest launch from here that fits what a person wants; None wants nothing in particular."""
     return next((launch.host for launch in reversed(remembered()) if launch.fits(wanted)), None)
+
+
+def changed_since(run: str) -> Launch | None:
+    """The latest launch of a run from here, if its grid's file differs now; None also where that is not known."""
+    last = next((one for one in reversed(remembered()) if one.run == run and one.file), None)
+    try:
+        return last if last and sha256(Path(last.file).read_bytes()).hexdigest() != last.sha256 else None
+    except OSError:
+        return None
 
 
 def is_remembered(directory: str) -> bool:

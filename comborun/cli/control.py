@@ -42,6 +42,7 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
     chosen = [f"--{word}" for word, given in which.items() if given]
     if len(chosen) + bool(sessions) != 1:
         raise UserError("name sessions, or give one of --failed and --stalled", "combo status names them")
+    target.note_change()
     source = target.source()
     sessions = target.sessions(source, sessions)
     check_no_servers(source.view, sessions)

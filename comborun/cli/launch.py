@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,7 +158,10 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         launched = settle(prepared, _confirm, lambda text: click.echo(harmless(text), err=True))
         publication, run = launched.publication, launched.publication.run
         way = where.way(transport.host)
-        remember(Launch(run, transport.host, publication.root, publication.directory, grid.name, way))
+        made = Launch(run, transport.host, publication.root, publication.directory, grid.name, way)
+        again = chosen.options + (where.options(where.host) if where.host else "") + " --slurm" * request.slurm
+        digest = sha256(grid.text.encode()).hexdigest()
+        remember(replace(made, file=str(chosen.path.resolve()), sha256=digest, options=again))
         told = replace(where, root=grid.root).options(transport.host)
         target = Target(transport, run, publication.directory, told)
         doing = f"sending {prepared.sends} to" if prepared.sends else "starting on"

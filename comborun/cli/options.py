@@ -14,7 +14,7 @@ import click
 from comborun.cli.terminal import ask_secret, program, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
-from comborun.remote.runs import Run, age_of_copy, bring, choose, copy_of, host_of, list_runs, remembered
+from comborun.remote.runs import Run, age_of_copy, bring, changed_since, choose, copy_of, host_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import harmless
@@ -94,7 +94,11 @@ class GridChoice:
 
     def __str__(self) -> str:
         """As it is typed again."""
-        return " ".join([str(self.path), *(f"--set {shlex.quote(setting)}" for setting in self.given)])
+        return f"{self.path}{self.options}"
+
+    @property
+    def options(self) -> str:
+        return "".join(f" --set {shlex.quote(setting)}" for setting in self.given)
 
     def read(self) -> Grid:
         """The grid without mistakes. Raises UserError with all of them."""
@@ -171,6 +175,14 @@ class Target:
         from comborun.remote.fetch import FetchOptions
 
         return bring(self.transport, self.run, self.directory, FetchOptions(watched=True))
+
+    def note_change(self) -> None:
+        """Print that the grid's file has changed since its launch, which only another launch takes over."""
+        if launch := changed_since(self.run):
+            path = Path(launch.file)
+            name = path.name if path.parent == Path.cwd() else launch.file
+            command = f"{program()} launch {shlex.quote(name)}{launch.options}"
+            click.echo(harmless(f"Note: {name} has changed since: `{command}` takes the change over"), err=True)
 
     def command(self, verb: str, session: str = "") -> str:
         """A command about this run, or about a session of it, as the user can type it."""

@@ -32,6 +32,7 @@ def resume(target: Target, dry_run: bool, as_json: bool) -> None:
     combo resume                the newest run
     combo resume --dry-run      what it would do
     """
+    target.note_change()
     going = _look(target)
     act = not dry_run and not going.nothing
     if as_json:

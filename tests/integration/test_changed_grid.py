@@ -107,6 +107,16 @@ def test_a_finished_run_without_common_work_gets_a_successor(desk: Desk) -> None
     assert len(desk.runs) == 2
 
 
+def test_resume_and_retry_say_that_the_file_has_changed_since_its_launch(desk: Desk) -> None:
+    finish(desk, desk.grid(command="false", policies="[good]", environments="[maze]"))
+    assert "launch grid.yaml" not in desk.combo("resume", "--dry-run").stderr
+    desk.grid(command="true", policies="[good]", environments="[maze]")
+    assert "launch grid.yaml" in desk.combo("resume", "--dry-run").stderr
+    assert "launch grid.yaml" in desk.combo("retry", "--failed").stderr
+    finish(desk, desk.home / "grid.yaml")
+    assert "launch grid.yaml" not in desk.combo("resume", "--dry-run").stderr
+
+
 def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk) -> None:
     gate = desk.home / "gate"
     desk.combo("launch", desk.grid(command=evaluate(gate=gate)))

@@ -58,7 +58,7 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
         "settle": SimpleNamespace(publication=publication),
         "remember": None,
     }
-    monkeypatch.setattr(GridChoice, "read", lambda _: SimpleNamespace(warnings=(), name="little", root="~/comborun"))
+    monkeypatch.setattr(GridChoice, "read", lambda _: SimpleNamespace(warnings=(), name="little", root="~", text=""))
     for name, value in steps.items():
         monkeypatch.setattr(f"comborun.cli.launch.{name}", lambda *_, value=value: value)
     monkeypatch.setattr("comborun.cli.launch.start" if there else "comborun.cli.launch.settle", interrupted)
