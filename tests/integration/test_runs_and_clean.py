@@ -62,6 +62,7 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
     until(lambda: len(desk.runs) == 2, "two runs")
     going = next(run for run in desk.runs if run != finished)
     until((going / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    assert "any of 2 runs" in desk.combo("status", "little-2").stderr, "none of them was removed"
     assert "would remove 1 run on local" in desk.combo("clean", finished.name, "--dry-run").stdout
     refused = desk.combo("clean", finished.name)
     assert (refused.returncode, "--yes removes them" in refused.stderr) == (2, True), "nobody can be asked"
