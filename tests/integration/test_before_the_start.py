@@ -116,8 +116,9 @@ def test_a_change_to_what_is_shipped_is_another_run_and_the_manifest_says_that_i
 
 
 def test_code_that_changed_is_not_mixed_into_an_unfinished_run(desk: Desk, project: Path) -> None:
-    (desk.home / "grid.yaml").write_text(GRID.replace('bash "run me.sh" {output_dir}', "sleep 60 # {output_dir}"))
-    desk.json("launch", "grid.yaml")
+    (project / "run me.sh").write_text(SCRIPT + "sleep 60 #\r\n")
+    record = desk.json("launch", "grid.yaml")
+    until(lambda: list(Path(record["directory"]).glob("sessions/*/attempt-1/out/*")), "an episode is recorded")
     (project / "run me.sh").write_text("changed\n")
     refused = desk.combo("launch", "grid.yaml")
     assert refused.returncode == 2
