@@ -14,7 +14,7 @@ from comborun.monitor.wording import listed
 from comborun.remote.runs import STAMPED, Listing, Run, list_everywhere, remembered
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from comborun.monitor.status import RunStatus
     from comborun.remote.transport import Transport
@@ -58,6 +58,22 @@ def _since(one: Listing) -> Iterator[Listing]:
 def _now_of(seen: RunStatus) -> dict[str, Any]:
     words = {"finished": seen.finished, "seconds": seen.seconds, "abandoned": seen.abandoned}
     return words | {"counts": seen.counts(), "smoke": seen.smoke()}
+
+
+def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
+    """All runs, the newest first. One that two names of its host list is told by the one that knows more of it, else
+    by that of its latest launch.
+    """
+    launched = {launch.run: launch.host for launch in remembered()}
+
+    def knows(entry: tuple[Listing, Run]) -> tuple[bool, ...]:
+        one, run = entry
+        return not one.complaint, not run.now.get("abandoned"), launched.get(run.id) == one.host
+
+    entries = [(one, run) for one in found for run in one.runs]
+    best = {(entry[1].id, entry[1].directory): entry for entry in sorted(entries, key=knows)}
+    chosen = (entry for entry in entries if best[entry[1].id, entry[1].directory] is entry)
+    return sorted(chosen, key=lambda entry: entry[1].stamp, reverse=True)
 
 
 def to_document(one: Listing, run: Run) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import click
 from comborun.cli.options import Where, json_option, offers, root_options
 from comborun.cli.terminal import answer, show_rows, show_table, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.listing import look_everywhere, looked_at, state, to_document
+from comborun.monitor.listing import each_once, look_everywhere, looked_at, state, to_document
 from comborun.monitor.wording import brief, duration
 from comborun.remote.runs import choose, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
@@ -47,9 +47,8 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
     if grid and not at:
         raise UserError(f"{grid} is no grid file", "combo runs takes the file that was launched, such as grid.yaml")
     found = _listings(at[0] if at else where)
-    entries = [(one, run) for one in found for run in one.runs]
+    entries = each_once(found)
     code = HostError.exit_code if all(one.complaint for one in found) else 0
-    entries.sort(key=lambda entry: entry[1].stamp, reverse=True)
     if as_json:
         answer([to_document(one, run) for one, run in entries])
         return code

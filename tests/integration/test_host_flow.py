@@ -160,6 +160,19 @@ CUTTING = """
 """
 
 
+def test_a_run_of_a_host_with_two_names_is_listed_once_as_it_is_now(far: Desk, far_host: Sshd) -> None:
+    far_host.config.write_text(far_host.stanza() + far_host.stanza(alias="lab"))
+    grid = far_grid(far, pace="30")
+    far.combo("launch", grid, "--host", "lab")
+    assert [one["host"] for one in far.json("runs")] == ["lab"]
+    assert "is there already" in far.combo("launch", grid).stdout
+    assert len(far.json("runs")) == 1
+    far_host.config.write_text(far_host.stanza("Port 1", alias="lab") + far_host.stanza())
+    far.combo("stop", "little", "--host", "testbox")
+    (told,) = far.json("runs")
+    assert (told["host"], told["reachable"], told["stopped"]) == ("testbox", True, True)
+
+
 def test_a_link_that_is_cut_while_results_are_fetched_is_made_anew_and_the_report_follows(
     far: Desk, far_host: Sshd
 ) -> None:
