@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import time
 from pathlib import Path
 
 import pytest
-from fake_cluster import HOUR, RUN, Cluster, cluster, task
+from fake_cluster import Cluster, cluster, task
 
 from comborun.host import files
 from comborun.host.engines.arrays import Arrays, follow_command
@@ -43,40 +41,6 @@ def test_what_slurm_said_of_an_earlier_start_is_passed_over(cluster: Cluster) ->
     seen = cluster.answer()
     assert seen.why(cluster.claimed(said="0"))[0] == "preempted"
     assert seen.why(cluster.claimed(said=str(len(said)))) == ("lost", "its task is gone, and its end was not recorded")
-
-
-def test_an_answer_that_is_young_is_not_asked_for_again_unless_more_was_submitted_since(cluster: Cluster) -> None:
-    cluster.says("squeue")
-    (cluster.run / "slurm/jobs").write_text("7\t1\t1\t2\t0\n")
-    then = time.time() - HOUR
-    os.utime(cluster.run / "slurm/jobs", (then, then))
-    seen = cluster.answer()
-    assert seen.refresh()
-    assert cluster.told() == []
-    later = time.time() + 1
-    os.utime(cluster.run / "slurm/jobs", (later, later))
-    assert seen.refresh()
-    assert cluster.told() == [f"squeue -h -r --name={RUN}.settle -o %i|%T|%N|%A|%S|%j|%r"]
-
-
-def test_a_slurm_that_is_silent_is_asked_once(cluster: Cluster) -> None:
-    cluster.says("squeue", code=1, complaint="slurm_load_jobs error: Unable to contact slurm controller\n")
-    cluster.says("scontrol")
-    (cluster.run / "slurm/jobs").write_text("7\t1\t1\t1\t0\n")
-    seen = cluster.answer(task("7_0", "PENDING"))
-    assert not seen.ask()
-    assert "Unable to contact" in seen.silence
-    assert "Unable to contact" in seen.order("scontrol", "hold", "7")
-    seen.at = time.time() - HOUR
-    assert not seen.refresh()
-    assert len(cluster.told()) == 1
-    seen.young_s = 0
-    assert not seen.refresh()
-    assert len(cluster.told()) == 1
-    cluster.says("squeue")
-    assert seen.ask()
-    assert not seen.silence
-    assert seen.order("scontrol", "hold", "7") == ""
 
 
 def test_a_settle_job_that_slurm_could_not_start_is_let_go_with_the_tasks_and_held_with_none(cluster: Cluster) -> None:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from fake_cluster import RUN, Cluster, cluster, task
+from fake_cluster import Cluster, cluster, task
 from recorded import queue_rows, record
 
 from comborun.host import files
@@ -55,11 +55,6 @@ def begins(run: Cluster) -> str:
 
 def start(run: Cluster, number: int = 1) -> SlurmPlace:
     return SlurmPlace(str(run.run), "env_one", number)
-
-
-def claim(begun: SlurmPlace) -> bool:
-    begun.open()
-    return begun.claim([("count", 1)])
 
 
 def end(run: Cluster, **fields: str) -> None:
@@ -153,28 +148,3 @@ def test_the_gpus_of_the_allocation_are_granted(run: Cluster, monkeypatch: pytes
     assert start(run).grant() == {"gpus": "0,1", "slurm_gpus": "2,3", "node": "n1"}
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-abc")
     assert start(run).grant()["gpus"] == "", "by name they stay as Slurm has put them"
-
-
-@pytest.mark.parametrize(
-    ("fields", "others", "settles"),
-    [
-        ({"cause": "exited", "class": "error"}, True, True),
-        ({"cause": "exited", "completeness": "complete"}, True, False),
-        ({"cause": "exited", "completeness": "complete"}, False, True),
-        ({"cause": "stopped"}, True, False),
-    ],
-)
-def test_a_start_that_failed_or_was_the_last_settles(
-    run: Cluster, fields: dict[str, str], others: bool, settles: bool
-) -> None:
-    rows = queue_rows(env_one="", env_two="") if others else queue_rows(env_one="")
-    (run.run / "dispatch/queue.jsonl").write_text(rows)
-    begun = start(run)
-    claim(begun)
-    begun.leave()  # closed by another: nothing is on record for this start
-    end(run, nonce=begun.nonce, **fields)
-    if not settles:
-        begun.leave()
-        return
-    with pytest.raises(Became, match=f"comborun_host settle .*{RUN}$"):
-        begun.leave()
