@@ -18,7 +18,9 @@ from comborun.monitor.waiting import RETRY, ROOM, again, hint, notify_problem, r
 from comborun.monitor.wording import brief, last_line, visible
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
+from comborun.rules.proposals import where_it_ran
 from comborun.rules.records import clean
+from comborun.rules.results import WROTE_NOTHING
 from comborun.rules.tally import Counts, RequiredEvidence, completeness, joined
 from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
 from comborun.text import harmless
@@ -87,9 +89,11 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     for waiting in _in_force(snapshot):
         waits[waiting.session].append(waiting)
     parts, tasks, statuses = _parts(plan), latest(snapshot.tasks), []
+    names = {kind: {getattr(one, kind) for one in plan.sessions} for kind in ("policy", "environment")}
     for session in plan.sessions:
         attempts = history.of(session.name)
         status = session_status(session, attempts, now, parts[session.name])
+        status = replace(status, uncounted=where_it_ran(status.uncounted, names))
         if session.name in waits:
             status = _waiting(status, waits[session.name], plan, attempts, now)
         if task := tasks.get(session.name):
@@ -198,12 +202,14 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
         return status
     counts = _counts(session, attempts)
     counted = recorded and counts.countable
+    end = attempts[-1].end
+    no_wonder = counts.why.startswith(WROTE_NOTHING) and end is not None and not end.clean
     return replace(
         _of_attempt(status, _judged(session, attempts, counts), now, session),
         done=_done_so_far(session, attempts, counts if counted else None),
         recorded=counts.verdicts if counted else None,
         successes=counts.successes if counted else None,
-        uncounted=clean(harmless(counts.why)) if recorded else "",
+        uncounted=clean(harmless(counts.why)) if recorded and not no_wonder else "",
         own=attempts[-1].done,
         whole=attempts[-1].whole,
     )

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
+from comborun.grid.axes import names_of
 from comborun.monitor.trial_setup import carry_out
 from comborun.planner import first_episodes
 from comborun.planner.calibrating import trial_plan
 from comborun.remote import program
 from comborun.rules.names import RunLayout
+from comborun.rules.proposals import where_it_ran
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -140,4 +142,6 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
     )
     left = program.answer(setup.transport, answer)
     files, log = tuple(map(tuple, left["files"])), tuple(left["log"].split("\n"))
-    return TryResult(session, at, attempts[-1].end, files, log, left["seed"], setup.grid.path)
+    end = attempts[-1].end
+    end.counts.why = where_it_ran(end.counts.why, names_of(setup.grid))
+    return TryResult(session, at, end, files, log, left["seed"], setup.grid.path)

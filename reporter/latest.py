@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from comborun.grid.axes import names_of
 from comborun.grid.results import rules_of
 from comborun.plan import Plan
 from comborun.reporter.records.reading import Context
 from comborun.rules.names import RUN, AttemptLayout
+from comborun.rules.proposals import where_it_ran
 from comborun.rules.results import Folder, name_unread
 from comborun.rules.tally import tally
 from comborun.text import clean
 from comborun.work import combo_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from comborun.grid import Grid
     from comborun.judging import ResultRules
@@ -28,7 +30,7 @@ def latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):
         if combo := combos.get(combo_of(session)):
-            return session, _counts(at, session, rules_of(combo))
+            return session, _counts(at, session, rules_of(combo), names_of(grid))
     return None
 
 
@@ -47,11 +49,12 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
             yield session, at
 
 
-def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
+def _counts(at: AttemptLayout, session: Session, rules: ResultRules, names: Mapping[str, set[str]]) -> Counts:
     """As the session's host would count it by these rules."""
     identity = Context("", session.policy, session.environment, rules).identity
     log = "../log" if rules.source == "log" else ""
     folder, span = Folder(at.output, rules.files, identity, rules.format, log), (session.first, session.count)
     counts = tally(folder.read(), identity, span, over=True)
     name_unread(counts, folder, span, at.log)
+    counts.why = where_it_ran(counts.why, names)
     return counts

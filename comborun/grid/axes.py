@@ -117,6 +117,11 @@ class Combo:
         return found
 
 
+def names_of(file: GridFile) -> dict[str, set[str]]:
+    """The names of its policies and environments, by kind."""
+    return {kind: {entry.name for entry in getattr(file, axis)} for kind, axis in AXIS_OF.items()}
+
+
 def some(names: Iterable[str]) -> str:
     names = list(names)
     shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])

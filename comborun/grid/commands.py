@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from comborun.command import (
@@ -189,6 +190,10 @@ def _told_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
         message = "`command` has no {episodes}: how many are run is up to the program"
         hint = f"pass the number, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
         yield draft.at_value(use.path, message, hint)
+    for kind in AXIS_OF:
+        if same := _untold(use, kind):
+            hint = f"name it where the program reads it, such as `--{kind} {{{kind}}}`"
+            yield draft.at_value(use.path, f"`command` does not use the {kind}: it is the same for {same}", hint)
     cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
     numbered = all(combo.settings.result_rules.episode == LINE for combo in cut)
     if cut and BY_SEED in names and not names & BY_INDEX and not numbered:
@@ -200,6 +205,21 @@ def _told_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
         message = "`command` has no {output_dir}: records are looked for there, and nowhere else"
         hint = "have the program write there; `results: {from: log}` reads what it prints, and `results: none` nothing"
         yield draft.at_value(use.path, message, hint)
+
+
+_TELLING = ("command", "setup", "files", "variables", "workdir", "container", "episodes")
+"""keys whose values may tell a program its policy or environment"""
+
+
+def _untold(use: Use, kind: str) -> str:
+    """Policies (or environments) between which the program can't tell, as some text; empty if there are none."""
+    alike: dict[str, dict[str, None]] = {}
+    for _, same in groupby(use.combos, key=lambda combo: id(combo.settings)):
+        combos = [*same]
+        text = " ".join(str(getattr(combos[0].settings, key)) for key in _TELLING)
+        if f"{{{kind}" not in text and "{session}" not in text:
+            alike.setdefault(text, {}).update(dict.fromkeys(getattr(combo, kind).name for combo in combos))
+    return next((some(names) for names in alike.values() if len(names) > 1), "")
 
 
 def _text_warnings(draft: Draft, use: Use) -> Iterator[Problem]:

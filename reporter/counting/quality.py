@@ -6,8 +6,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
+from comborun.rules.proposals import where_it_ran
+from comborun.rules.results import WROTE_NOTHING
 from comborun.text import several
 from comborun.work import Spans, describe, size, spans
 
@@ -90,11 +93,15 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding
     """Why rows of a session don't count, in its host's words, with the line for `results` that counts them; not if an
     attempt counts.
     """
+    histories = list(histories)
+    names = {kind: {getattr(one.session, kind) for one in histories} for kind in ("policy", "environment")}
     for history in histories:
         ends = [attempt.end for attempt in history.attempts if attempt.end]
         if ends and all(end.counts.misread for end in ends):
             where = combo_name(history.session.policy, history.session.environment)
-            yield Finding(where, ends[-1].counts.why)
+            why = ends[-1].counts.why
+            no_wonder = why.startswith(WROTE_NOTHING) and not ends[-1].clean
+            yield Finding(where, cause_words(ends[-1]) if no_wonder else where_it_ran(why, names))
 
 
 def _aside_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:

@@ -176,3 +176,16 @@ def test_a_shell_completes_commands_runs_and_sessions(ended: Desk) -> None:
     assert offered("combo", "logs", "maze") == {"maze_good", "maze_poor"}
     assert offered("combo", "status", "lit") == {ended.runs[-1].name}
     assert "_COMBO_COMPLETE" in ended.combo("completion", "zsh").stdout
+
+
+def test_the_cause_of_a_failure_is_shown_and_not_that_nothing_was_written(desk: Desk) -> None:
+    command = "bash -c 'echo no such flag; exit 2' {output_dir} {policy} {episodes}"
+    grid = desk.grid(command=command, environments="[maze]")
+    assert desk.combo("run", grid, "--set", "retry=none").returncode == 1
+    shown = desk.combo("status").stdout
+    assert "exit code 2" in shown
+    assert "wrote no file" not in shown
+    (run,) = desk.runs
+    said = [finding["what"] for finding in desk.report(run)["quality"]["findings"]]
+    assert any("exit code 2" in one for one in said)
+    assert not any("wrote no file" in one for one in said)

@@ -84,6 +84,19 @@ def test_where_a_line_would_count_more_the_reading_is_tried_again(desk: Desk) ->
     assert (done.returncode, "Next: combo try" in done.stdout) == (1, True)
 
 
+def test_a_command_that_names_one_policy_itself_is_no_matter_of_results(desk: Desk) -> None:
+    grid = desk.grid(command=program(desk, rows='{"policy": "good"}'))
+    done = desk.combo("try", grid, "poor", "maze")
+    assert done.returncode == 1
+    for said in (done.stdout, desk.combo("check", grid).stdout):
+        assert "'good'" in said
+        assert "policy: ignore" not in said
+    assert done.stdout.splitlines()[-1].endswith("poor maze"), "the same combo is tried again"
+
+    elsewhere = desk.grid(command=program(desk, rows='{"policy": "checkpoint-7"}'))
+    assert "policy: ignore" in desk.combo("try", elsewhere, "poor", "maze").stdout
+
+
 def test_a_seed_of_another_name_is_named_where_the_rows_count(desk: Desk) -> None:
     said = desk.combo("try", desk.grid(command=program(desk, rows='{"env_seed": 107}'))).stdout
     assert "\n    results: {seed: env_seed}\n" in said

@@ -54,6 +54,23 @@ def test_an_attribute_that_one_policy_lacks_is_told_with_its_name() -> None:
     ]
 
 
+def test_a_command_that_uses_nothing_of_an_axis_is_warned_of_unless_something_else_tells_it() -> None:
+    policy, environment = "does not use the policy", "does not use the environment"
+    said = warnings("command: run\n")
+    assert policy in said
+    assert environment in said
+    for told in (
+        "command: run {policy.checkpoint} {environment}",
+        "command: run {session}",
+        "command: run {environment}\nvariables: {CKPT: '{policy.checkpoint}'}",
+        "command: run {environment}\noverrides: [{when: {policy: flat}, variables: {CKPT: flat.pt}}]",
+        "command: run {policy}\noverrides: [{when: {environment: stairs}, command: 'climb {policy}'}]",
+    ):
+        assert policy not in warnings(told + "\n")
+        assert environment not in warnings(told + "\n")
+    assert policy not in gridtext.warnings("policies: [one]\nenvironments: [a, b]\ncommand: run {environment}\n")
+
+
 def test_combos_without_any_command_are_named() -> None:
     assert mistakes(FULL) == ["`command` is missing"]
     assert mistakes(FULL + "overrides: [{when: {policy: flat}, command: run}]\n") == [
@@ -62,9 +79,9 @@ def test_combos_without_any_command_are_named() -> None:
 
 
 def test_a_complete_command_has_no_warning() -> None:
-    assert not warnings(FULL + "command: run {episodes} {output_dir}\n")
-    assert not warnings("episodes: 3\ncommand: run {first_episode} {last_episode} {output_dir}\n")
-    assert not warnings("results: none\ncommand: run\n")
+    assert not warnings(FULL + "command: run {session} {episodes} {output_dir}\n")
+    assert not warnings("episodes: 3\ncommand: run {session} {first_episode} {last_episode} {output_dir}\n")
+    assert not warnings("results: none\ncommand: run {session}\n")
 
 
 def test_a_number_of_episodes_that_a_file_hands_over_is_one_that_the_program_can_be_told() -> None:
@@ -76,6 +93,6 @@ def test_a_number_of_episodes_that_a_file_hands_over_is_one_that_the_program_can
 
 
 def test_a_variable_that_hides_the_granted_gpu_is_warned_of() -> None:
-    text = "episodes: 1\ncommand: run {episodes} {output_dir}\nvariables: {CUDA_VISIBLE_DEVICES: 1}\n"
+    text = "episodes: 1\ncommand: run {session} {episodes} {output_dir}\nvariables: {CUDA_VISIBLE_DEVICES: 1}\n"
     assert not warnings(text)
     assert "hides which GPU a session was granted" in warnings(text + "resources: {gpus: 1}\n")

@@ -16,7 +16,7 @@ from comborun.plan import Plan, Session
 from comborun.rules.words import Failure
 from comborun.script import session_data
 
-HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 10\ncommand: run {first_episode} {episodes} {output_dir}\n"
+HEAD = "policies: [a,b]\nenvironments: [x]\nepisodes: 10\ncommand: r {policy} {first_episode} {episodes} {output_dir}\n"
 SILENT = "{when: {policy: a}, progress: {silent: true}, limits: {stall_after: 0}}"
 
 
