@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -51,7 +52,9 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, 
     if as_json:
         answer(tried.document())
     else:
-        _show(tried, grid)
+        again = " ".join([str(grid), *map(shlex.quote, () if tried.counts else combo)])
+        host = where.options(where.host) if where.host else ""
+        _show(tried, f"{program()} {'run' if tried.counts else 'try'} {again}{host}")
     return 0 if tried.counts else SOME_DID_NOT
 
 
@@ -66,7 +69,8 @@ def _running(seconds: float, line: str) -> None:
         click.echo(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
 
 
-def _show(tried: TryResult, grid: GridChoice) -> None:
+def _show(tried: TryResult, then: str) -> None:
+    """`then`: the command to give next."""
     session, end = tried.session, tried.end
     if sys.stdout.isatty():
         click.echo("\r\033[K", nl=False)
@@ -85,7 +89,7 @@ def _show(tried: TryResult, grid: GridChoice) -> None:
     if tried.seed and tried.counts:
         click.echo(f"  Its rows hold the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
         show_line(f"{{seed: {tried.seed}}}", tried.grid)
-    click.echo(f"\nNext: {program()} {'run' if tried.counts else 'try'} {grid}")
+    click.echo(f"\nNext: {then}")
 
 
 def _trouble(tried: TryResult) -> str:

@@ -96,6 +96,8 @@ def test_a_combo_is_tried_on_the_host_and_results_that_were_not_found_there_are_
     assert '`results: {files: "**/*.jsonl"}` counts them' in tried["why"]
     assert tried["folder"].startswith(str(far_host.user.home))
     assert not far_runs(far_host)
+    again = far.combo("try", far_grid(far, **wrong), "--host", "testbox").stdout.splitlines()[-1]
+    assert again.endswith("--host testbox"), "it is tried there again"
 
     assert far.combo("run", far_grid(far, **wrong)).returncode == 1
     mended = far.combo("run", far_grid(far, **{**wrong, "results": '{files: "**/*.jsonl"}'}))
