@@ -16,7 +16,7 @@ from comborun.monitor.beginning import await_beginning
 from comborun.monitor.screen import JsonScreen, open_screen
 from comborun.monitor.watch import Clock, Settings, Source, once, watch
 from comborun.remote.launching import launch_canary
-from comborun.text import harmless
+from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,8 +104,10 @@ def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json:
             "Some episodes went differently when run alone: the program is not repeatable, or parallel sessions"
             " affect each other."
         )
-    elif result.combos:
+    elif result.combos and not result.silent:
         click.echo("All episodes that were compared went as in the run.")
+    elif result.combos:
+        click.echo(f"{several(len(result.silent), 'combo')} of {len(result.combos)} could not be compared.")
     elif not rejects:
         click.echo("The canary left no record: nothing can be said.")
     if rejects:

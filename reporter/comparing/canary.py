@@ -56,6 +56,8 @@ class CanaryCombo:
     def words(self) -> str:
         found = (("another verdict", self.verdicts), ("another start", self.starts), ("another seed", self.seeds))
         texts = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
+        if not self.compared:
+            return "nothing was compared: the run has no record of the episodes that ran alone"
         counted = several(self.compared, "episode")
         return f"{counted} run alone once more: {'; '.join(texts) or 'all went the same'}{self._unseen}"
 

@@ -80,6 +80,7 @@ def test_what_is_told_to_run_is_what_the_canary_has_planned_however_many_were_as
 def test_a_canary_that_shares_no_episode_says_nothing_and_says_so() -> None:
     found = compare_canary("canary-1", [], [record(0)])
     assert [combo.name for combo in found.silent] == ["flat × stairs"]
+    assert "the same" not in found.combos[0].words
     assert found.differing == ()
 
 
