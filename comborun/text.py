@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
@@ -24,6 +22,8 @@ _ALIKE = 0.65
 
 def close_to(word: str, known: Iterable[str]) -> str:
     """The known word that looks most like `word`, or the only one that it begins; empty when there is none."""
+    import difflib  # slow to import, and only a mistake needs it
+
     folded = {entry.casefold(): entry for entry in known}
     close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_ALIKE)
     begun = [entry for entry in folded if len(word) > 2 and entry.startswith(word.casefold())]
@@ -112,5 +112,7 @@ def shortened(cleaned: str, whole: str) -> str:
     """`cleaned` in at most 60 characters; what is cut off is replaced by a digest of `whole`."""
     if len(cleaned) <= LONGEST:
         return cleaned
+    import hashlib  # slow to import, and few names are so long
+
     digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
     return f"{cleaned[: LONGEST - _DIGEST - 1]}-{digest}"

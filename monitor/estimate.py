@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -139,6 +138,8 @@ def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace
         if done >= ENOUGH:
             mean = sum(_ran(one, now) for one in telling) / done
             single = [_ran(one, now) / one.own for one in telling if one.own >= ENOUGH]
-            apart = statistics.stdev(single) / mean if mean and len(single) >= 3 else _APART
+            from statistics import stdev  # slow to import
+
+            apart = stdev(single) / mean if mean and len(single) >= 3 else _APART
             paces[unit] = _Pace(mean, done, max(_DRIFT, apart))
     return paces

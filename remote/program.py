@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 
-_PACKAGE = Path(comborun.__file__).resolve().parent
+_HERE = str(Path(comborun.__file__).parent)
+_PACKAGE = Path(_HERE).resolve()
 _PROGRAM = "comborun_host"
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
 _ENTRY = '''"""The host program of this run: VERB RUN ARGUMENT..."""
@@ -198,12 +199,10 @@ def _is_ours(directory: str, verb: str) -> bool:
     """Whether the program of a run on this machine is the same as ours, in every module that the verb loads."""
     import_module(f"comborun.host.{verb}")
     library = Path(directory).expanduser() / "lib" / _PROGRAM
-    loaded = (module.__file__ for name, module in list(sys.modules.items()) if _TRAVELS.match(name))
+    loaded = [module.__file__ or "" for name, module in list(sys.modules.items()) if _TRAVELS.match(name)]
     try:
         return all(
-            (library / "comborun" / Path(file).resolve().relative_to(_PACKAGE)).read_bytes() == Path(file).read_bytes()
-            for file in loaded
-            if file
+            Path(f"{library}/comborun{file[len(_HERE) :]}").read_bytes() == Path(file).read_bytes() for file in loaded
         )
     except OSError:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import sys
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from comborun.monitor.wording import brief
 from comborun.remote.runs import Run, age_of_copy, bring, changed_since, choose, copy_of, host_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
-from comborun.text import harmless
+from comborun.text import clean, harmless, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     Copy = tuple[Path, tuple[Skipped, ...]]
     """where the records of a run are on this machine, and what could not be brought here"""
 
+_PLACE = re.compile(r"""^["']?(name|host|root)\b""", re.MULTILINE)
+_PLAIN = re.compile(
+    r"^(name|host|root): +(?!(?i:~|null|true|false) *$)([A-Za-z~/][\w@./~-]*)(?: +#.*| *)$", re.MULTILINE | re.ASCII
+)
 SLOTS = click.IntRange(1, 999_999)
 """what the host reads as a number of sessions at once: six digits"""
 
@@ -248,11 +253,8 @@ class Where:
         """Where the runs of a grid file are, whoever launched them, and the grid's name; None if it is no such file."""
         if path.suffix not in {".yaml", ".yml"} or not path.is_file():
             return None
-        from comborun.grid import load_grid
-
-        grid = load_grid(path)
-        host = self.host or host_of(grid.name) or grid.host
-        return replace(self, host=host, root=self.root or grid.root), grid.name
+        name, host, root = _place_of(path)
+        return replace(self, host=self.host or host_of(name) or host, root=self.root or root), name
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
         """The runs on a host: below `root`, or below every root that is known there."""
@@ -266,6 +268,18 @@ class Where:
 
         options = Options(accept_new=self.accept_new, ask=ask_secret if sys.stdin.isatty() else None)
         return OpensshTransport(host, options) if self.way(host) == "openssh" else SshTransport(host, options)
+
+
+def _place_of(path: Path) -> tuple[str, str | None, str]:
+    """A grid's name, host and root. The grid is read as a whole only if they are not plain words at a line's start."""
+    text = path.read_text("utf-8", errors="replace")
+    plain = dict(_PLAIN.findall(text))
+    if "name" in plain and len(_PLACE.findall(text)) == len(plain):
+        return shortened(clean(plain["name"]), plain["name"]), plain.get("host"), plain.get("root", DEFAULT_ROOT)
+    from comborun.grid import load_grid
+
+    grid = load_grid(path)
+    return grid.name, grid.host, grid.root
 
 
 def host_options(command: Command) -> Command:

@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 
 from comborun.host import files, refusal
 from comborun.host.refusal import Refusal
@@ -54,6 +53,8 @@ def home(path: str) -> str:
 
 def to_disk(paths: Iterable[str]) -> None:
     """Sync files and folders to the disk. A synced folder holds its names. Raises OSError."""
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and no look needs it
+
     all_of_them = list(paths)
     try:
         with ThreadPoolExecutor(_SYNCS_AT_ONCE) as pool:
