@@ -55,6 +55,11 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.3e}"
 
 
+def with_interval(value: float, interval: tuple[float, float] | None) -> str:
+    """`4.154 [3.44, 4.867]`"""
+    return f"{number(value)} [{number(interval[0])}, {number(interval[1])}]" if interval else number(value)
+
+
 def duration(seconds: float | None) -> str:
     if seconds is None:
         return NOTHING

@@ -17,7 +17,7 @@ from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
 from comborun.rules.words import Life
-from comborun.text import clean, harmless, printable, several
+from comborun.text import alike, clean, harmless, printable, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from comborun.remote.mirror import Skipped
     from comborun.reporter.collected import Collected
     from comborun.reporter.comparing.between import Between
+    from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.summary import Summary
 
 _MOST_SKIPPED = 5
 _CLAIM_LINES = 6
 """for the claims, so that they and the files below fit on a screen"""
+_ROWS_MOST, _FINDINGS_MOST = 24, 6
+_METRICS = 2
+"""that are shown where there is no rate"""
 _PURPOSES = {
     "report.html": "for reading; one file, opens offline",
     "report.md": "for pasting",
@@ -279,12 +283,10 @@ def _show_rates(summary: Summary) -> None:
     """A row for each combo that has a record, and what must be known of the data."""
     from rich.table import Table
 
-    from comborun.reporter.pages.terminal import findings, rates
-
     recorded = [combo for combo in summary.combos if combo.counts and combo.counts.recorded]
     if recorded:
-        heads, rows = rates(recorded)
         table = Table(box=None, pad_edge=False)
+        heads, *rows = _rates(recorded)
         for number, head in enumerate(heads):
             table.add_column(head, header_style="dim", justify="left" if number < 2 else "right")
         for row in rows:
@@ -293,10 +295,30 @@ def _show_rates(summary: Summary) -> None:
         Console(highlight=False).print(table)
         if len(recorded) > len(rows):
             click.echo(f"and {len(recorded) - len(rows)} more combos in the report")
-    shown = findings(summary)
-    click.echo("\nOf the data:" if shown else "", nl=bool(shown))
-    for sentence in shown:
+    findings = alike((one.where, one.what) for one in summary.quality.findings)
+    click.echo("\nOf the data:" if findings else "", nl=bool(findings))
+    for sentence in findings[:_FINDINGS_MOST]:
         click.echo(wrapped(printable(sentence), "! "))
+    if len(findings) > _FINDINGS_MOST:
+        click.echo(f"! and {len(findings) - _FINDINGS_MOST} more findings in the report")
+
+
+def _rates(combos: Sequence[ComboSummary]) -> Iterator[tuple[str, ...]]:
+    """The heads and the first rows: successes of verdicts, the rate and its interval; without verdicts means."""
+    from comborun.reporter import text
+
+    judged = any(combo.rate and combo.rate.n for combo in combos)
+    names = [] if judged else list(dict.fromkeys(one.name for combo in combos for one in combo.metrics))[:_METRICS]
+    yield ("policy", "environment", *(("successes", "rate", "95 %") if judged else ("recorded", *names)))
+    for combo in combos[:_ROWS_MOST]:
+        if judged:
+            numbers = [text.of(combo.rate), text.rate(combo.rate), text.interval(combo.rate)]
+        else:
+            recorded = combo.counts.recorded if combo.counts else 0
+            means = {one.name: text.with_interval(one.mean, one.interval) for one in combo.metrics}
+            numbers = [f"{recorded}/{combo.planned}" if combo.planned else str(recorded)]
+            numbers += [means.get(name, text.NOTHING) for name in names]
+        yield combo.policy, combo.environment, *numbers
 
 
 def differences(seen: RunStatus, summary: Summary) -> list[str]:

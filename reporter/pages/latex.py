@@ -77,6 +77,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     style = _Style(len(axes.columns))
     kind = "table" if style.narrow else "table*"
     yield from (f"\\begin{{{kind}}}", r"\centering", rf"\{style.size}\setlength{{\tabcolsep}}{{{style.gap}pt}}")
+    yield r"\renewcommand{\arraystretch}{1.25}"  # limits stand above and below the line
     yield from _table(summary, axes, style)
     yield f"\\caption{{{_caption(summary, style)}}}"
     yield f"\\end{{{kind}}}"

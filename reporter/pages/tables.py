@@ -21,6 +21,7 @@ from comborun.reporter.text import (
     points_interval,
     rank,
     rate,
+    with_interval,
 )
 
 if TYPE_CHECKING:
@@ -283,11 +284,10 @@ def metrics(combos: Sequence[ComboSummary]) -> Table | None:
     return Table("Metrics", heads, rows, note) if names else None
 
 
-def _metric(mean: MetricMean | None) -> str:
-    if mean is None:
+def _metric(found: MetricMean | None) -> str:
+    if found is None:
         return NOTHING
-    limits, spread = mean.interval, mean.percentiles
-    words = f"{number(mean.mean)}{f' [{number(limits[0])}, {number(limits[1])}]' if limits else ''} (n = {mean.n})"
+    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n})", found.percentiles
     return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
 
 
