@@ -196,7 +196,6 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
         successes=0 if recorded else None,
         silent=session.progress.silent,
         part=part,
-        extra=bool(session.flag),
     )
     if not attempts:
         return status

@@ -124,8 +124,6 @@ class SessionStatus:
     expected: Expected | None = None
     part: str = ""
     """its difference from other sessions of its combo: `smoke`, `superseded`, or its range"""
-    extra: bool = False
-    """whether its episodes are not planned: it is a smoke test, or was dropped"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
     waiting: Waiting | None = None
@@ -142,6 +140,11 @@ class SessionStatus:
     def word(self) -> str:
         """The outcome of what has ended, else where it is in its life."""
         return str(self.outcome or self.life)
+
+    @property
+    def extra(self) -> bool:
+        """Whether its episodes are not planned: it is a smoke test, or was dropped."""
+        return self.part in (SMOKE, SUPERSEDED)
 
     @property
     def remark(self) -> str:

@@ -65,8 +65,6 @@ class Fetched:
     """number of new or changed files"""
     bytes: int
     """bytes sent; of a file that grew only the new end"""
-    kept: int
-    """number of files that are gone on the host and stay in the mirror"""
     skipped: tuple[Skipped, ...] = ()
     """results that were not copied; a report must name them"""
     whole: bool = True
@@ -110,7 +108,7 @@ def fetch(transport: Transport, run_dir: str, mirror: Path, options: FetchOption
             return _Fetching(transport, run_dir, copy, options).run()
     except OccupiedError:
         if options.watched:  # the other fetch copies the same
-            return Fetched(0, 0, 0, whole=False)
+            return Fetched(0, 0, whole=False)
         raise
 
 
@@ -131,7 +129,6 @@ class _Fetching:
         """file -> how often it did not arrive as announced"""
         self._files = 0
         self._bytes = 0
-        self._kept: set[PurePosixPath] = set()
         self._skipped: dict[Skipped, None] = {}
 
     def run(self) -> Fetched:
@@ -153,7 +150,7 @@ class _Fetching:
     def _fetched(self, *, whole: bool) -> Fetched:
         why = "it kept changing while it was copied"
         restless = [Skipped(path, why) for path, how in self._again() if how == "skip"]
-        return Fetched(self._files, self._bytes, len(self._kept), (*self._skipped, *restless), whole)
+        return Fetched(self._files, self._bytes, (*self._skipped, *restless), whole)
 
     def _round(self) -> bool:
         """Ask once and take the answer. Returns whether to ask again."""
@@ -209,11 +206,10 @@ class _Fetching:
             yield path, "whole" if times < _TRIES else "skip"
 
     def _miss(self, path: PurePosixPath) -> None:
+        """Follow the host in what the dispatcher has removed. What attempts have left stays."""
         if path.parts[0] == "dispatch":
             self._mirror.remove(path)
             self._held.pop(path, None)
-        elif path.parts[0] == "sessions":
-            self._kept.add(path)
 
     def _take(self, piece: Piece) -> None:
         if self._too_early(piece.path):

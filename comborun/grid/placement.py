@@ -160,12 +160,6 @@ def placement_warnings(draft: Draft) -> Iterator[Problem]:
         yield from draft.of(
             untold, use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides"
         )
-        if "component_placement" in use.text:
-            message = "`command` writes cluster.component_placement itself, which is not checked"
-            hint = (
-                "write it under `placement`, and {placement} into the command; a key such as `rollout,env` has no path"
-            )
-            yield draft.at_value(use.path, message, hint, "component_placement")
     message = f"`placement`: {ENVIRONMENTS} does not begin with GPU 0 ({{}}), where Isaac Sim is known to hang"
     hint = f'such as {{{ENVIRONMENTS}: "0-1", rollout: "2-3"}} (RLinf/RLinf#756)'
     late = [

@@ -167,10 +167,6 @@ class Calibration:
     def from_data(cls, data: Mapping[str, Any]) -> Self:
         """Raises KeyError, TypeError or ValueError for other data."""
         found: Self = decoded(cls, dict(data))
-        parts: tuple[Any, ...] = (found, *found.combos, *found.steps)
-        numbers = [value for part in parts for value in vars(part).values() if isinstance(value, int | float)]
-        if min(numbers) < 0:
-            raise ValueError(f"{min(numbers)} is below 0")
         if any(step.speed <= 0 or step.at_once < 1 for step in found.steps):
             raise ValueError("sessions side by side that did nothing")
         return found

@@ -30,7 +30,7 @@ def test_a_mirror_has_the_records_and_results_and_nothing_else(run: Run, mirror:
     link = Link()
     fetched = get(run, mirror, link)
     assert contents(mirror) == run.files("video.mp4", ".draft.jsonl")
-    assert fetched == Fetched(len(contents(mirror)), sum(map(len, contents(mirror).values())), 0)
+    assert fetched == Fetched(len(contents(mirror)), sum(map(len, contents(mirror).values())))
     assert len(link.sent) == 1
 
 
@@ -39,7 +39,7 @@ def test_the_second_time_nothing_travels(run: Run, mirror: Path) -> None:
     run.end("e_p")
     get(run, mirror)
     link = Link()
-    assert get(run, mirror, link) == Fetched(0, 0, 0)
+    assert get(run, mirror, link) == Fetched(0, 0)
     assert (len(link.received), link.received[0] < 100) == (1, True)
 
 
@@ -85,7 +85,7 @@ def test_any_name_and_any_bytes_arrive_unchanged(run: Run, mirror: Path, leaf: s
         expected = run.files()
         expected.pop(f"sessions/e_q/attempt-1/out/deep/{leaf}")  # an empty file is no result
         assert contents(mirror) == expected
-        assert get(run, mirror) == Fetched(0, 0, 0)
+        assert get(run, mirror) == Fetched(0, 0)
     run.end("e_q")
     get(run, mirror)
     link = Link()
@@ -100,7 +100,7 @@ def test_of_a_file_that_grows_only_the_new_bytes_travel(run: Run, mirror: Path) 
         file.write(b"{}\n")
     with (run.path / "dispatch/journal").open("a") as file:
         file.write("2.0 more\n")
-    assert get(run, mirror) == Fetched(2, 12, 0)
+    assert get(run, mirror) == Fetched(2, 12)
     assert contents(mirror) == run.files()
 
 

@@ -30,7 +30,7 @@ def test_results_are_brought_from_wherever_a_link_leads(run: Run, mirror: Path, 
         copy = mirror / output.relative_to(run.path)
         assert contents(copy) == contents(output) | {"sub/b.jsonl": b"{}\n" * 5}
         assert not any(path.is_symlink() for path in copy.rglob("*"))
-    assert get(run, mirror) == Fetched(0, 0, 0)
+    assert get(run, mirror) == Fetched(0, 0)
 
 
 def test_what_a_link_leads_to_may_grow_after_the_end(run: Run, mirror: Path, tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_what_a_link_leads_to_may_grow_after_the_end(run: Run, mirror: Path, tmp
     get(run, mirror)
     with scratch.open("a") as file:
         file.write('{"late": 1}\n')
-    assert get(run, mirror) == Fetched(1, 12, 0)
+    assert get(run, mirror) == Fetched(1, 12)
     assert (mirror / "sessions/e_p/attempt-1/out/s.jsonl").read_bytes() == scratch.read_bytes()
 
 

@@ -148,8 +148,6 @@ def test_all_is_every_gpu_of_the_host_and_copies_must_divide_by_it() -> None:
 def test_a_command_that_is_not_told_its_placement_is_warned_of() -> None:
     silent = HEAD.replace("{placement} ", "")
     assert "is not told where to run" in warnings(DEDICATED, silent)
-    by_hand = HEAD.replace("{placement}", "cluster.component_placement.env=0-1")
-    assert "writes cluster.component_placement itself" in warnings("", by_hand)
     assert "component" not in warnings(DEDICATED)
 
 

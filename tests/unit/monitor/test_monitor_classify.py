@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from monitor_stage import BOOT, NOW, Seen, a_busy_run, a_plan, a_session, a_view, an_answer, status_of
+from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.monitor.classify import classify
-from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, SessionStatus, document
 from comborun.rules.words import Life, Outcome
@@ -92,13 +90,6 @@ def test_a_run_has_finished_when_it_is_done_or_stopped_and_nothing_lives(
     seen: Seen | None, header: dict[str, object], finished: bool
 ) -> None:
     assert run(*([seen] if seen else []), **header).finished is finished
-
-
-def test_before_the_first_answer_everything_is_queued_and_nothing_is_claimed() -> None:
-    view, _ = a_busy_run()
-    status = classify(view, History())
-    assert {session.life for session in status.sessions} == {Life.QUEUED}
-    assert (status.now, status.seconds, status.expected, status.finished) == (None, None, None, False)
 
 
 ROUGH = "all 10 rows say policy 'rough', this session is 'act'"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from comborun.bundle import queue
-from comborun.errors import GridError, UserError
+from comborun.errors import UserError
 from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
@@ -43,12 +43,6 @@ def data(session: Session) -> dict[str, Any]:
     return told
 
 
-def mistake(text: str) -> str:
-    with pytest.raises(GridError) as refused:
-        grid(text)
-    return "\n".join(f"{problem.message} ({problem.hint})" for problem in refused.value.problems)
-
-
 @pytest.mark.parametrize(
     ("written", "display", "word"),
     [
@@ -77,19 +71,6 @@ def test_a_display_that_is_there_has_one_session_at_a_time_and_others_need_no_tu
     assert both.request.tokens == ("ray", "display-0")
     assert first("display: xvfb\n").request.tokens == ()
     assert first("display: none\n").display is None
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("display: {xvfb: 640x480, 0: ':1'}", "an own X server and others"),
-        ("display: {xvfb: big}", "`big` is no size of a screen"),
-        ("display: {0: ':1'}", "goes by the GPU, and `flat in grass`, `flat in stairs`"),
-        ("command: run {threads}\nthreads: none", "{threads} has nothing to stand for"),
-    ],
-)
-def test_what_can_not_be_is_refused_with_what_to_write(line: str, said: str) -> None:
-    assert said in mistake(line + ("" if "command" in line else "\ncommand: run\n"))
 
 
 def test_a_gpu_without_an_x_server_is_refused_unless_it_is_never_granted() -> None:
@@ -165,15 +146,6 @@ def test_a_variable_that_nothing_fills_is_not_set() -> None:
     assert after
     assert [name for name, _ in after.variables] == ["JSON", "JINJA", "OTHER"]
     assert "COMBORUN_EGL" not in after_script(after)
-
-
-def test_a_pin_mode_that_leaves_it_to_the_command_wants_one_that_says_so() -> None:
-    quiet = "command: run {episodes} {output_dir}\nresources: {gpus: 1}\npin: both\n"
-    (warning,) = grid(quiet).warnings
-    assert "is to say which GPU it takes" in warning.message
-    assert grid("resources: {gpus: 1}\npin: both\n").warnings == ()
-    assert data(first("pin: both\n"))["pin"] == "both"
-    assert "pin" not in data(first(""))
 
 
 def test_sessions_of_one_program_share_a_kind_whatever_their_combo() -> None:

@@ -129,17 +129,12 @@ def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused(
     both = text_of(calibrations(text, Path("f")), other)
     assert calibrations(text_of(calibrations(both, Path("f")), one), Path("f")) == (other, one)
     assert knowledge_of(other, plan().sessions, "f") is None
-    for wrong in ("", "[]", "{}", text.replace('"schema": 1', '"schema": 2'), text.replace('"best": 2', '"best": -2')):
+    for wrong in ("", "[]", "{}", text.replace('"schema": 1', '"schema": 2')):
         with pytest.raises(UserError, match=r"no calibration that can be read|of version 2"):
             calibrations(wrong, Path("f"))
-    sizes = ("start_up_s", "episode_s", "memory_mib", "gpu_memory_mib", "cores")
-    for key in (*sizes, "seconds", "speed", "one_by_one_s", "best"):
-        null = () if key == "cores" else ("null",)  # they weren't measured
-        for number in ('"12x"' if key == "best" else '"12"', "-5000", "Infinity", "NaN", *null, "1" + 400 * "0"):
-            wrong, times = re.subn(rf'"{key}": [\d.]+', f'"{key}": {number}', text)
-            assert times == 1
-            with pytest.raises(UserError, match="no calibration that can be read"):
-                calibrations(wrong, Path("f"))
+    for number in ('"12"', "Infinity", "NaN", "null", "1" + 400 * "0"):
+        with pytest.raises(UserError, match="no calibration that can be read"):
+            calibrations(re.sub(r'"episode_s": [\d.]+', f'"episode_s": {number}', text), Path("f"))
 
 
 def entry(session: Session, start_up: float, pace: float, gpu_memory: int = 0) -> Measured:

@@ -156,7 +156,7 @@ def test_a_file_that_never_holds_still_is_told_and_neither_end_nor_done_is_taken
     answer = stream(wrong(RESULT, b"right\n", b"wrong\n"), *batch((END, b"e=1\n"), (DONE, b"at=1\n")))
     host = Host(answer, answer, answer, stream())
     fetched = fetch(host, "/run", tmp_path)
-    assert fetched == Fetched(0, 18, 0, (Skipped(RESULT, "it kept changing while it was copied"),))
+    assert fetched == Fetched(0, 18, (Skipped(RESULT, "it kept changing while it was copied"),))
     assert len(host.asked) == 3
     assert contents(tmp_path) == {}
 
@@ -164,7 +164,7 @@ def test_a_file_that_never_holds_still_is_told_and_neither_end_nor_done_is_taken
 def test_new_bytes_are_put_behind_the_old_ones_only_if_both_together_are_right(tmp_path: Path) -> None:
     fetch(Host(stream(*batch((RESULT, b"one\n")))), "/run", tmp_path)
     grown = stream(announced(RESULT, b"one\ntwo\n", start=4))
-    assert fetch(Host(grown), "/run", tmp_path) == Fetched(1, 4, 0)
+    assert fetch(Host(grown), "/run", tmp_path) == Fetched(1, 4)
     assert contents(tmp_path) == {str(RESULT): b"one\ntwo\n"}
     other = announced(RESULT, b"eins\nzwo\ndrei\n", start=8)
     host = Host(stream(other), stream(*batch((RESULT, b"eins\nzwo\ndrei\n"))))
