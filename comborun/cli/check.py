@@ -14,10 +14,18 @@ from comborun.cli.terminal import answer, program, show_why, warn
 from comborun.errors import UserError
 from comborun.grid import preset_starter, schema_text, starter_grid
 from comborun.reference import example_grid, key_reference, pages, shared
-from comborun.text import harmless, several
+from comborun.rules.names import RUN, AttemptLayout
+from comborun.text import clean, harmless, several
+from comborun.work import combo_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from comborun.cli.options import GridChoice
+    from comborun.grid import Grid
+    from comborun.judging import ResultRules
+    from comborun.plan import Session
+    from comborun.rules.tally import Counts
 
 
 @click.command()
@@ -89,10 +97,8 @@ def check(grid: GridChoice, as_json: bool) -> None:
     \b
     combo check grid.yaml
     """
-    from comborun.reporter.latest import latest_counts
-
     checked = grid.read()
-    latest = latest_counts(checked)
+    latest = _latest_counts(checked)
     if as_json:
         document: dict[str, Any] = {"grid": checked.name, "combos": len(checked.combos)}
         if latest:
@@ -108,3 +114,45 @@ def check(grid: GridChoice, as_json: bool) -> None:
         planned = f" of {session.count}" if session.count else ""
         click.echo(f"  by it count {counts.records}{planned} of the episodes that {session.name} left last")
         show_why(harmless(counts.why), checked.path)
+
+
+def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
+    """A session of the grid's last try or run with its counts by the present grid; None without an ended one."""
+    from comborun.grid.results import rules_of
+
+    combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
+    for session, at in _ended(grid):
+        if combo := combos.get(combo_of(session)):
+            return session, _counts(at, session, rules_of(combo))
+    return None
+
+
+def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
+    """The first attempts of the newest run, as far as they have ended."""
+    from comborun.plan import Plan
+
+    root, name = Path(grid.root).expanduser(), clean(grid.name)
+    plans = [*root.glob(f".try/{name}_try-*T*Z-*/plan-1.json"), *root.glob(f"{name}-*T*Z-*/plan-1.json")]
+    newest = max(plans, key=lambda path: path.parent.name.rsplit("-", 2)[1:], default=None)
+    try:
+        sessions = Plan.from_json(newest.read_text("utf-8")).sessions if newest else ()
+    except (OSError, ValueError):
+        return  # of another version, or removed by now
+    for session in sessions:
+        at = AttemptLayout(f"{newest and newest.parent}/{RUN.attempt(session.name, 1).directory}")
+        if Path(at.end).exists():
+            yield session, at
+
+
+def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
+    """As the session's host would count it by these rules."""
+    from comborun.reporter.records.reading import Context
+    from comborun.rules.results import Folder, name_unread
+    from comborun.rules.tally import tally
+
+    identity = Context("", session.policy, session.environment, rules).identity
+    log = "../log" if rules.source == "log" else ""
+    folder, span = Folder(at.output, rules.files, identity, rules.format, log), (session.first, session.count)
+    counts = tally(folder.read(), identity, span, over=True)
+    name_unread(counts, folder, span, at.log)
+    return counts
