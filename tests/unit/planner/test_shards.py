@@ -138,4 +138,4 @@ def test_a_program_that_is_told_its_first_seed_is_cut_and_its_rows_have_to_be_nu
     assert [one.first for one in plan(HEAD + command).sessions[:4]] == [0, 25, 50, 75]
     assert any("{first_seed}" in str(one) for one in parse_grid(HEAD + command, Path("grid.yaml")).warnings)
     numbered = parse_grid(f"{HEAD}{command}results: {{episode: line}}\n", Path("grid.yaml"))
-    assert not numbered.warnings
+    assert not any("{first_seed}" in str(one) for one in numbered.warnings)
