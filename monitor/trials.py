@@ -54,7 +54,9 @@ def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measu
     counts = [again(one, trial, _length_s()) for one, trial in zip(sessions, first, strict=True)]
     more = [(one, count) for one, count in zip(sessions, counts, strict=True) if count]
     if more:
-        setup.progress.say(f"{several(len(more), 'combo')} over too soon to tell: once more, with more episodes")
+        setup.progress.say(
+            f"{several(len(more), 'combo')} ended too soon to be measured: once more, with more episodes"
+        )
         longer = [one for one, _ in more]
         repeated = _run(setup, alone(setup.plan, longer, [count for _, count in more]))
         for one, trial in zip(longer, repeated, strict=True):

@@ -299,7 +299,9 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
     """That there is no such run; of one that was there, that it was removed, and where its records are here."""
     if not runs:
         message = f"there are no runs on {host}"
-        hint = "combo launch GRID starts one; of a run from elsewhere name the grid file as RUN, or --host"
+        hint = (
+            "combo launch GRID starts one; for a run on another host give --host, or its grid file instead of its name"
+        )
     elif wanted and "/" in wanted:
         message, hint = f"there is no run in the folder {wanted!r} on {host}", "combo runs lists all that there are"
     else:

@@ -120,7 +120,7 @@ def show_calibration(result: Calibration, path: Path) -> None:
             *(str(one.episodes), f"{one.start_up_s:.1f} s", f"{one.episode_s:.3g} s", *held, cores),
         )
     levels = Table(box=None, pad_edge=False)
-    for name in ("at once", "episodes", "one by one", "side by side", "done, one alone = 1"):
+    for name in ("at once", "episodes", "one by one", "side by side", "speed (one alone: 1)"):
         levels.add_column(name, header_style="dim", justify="right")
     for level in result.steps:
         spans = (f"{seconds:.1f} s" for seconds in (level.one_by_one_s, level.seconds))
@@ -132,4 +132,4 @@ def show_calibration(result: Calibration, path: Path) -> None:
         click.echo("\n! More got done side by side than can be: something else was busy while combos ran alone.")
         click.echo("  Calibrate again when the host is quiet.")
     click.echo(f"\nBest: {result.best} at once ({result.stopped}).")
-    click.echo(f"Written to {path}; `{program()} plan` goes by it.")
+    click.echo(f"Written to {path}; `{program()} plan` uses it.")

@@ -112,7 +112,7 @@ def check(grid: GridChoice, as_json: bool) -> None:
     if latest:
         session, counts = latest
         planned = f" of {session.count}" if session.count else ""
-        click.echo(f"  by it count {counts.records}{planned} of the episodes that {session.name} left last")
+        click.echo(f"  the last results of {session.name}: by this grid, {counts.records}{planned} episodes count")
         show_why(harmless(counts.why), checked.path)
 
 

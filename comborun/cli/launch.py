@@ -254,7 +254,7 @@ def _sentence(started: Started) -> str:
     begins = "Slurm has them" if launched.plan.slurm else now or "the first is running"
     return {
         "new": f"{several(rest, 'session')} planned{smoke}; {begins}",
-        "resumed": f"this grid's run is there already: what is missing goes on{f'; {now}' if now else ''}",
+        "resumed": f"this grid has a run already, which goes on with what is missing{f'; {now}' if now else ''}",
         "finished": "this grid's run has finished, and no session is started again; --new starts another run",
     }[launched.publication.state]
 

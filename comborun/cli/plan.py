@@ -196,7 +196,8 @@ def _power_rows(power: Mapping[str, Findable], gap: float | None) -> Iterator[tu
     if not power:
         return
     found = ", ".join(f"{scope} {_points(one['would_find'])}" for scope, one in power.items())
-    yield "would find", f"a gap in points, 4 times in 5: {found}{'' if gap else ' (--gap: for a wanted gap)'}"
+    more = "" if gap else "; --gap tells how many episodes another gap needs"
+    yield "can find", f"a gap of so many points, with a chance of 80 %: {found}{more}"
     if gap:
         counts = (f"{scope} {_count(one['unpaired'])} ({_count(one['paired'])} paired)" for scope, one in power.items())
         yield f"gap of {gap:g}", f"needs episodes of each combo: {', '.join(counts)}"

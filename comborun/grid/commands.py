@@ -165,7 +165,7 @@ def _need_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
     if draft.broken & {"overrides", key} or not lacking:
         return None
     where = "" if len(lacking) == len(use.combos) else f" for {some(lacking)}"
-    return f"has nothing to stand for: no `{key}`{where}", hint
+    return f"has no value: the grid sets no `{key}`{where}", hint
 
 
 def _check_after(name: str) -> None:

@@ -219,7 +219,7 @@ def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
         return everywhere, "move it to `limits` at the top level"
     message = f"there is no key `{key}`" + (f" in `{'.'.join(section)}`" if section else "")
     if section in {(), ("overrides",)} and (home := _home(key)):
-        return message, f"it belongs into `{home}`: `{home}: {{{key}: ...}}`"
+        return message, f"it belongs in `{home}`: `{home}: {{{key}: ...}}`"
     known = keys_of(section_of(model, section))
     if meant := _meant(key, known):
         return message, f"did you mean `{meant}`?"

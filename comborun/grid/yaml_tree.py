@@ -287,7 +287,7 @@ class _Reader:
 
 _INDENTATION = "give all entries of one map, or of one list, the same indentation"
 _SENTENCES = (
-    (r"character '\\t'", "a tab, where only blanks may indent", "indent with spaces"),
+    (r"character '\\t'", "a tab: only spaces may indent a line", "indent with spaces"),
     (r"character '(.)' that cannot start", "a value can't begin with `{0}`", "put the whole value in quotes"),
     (
         "quoted scalar, found unexpected",
@@ -301,12 +301,12 @@ _SENTENCES = (
     ),
     (
         "mapping values are not allowed",
-        "a colon that can't be one of a key here: the line is indented too far, or a value holds `: `",
+        "a `:` that ends no key: the line is indented too far, or a value holds `: `",
         "align the keys of a map; put a value that holds `: ` in quotes, or on lines of its own after `>-`",
     ),
     (
         r"flow (?:sequence|mapping), expected ',' or '(.)'",
-        "what is opened here lacks its `{0}`, or a comma between two entries",
+        "the closing `{0}` for this is missing, or a comma between two entries",
         "a value that begins with a brace or bracket and is meant as text needs quotes",
     ),
     (

@@ -25,7 +25,7 @@ from comborun.host.engines import slurm_of
 from comborun.host.holds import DRAINING, PAUSED, Holds
 from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
-from comborun.rules.words import Outcome
+from comborun.rules.words import Outcome, several
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
 _LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
@@ -115,7 +115,9 @@ class Steering:
     def _slots(self, number: str) -> int:
         if not re.fullmatch("[1-9][0-9]{0,5}", number):
             raise Refusal(USAGE, "slots needs a number from 1; to start no new sessions, use pause")
-        return self._ordered(files.write_text(self.layout.slots, f"{number}\n"), f"{number} sessions run at most")
+        return self._ordered(
+            files.write_text(self.layout.slots, f"{number}\n"), f"at most {several(number, 'session')} at a time"
+        )
 
     def _notify(self) -> int:
         """Run the grid's command in the foreground, to show its output."""

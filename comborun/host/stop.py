@@ -201,7 +201,7 @@ class Stopping:
                 if not self.active:
                     return
                 seconds = process.stop_s(word, default)
-                complain(f"stop: {word} to {several(len(self.active), kind)}, up to {seconds:g} s")
+                complain(f"stop: sent {word} to {several(len(self.active), kind)}, waiting up to {seconds:g} s")
                 self._signal(number, word)
                 _until(seconds, changes, self._all_ended)
             for name, attempt in {} if self.cluster else self.active.items():

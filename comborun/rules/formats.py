@@ -178,9 +178,7 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     if kind is None:
         raise RefusedError(FORMAT, UNKNOWN)
     if kind == SUMMARY:
-        raise RefusedError(
-            FORMAT, "a summary is not read: the episodes' own files count, whatever a mean over them says"
-        )
+        raise RefusedError(FORMAT, "a summary is not read: only files with single episodes count")
     return File(kind, start)
 
 

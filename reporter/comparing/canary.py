@@ -66,7 +66,11 @@ class CanaryCombo:
         """The number of episodes whose starts could be compared, if not all."""
         if self.starts_compared == self.compared:
             return ""
-        return f" (starts compared in {self.starts_compared or 'none'} of them)"
+        return (
+            f" (starts compared in {self.starts_compared} of them)"
+            if self.starts_compared
+            else " (no start is recorded)"
+        )
 
 
 @dataclass(frozen=True)

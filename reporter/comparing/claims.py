@@ -158,7 +158,7 @@ def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
         return f"{one.a} and {one.b}"
     p = "" if one.bounded else f", Holm p {p_value(one.p_holm)}"
     if any(one.unknown) and not one.bounded:
-        p += f" ({p_value(one.worst_holm).removeprefix('= ')} with episodes without a verdict against it)"
+        p += f" ({p_value(one.worst_holm).removeprefix('= ')} if episodes without a verdict count against it)"
     return f"{one.a} minus {one.b} is {points(one.difference)} points {points_interval(one.interval)}{p}"
 
 

@@ -76,7 +76,7 @@ def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
     assert launched["state"] == "new"
     assert launched["sessions"] == ["maze_good", "field_good", "maze_poor", "field_poor"]
     text = desk.combo("launch", grid).stdout
-    assert "what is missing goes on" in text
+    assert "goes on with what is missing" in text
     for verb in ("monitor", "attach", "stop"):
         assert re.search(rf"combo {verb} ", text), text
 

@@ -252,7 +252,7 @@ def test_stop_ends_clients_first_and_then_their_servers(box: Box) -> None:
     assert {box.ended(name).cause for name in box.names} == {"stopped"}
     assert ended(box).cause == "stopped"
     assert "the server tiny: stopped" in done.stdout
-    assert "stop: INT to 1 server, " in done.stderr
+    assert "INT to 1 server, " in done.stderr
     assert ended(box).ended > max(box.ended(name).ended for name in box.names)
     assert not box.marked()
 

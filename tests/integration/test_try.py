@@ -63,7 +63,7 @@ def test_a_file_that_the_pattern_does_not_take_comes_with_the_line_that_takes_it
     assert 'results: {files: "**/*.ndjson"}' in checked.splitlines()[-1]
 
     mended = desk.grid(command=program(desk, "r.ndjson"), results='{files: "**/*.ndjson"}')
-    assert "by it count 1 of 1" in desk.combo("check", mended).stdout  # without running anything
+    assert "1 of 1 episodes count" in desk.combo("check", mended).stdout  # without running anything
     assert desk.combo("try", mended).returncode == 0
 
 

@@ -32,7 +32,7 @@ def multiplexers(box: Box) -> Iterator[Finding]:
     if tmux:
         yield from _tmux(box)
     elif screen:
-        yield fine("tmux", f"is not there, but {box.ask('screen', '-v')[1]}")
+        yield fine("tmux", f"is not there; sessions run in screen ({box.ask('screen', '-v')[1]})")
     else:
         cost = "there is nothing to run sessions in"
         yield error("tmux", "neither tmux nor screen is there", cost, "sudo apt-get install tmux")

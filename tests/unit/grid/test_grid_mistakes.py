@@ -52,7 +52,7 @@ def test_warnings_are_the_golden_ones() -> None:
         ("a:\n\tb: 1\n", "2:1", "a tab"),
         ("command: 'python x\nepisodes: 3\n", "1:10", "a quote is opened here and never closed"),
         ('command: "C:\\x"\n', "1:15", "use single quotes"),
-        ("policies: [a, b\nenvironments: [x]\n", "1:11", "lacks its `]`"),
+        ("policies: [a, b\nenvironments: [x]\n", "1:11", "closing `]`"),
         ("results:\n  files: *_episodes.jsonl\n", "2:10", "`*_episodes.jsonl` is read as an alias"),
         ("name: a\nb\x07c\n", "2:2", "U+0007"),
         ("policies: &a [*a]\n", "1:1", "an alias that holds itself"),

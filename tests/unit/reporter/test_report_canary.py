@@ -27,7 +27,7 @@ def compared(parallel: list[EpisodeRecord], alone: list[EpisodeRecord]) -> Canar
 def test_episodes_that_went_the_same_are_counted_and_nothing_else() -> None:
     found = compared([record(i) for i in range(9)], [record(i) for i in range(3)])
     assert (found.compared, found.differs) == (3, False)
-    assert found.words == "3 episodes run alone once more: all went the same (starts compared in none of them)"
+    assert found.words == "3 episodes run alone once more: all went the same (no start is recorded)"
 
 
 def test_other_verdicts_other_starts_and_other_seeds_are_told_apart() -> None:
