@@ -175,7 +175,8 @@ def _retries(question: Question) -> str:
     if renewed >= question.seen.attempt:
         return f"its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
     spent = budget(plan, [one for one in question.attempts if one.number > renewed], failure)
-    used = f" ({spent.made} of {several(most, 'start')} used)" if spent.made <= most else ""
+    since = "" if spent.made == question.seen.attempt else " since it was last stopped or asked for"
+    used = f" ({spent.made} of {several(most, 'start')} used{since})" if spent.made <= most else ""
     if spent.left:
         when = " when the run goes on" if status.finished or status.hold else ""
         return f"its failure counts as `{failure}`: {several(spent.left, 'more start')} may follow{when}{used}"

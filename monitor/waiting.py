@@ -79,9 +79,9 @@ def hint(status: RunStatus) -> str:
     if status.hold and not status.stopped:
         return _of_hold(status, status.hold, resume)
     if status.finished:
-        left = sum(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
-        total = several(len(status.proper), "session")
-        return f"stopped with {left} of {total} left: {resume}" if status.stopped and left else ""
+        cut = any(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
+        lacking = [one for one in status.proper if not one.done_with]
+        return f"stopped, {_lacking(lacking, len(status.proper))}: {resume}" if status.stopped and cut else ""
     if _full_disk(status):
         return "the disk of the run is full: free some space, and the run continues by itself"
     if status.stopped:  # it is being stopped, or the stop was interrupted

@@ -67,6 +67,7 @@ def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() 
 STOPPED = RUNNING.ended("stopped", "partial")
 DRAINING = "hold kind=draining since=1 why="
 GONE = {"dispatcher": None}
+TWO_LACK = "1 of 2 sessions without success, 1 never started"
 
 
 @pytest.mark.parametrize(
@@ -75,9 +76,9 @@ GONE = {"dispatcher": None}
         (None, (), {}, ""),
         (RUNNING.ended(records=100), (), {"done": {}, **GONE}, ""),
         (RUNNING, (), GONE, "the dispatcher is gone, nothing new starts: run `RESUME` to continue"),
-        (STOPPED, (), {"stopped": True, **GONE}, "stopped with 2 of 2 sessions left: run `RESUME` to continue"),
+        (STOPPED, (), {"stopped": True, **GONE}, f"stopped, {TWO_LACK}: run `RESUME` to continue"),
         # a start would respect the drain: so by a resume
-        (FAILED, (DRAINING,), {"stopped": True, **GONE}, "stopped with 1 of 2 sessions left: run `RESUME` to continue"),
+        (FAILED, (DRAINING,), {"stopped": True, **GONE}, f"stopped, {TWO_LACK}: run `RESUME` to continue"),
         (
             RUNNING,
             (PAUSED,),
