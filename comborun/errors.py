@@ -10,6 +10,7 @@ Everything else that is raised is a bug and keeps its traceback. A session that 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 
@@ -33,6 +34,8 @@ class Problem:
     column: int
     message: str
     hint: str = ""
+    count: int = 1
+    """mistakes for which it stands"""
 
     @property
     def place(self) -> str:
@@ -43,13 +46,27 @@ class Problem:
         return f"{text}\n  hint: {self.hint}" if self.hint else text
 
 
+ALIKE_SHOWN = 5
+"""mistakes of the same kind that are printed"""
+
+
 class GridError(UserError):
     """All mistakes of a grid file at once; `file` names it where they stand in another one that it uses."""
 
     def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
+        from comborun.text import several, shape
+
         first = problems[0]
-        count = "1 mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
-        super().__init__(f"{file or first.file} has {count}\n" + "\n".join(map(str, problems)))
+        kinds: Counter[str] = Counter()
+        shown = []
+        for one in problems:
+            kinds[kind := shape(one.message)] += 1
+            if kinds[kind] <= ALIKE_SHOWN and one.count == 1:
+                shown.append(str(one))
+        count = sum(one.count for one in problems)
+        if more := count - len(shown):
+            shown.append(f"and {more} more of these kinds")
+        super().__init__(f"{file or first.file} has {several(count, 'mistake')}\n" + "\n".join(shown))
         self.problems = problems
         if len(problems) == 1 and file in ("", first.file):  # its cause stands in the first line
             self.message, self.hint = f"{first.place}: {first.message}", first.hint

@@ -119,9 +119,9 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
 
 
 def _unread(session: SessionStatus) -> bool:
-    """Whether it wrote files that the grid does not read, and did not fail by itself."""
+    """Whether it wrote files that the grid does not read, and ended well."""
     wrote = session.uncounted and not session.uncounted.startswith(WROTE_NOTHING)
-    return bool(wrote) and session.failure is not Failure.ERROR
+    return bool(wrote) and session.failure in (None, Failure.NO_RESULT)
 
 
 def _show_lost_link(link: Link) -> None:

@@ -56,7 +56,7 @@ def guarded(command: click.Command) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        error.show()
+        _with_key(error).show()
         return error.exit_code
     except UserError as error:
         show_error(error)
@@ -170,6 +170,20 @@ def show_error(error: UserError) -> None:
     if error.hint:
         click.secho("  hint: ", fg="cyan", nl=False, err=True, color=colour())
         click.echo(harmless(error.hint), err=True)
+
+
+def _with_key(error: click.ClickException) -> click.ClickException:
+    """The error; of an unknown option that is a key of the grid it says how the command takes it."""
+    if not isinstance(error, click.NoSuchOption):
+        return error
+    from comborun.grid.model import GridFile
+
+    key = error.option_name.lstrip("-")
+    takes = error.ctx and any("--set" in one.opts for one in error.ctx.command.params)
+    if not takes or key not in GridFile.model_fields:
+        return error
+    said = f"No such option '{error.option_name}': `{key}` is a key of the grid. Write it there, or --set {key}=..."
+    return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
 
 
 def answer(document: Any) -> None:

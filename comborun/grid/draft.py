@@ -49,6 +49,8 @@ _OTHER_WORDS = {
     "timeout": "max_time",
     "retries": "retry",
     "notifications": "notify",
+    "episode": "episodes",
+    "repeats": "seeds",
     "match": "when",
     "if": "when",
 }
@@ -133,7 +135,8 @@ def read_keys(model: type[K], source: Source) -> Read[K]:
         except ValidationError as error:
             found = [(detail, _path(source, detail["loc"])) for detail in error.errors(include_url=False)]
             problems += [_problem(model, source, detail, path) for detail, path in found[:MOST]]
-            problems += [source.problem(None, f"and {len(found) - MOST} more mistakes") for _ in found[MOST : MOST + 1]]
+            if more := len(found[MOST:]):
+                problems.append(replace(source.problem(None, "more mistakes"), count=more))
             broken.update(_suspect(model, detail, path) for detail, path in found[:MOST])
             source = replace(source, root=_cut(source.root, {path for _, path in found}))
         else:
@@ -218,7 +221,7 @@ def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
     if section == ("overrides", "limits") and key in LimitKeys.model_fields:
         return everywhere, "move it to `limits` at the top level"
     message = f"there is no key `{key}`" + (f" in `{'.'.join(section)}`" if section else "")
-    if section in {(), ("overrides",)} and (home := _home(key)):
+    if section in {(), ("overrides",)} and key not in _OTHER_WORDS and (home := _home(key)):
         return message, f"it belongs in `{home}`: `{home}: {{{key}: ...}}`"
     known = keys_of(section_of(model, section))
     if meant := _meant(key, known):

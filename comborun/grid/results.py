@@ -59,7 +59,13 @@ def _field(**keys: Schema) -> Reads:
 
     def read(tree: object) -> str:
         if not isinstance(tree, Map):
-            return line_of(tree)
+            text = line_of(tree)
+            limit = _LIMIT.fullmatch(text) if "at_least" in keys else None
+            if limit:
+                way = "at_least" if limit[2] == ">" else "at_most"
+                hint = f"`success: {{field: {limit[1]}, {way}: {limit[3]}}}`, which {limit[3]} itself meets, too"
+                raise UserError(f"`{text}` is a comparison, and no field is called so", hint)
+            return text
         for name in tree:
             if name not in {"field", *keys}:
                 raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
@@ -73,6 +79,9 @@ def _field(**keys: Schema) -> Reads:
     known = ("field", *keys)
     full = {"type": "object", "additionalProperties": False, "properties": {"field": TEXT, **keys}, "minProperties": 1}
     return Reads(read, {"anyOf": [TEXT, full]})
+
+
+_LIMIT = re.compile(r"([\w./-]+)\s*([<>])=?\s*(\S+)")
 
 
 def _number_of(tree: object) -> float:

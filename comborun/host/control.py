@@ -116,7 +116,7 @@ class Steering:
         if not re.fullmatch("[1-9][0-9]{0,5}", number):
             raise Refusal(USAGE, "slots needs a number from 1; to start no new sessions, use pause")
         return self._ordered(
-            files.write_text(self.layout.slots, f"{number}\n"), f"at most {several(number, 'session')} at a time"
+            files.write_text(self.layout.slots, f"{number}\n"), f"at most {several(int(number), 'session')} at a time"
         )
 
     def _notify(self) -> int:

@@ -189,3 +189,19 @@ def test_the_cause_of_a_failure_is_shown_and_not_that_nothing_was_written(desk: 
     said = [finding["what"] for finding in desk.report(run)["quality"]["findings"]]
     assert any("exit code 2" in one for one in said)
     assert not any("wrote no file" in one for one in said)
+
+
+def test_an_option_that_is_a_key_of_the_grid_is_answered_with_how_to_give_it(desk: Desk) -> None:
+    refused = desk.combo("launch", "--root", "~/elsewhere", desk.grid())
+    assert refused.returncode == 2
+    assert "--set root=" in refused.stderr
+    assert "--host" not in refused.stderr
+
+
+def test_files_that_are_not_read_are_no_matter_where_the_program_crashed(desk: Desk) -> None:
+    asked = []
+    for end in ("true", "kill -SEGV $$"):
+        command = f"bash -c 'echo 1 >$0/a.txt; {end}' {{output_dir}} {{session}} {{episodes}}"
+        grid = desk.grid(command=command, environments="[maze]", retry="none")
+        asked.append("Mend `results`" in desk.combo("run", grid).stderr)
+    assert asked == [True, False]

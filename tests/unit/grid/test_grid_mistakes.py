@@ -71,9 +71,12 @@ def test_a_few_lines_of_aliases_of_aliases_do_not_fill_the_memory() -> None:
 
 
 def test_a_file_of_another_kind_is_not_answered_by_thousands_of_lines() -> None:
-    told = mistakes("".join(f"key_{number}: 1\n" for number in range(3000)))
-    assert "and 2800 more mistakes" in told
-    assert told.count("there is no key") == 200
+    with pytest.raises(GridError) as refused:
+        parse_grid("".join(f"key_{number}: 1\n" for number in range(3000)) + "repeats: 2\n", Path("grid.yaml"))
+    told = str(refused.value)
+    assert "has 3004 mistakes" in told, "3001 keys, and no policies, environments and command"
+    assert len(told.splitlines()) < 30
+    assert "`policies` is missing" in told
 
 
 @pytest.mark.parametrize(
@@ -83,10 +86,17 @@ def test_a_file_of_another_kind_is_not_answered_by_thousands_of_lines() -> None:
         ("cmd", "command"),
         ("Policies", "policies"),
         ("presets", "preset"),
+        ("episode", "episodes"),
+        ("repeats", "seeds"),
     ],
 )
 def test_a_misspelt_key_is_answered_with_the_right_one(wrong: str, right: str) -> None:
     assert f"did you mean `{right}`?" in mistakes(HEAD + f"{wrong}: x\n")
+
+
+@pytest.mark.parametrize(("limit", "way"), [("ret > 2", "at_least"), ("info.distance<=0.1", "at_most")])
+def test_a_comparison_where_a_field_belongs_is_answered_with_how_a_limit_is_written(limit: str, way: str) -> None:
+    assert f"{way}: " in mistakes(HEAD + f"results: {{success: '{limit}'}}\n")
 
 
 @pytest.mark.parametrize("character", ["\\0", "\\ud800"])
