@@ -121,7 +121,7 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
 def _unread(session: SessionStatus) -> bool:
     """Whether it wrote files that the grid does not read, and ended well."""
     wrote = session.uncounted and not session.uncounted.startswith(WROTE_NOTHING)
-    return bool(wrote) and session.failure in (None, Failure.NO_RESULT)
+    return bool(wrote) and not session.done_with and session.failure in (None, Failure.NO_RESULT)
 
 
 def _show_lost_link(link: Link) -> None:

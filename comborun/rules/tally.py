@@ -307,7 +307,7 @@ class _Why:
 
     def sentence(self, outside: list[int], over: bool) -> str:
         reasons = [self._refused(reason) for reason in (POLICY, ENVIRONMENT, INDEX, NO_RECORD, FORMAT, UNREADABLE)]
-        reasons += [self._errored(), self._outside(outside)]
+        reasons += [self._errored(), self._outside(outside), self._repeated()]
         said = [one for one in reasons if one]
         if over and not said:
             said = [one for one in [self._refused(TORN)] if one]
@@ -343,6 +343,11 @@ class _Why:
         shown = ", ".join(map(str, outside[:3])) + (" ..." if len(outside) > 3 else "")
         noun = "episode" if len(outside) == 1 else "episodes"
         return f"{len(outside)} {noun} not planned here ({shown}): planned are {first} to {first + count - 1}"
+
+    def _repeated(self) -> str:
+        count = self.counts.refused.get(REPEATED, 0)
+        rows = f"{self._of(count, 'row')} repeat{'s' * (count == 1)} an episode"
+        return f"{rows}: of each the first with a verdict counts" if count else ""
 
     def _of(self, count: int, noun: str) -> str:
         rows = self.counts.rows

@@ -68,6 +68,7 @@ def test_records_without_a_verdict_are_errored() -> None:
 def test_a_repeated_row_counts_once() -> None:
     counts = counted(row(0), row(0), row(1))
     assert (counts.records, counts.successes, counts.refused) == (2, 1, {"repeated": 1})
+    assert "1 of 3 rows" in counts.why, "a person sees it before the report"
 
 
 def test_a_file_that_holds_no_rows_is_named() -> None:
