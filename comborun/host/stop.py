@@ -172,6 +172,11 @@ class Stopping:
             self._tell(name, number)
             _say(f"{bare(name)}: cancelled {note}")
             return
+        at = self._at(name, number)
+        if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
+            files.remove(at.grant)
+            _say(f"{bare(name)}: cancelled {note}; nothing can be written in {at.directory}, so this is not on record")
+            return
         self._mark_begun(name, number)
 
     def _mark_begun(self, name: str, number: int) -> None:

@@ -160,6 +160,21 @@ def test_a_dispatcher_whose_run_was_removed_leaves(box: Box) -> None:
     until(lambda: not alive(dispatcher), "it holds no lease for what is gone")
 
 
+def test_a_run_whose_disk_is_full_is_stopped_at_once_and_goes_on_later(small_disk_box: Box) -> None:
+    box = small_disk_box
+    box.plan({name: bash(STARTED) for name in NAMES[:2]}, parallel=1)
+    box.attempt(NAMES[0]).mkdir()  # it was about to begin when its dispatcher was killed
+    (box.attempt(NAMES[0]) / "grant").write_text('{"gpus": ""}')
+    filler = box.fill_disk()
+    stopped = box.stop()
+    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    assert f"{NAMES[0]}: cancelled before it began; nothing can be written" in stopped.stdout
+    filler.unlink()
+    box.start()
+    box.await_done(40)
+    assert box.done["succeeded"] == "2"
+
+
 def test_a_full_disk_holds_the_run_until_there_is_room(small_disk_box: Box) -> None:
     box = small_disk_box
     box.environment["COMBORUN_LAUNCH_S"] = "1"
