@@ -191,7 +191,7 @@ def test_a_start_that_was_asked_for_follows_whatever_the_grid_allows() -> None:
     assert any("asked for after attempt 2" in reason for reason in asked.reasons)
     assert "retry grass_act --run RUN" not in words(asked), "it was asked for"
     before = told("grass_act", *failed, header=("again grass_act=1",))
-    assert any("1 of 3 starts used" in reason for reason in before.reasons), "budgets begin anew"
+    assert any("1 of 3 starts used since" in reason for reason in before.reasons), "budgets begin anew"
 
 
 def test_what_was_amended_away_says_so_and_the_last_command_waits_for_all_the_others() -> None:
