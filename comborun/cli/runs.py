@@ -65,7 +65,8 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
         click.echo(f"! {harmless(host)} does not answer: {harmless(why)}", err=True)
     asked = [harmless(one.host) for one in found if not one.complaint]
     if not entries and asked:
-        click.echo(f"no runs on {', '.join(asked)}")
+        where_else = "" if grid else "; `combo runs GRID` looks in the `root` of that grid"
+        click.echo(f"no runs on {', '.join(asked)}{where_else}")
     return code
 
 

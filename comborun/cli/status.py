@@ -166,10 +166,7 @@ def _saved_status(target: Target, away: HostError) -> RunStatus:
 
 
 def exit_code(seen: RunStatus) -> int:
-    """0 unless a session of an ended run did not succeed, or the run was abandoned.
-
-    A smoke test is none of the plan's.
-    """
+    """0 unless a session of an ended run did not succeed, or the run was abandoned. Smoke tests don't count."""
     if not seen.finished:
         return SOME_DID_NOT if seen.abandoned else 0
     sessions = [*seen.proper, *([seen.after] if seen.after else [])]
@@ -237,7 +234,7 @@ class StopEarly:
         """The same, without telling the host."""
         try:
             self._decide()
-        except UserError:  # a look shows what is known
+        except UserError:
             return ""
         return self._undecided
 
