@@ -118,12 +118,16 @@ def check(grid: GridChoice, as_json: bool) -> None:
 
 def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     """A session of the grid's last try or run with its counts by the present grid; None without an ended one."""
+    from comborun.grid.axes import names_of
     from comborun.grid.results import rules_of
+    from comborun.rules.proposals import where_it_ran
 
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):
         if combo := combos.get(combo_of(session)):
-            return session, _counts(at, session, rules_of(combo))
+            counts = _counts(at, session, rules_of(combo))
+            counts.why = where_it_ran(counts.why, names_of(grid))
+            return session, counts
     return None
 
 

@@ -65,7 +65,7 @@ def _episodes(summary: Summary) -> Iterator[str]:
         return
     whole = sum(one.completeness is Completeness.COMPLETE for one in counted)
     among = "" if len(counted) == len(summary.combos) else " counted in episodes"
-    state = f"{whole} of {several(len(counted), 'combo')}{among} {'is' if whole == 1 else 'are'}"
+    state = f"{whole} of {several(len(counted), 'combo')}{among} {'is' if 1 in (whole, len(counted)) else 'are'}"
     if whole == len(counted) > 1:
         state = f"All {len(counted)} combos{among} are"
     short = [f"{count} {word}" for count, word in ((counts.errored, "errored"), (counts.missing, "missing")) if count]

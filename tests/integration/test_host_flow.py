@@ -167,7 +167,7 @@ def test_a_run_of_a_host_with_two_names_is_listed_once_as_it_is_now(far: Desk, f
     grid = far_grid(far, pace="30")
     far.combo("launch", grid, "--host", "lab")
     assert [one["host"] for one in far.json("runs")] == ["lab"]
-    assert "is there already" in far.combo("launch", grid).stdout
+    assert "has a run already" in far.combo("launch", grid).stdout
     assert len(far.json("runs")) == 1
     far_host.config.write_text(far_host.stanza("Port 1", alias="lab") + far_host.stanza())
     far.combo("stop", "little", "--host", "testbox")
