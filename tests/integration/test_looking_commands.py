@@ -201,7 +201,7 @@ def test_an_option_that_is_a_key_of_the_grid_is_answered_with_how_to_give_it(des
 def test_files_that_are_not_read_are_no_matter_where_the_program_crashed(desk: Desk) -> None:
     asked = []
     for end in ("true", "kill -SEGV $$"):
-        command = f"bash -c 'echo 1 >"$0/a.txt"; {end}' {{output_dir}} {{session}} {{episodes}}"
+        command = f"""bash -c 'echo 1 >"$0/a.txt"; {end}' {{output_dir}} {{session}} {{episodes}}"""
         grid = desk.grid(command=command, environments="[maze]", retry="none")
         asked.append("Mend `results`" in desk.combo("run", grid).stderr)
     assert asked == [True, False]
