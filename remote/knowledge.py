@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 def known_of(grid: Grid, host: HostFacts) -> Knowledge:
     """The knowledge from a calibration of this grid on this host."""
-    sessions = lay_out(grid, host).sessions
-    path = calibration_path(grid.path)
-    for calibration in reversed(read_calibrations(grid)):
-        if calibration.is_of(host) and (found := knowledge_of(calibration, sessions, path.name)):
-            return found
-    return NOTHING_KNOWN
+    of_host = [one for one in reversed(read_calibrations(grid)) if one.is_of(host)]
+    sessions = lay_out(grid, host).sessions if of_host else ()
+    found = (knowledge_of(one, sessions, calibration_path(grid.path).name) for one in of_host)
+    return next(filter(None, found), NOTHING_KNOWN)
 
 
 def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
