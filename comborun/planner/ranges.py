@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.plan import NOT_WORK
@@ -99,7 +99,7 @@ def interleaved(combos: Sequence[Sequence[Session]]) -> tuple[Session, ...]:
 
 def session_digest(session: Session) -> str:
     """The digest of the combo, its episodes and everything that runs for it."""
-    content: dict[str, Any] = {key: value for key, value in asdict(session).items() if key not in NOT_WORK}
+    content = {key: value for key, value in vars(session).items() if key not in NOT_WORK}
     content["digest"] = ""
     if session.around == BARE:  # left out, so that digests of older versions stay equal
         del content["around"]
@@ -109,5 +109,5 @@ def session_digest(session: Session) -> str:
 
 
 def digest_of(*content: object) -> str:
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=vars)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
