@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache
 from inspect import ismethod
@@ -44,7 +44,7 @@ FOLLOWS = (
 """of a session, what follows a changed grid during a run: how it is shown, watched, judged and given room"""
 NOT_WORK = {*FOLLOWS, "counted", "ranged", "flag", "unpaired"}
 """of a session, what makes no other work of it"""
-SCHEMA = 1
+SCHEMA = 2
 _NAME = re.compile("[A-Za-z0-9_-]{1,200}")
 _LARGEST = 10**15
 
@@ -200,20 +200,40 @@ class Plan:
         return tuple(dict.fromkeys(session.environment for session in self.sessions))
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+        """A line for each session. Left out are defaults of fields, and in later sessions what is as in the first."""
+        sessions = [_written(one, self.sessions[0] if place else None) for place, one in enumerate(self.sessions)]
+        rest = {key: value for key, value in _written(replace(self, sessions=())).items() if key != "sessions"}
+        lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in sessions)
+        return f'{json.dumps({"schema": SCHEMA, **rest}, ensure_ascii=False)[:-1]}, "sessions": [\n{lines}\n]}}\n'
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Raises ValueError for a text that is no plan: it may come from a host."""
         try:
             data = json.loads(text)
-            plan: Self = decoded(cls, {key: data[key] for key in data if key != "schema"})
+            first, others = data["sessions"][:1], data["sessions"][1:]
+            plan: Self = decoded(cls, {**data, "sessions": first})
+            plan = replace(plan, sessions=(*plan.sessions, *(_like(plan.sessions[0], one) for one in others)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
         for session in plan.sessions:
             if not _NAME.fullmatch(session.name):
                 raise ValueError(f"a session can't be called {session.name!r:.80}")
         return plan
+
+
+def _written(value: Any, like: Any = None) -> Any:
+    """A value for JSON: of an object the fields that differ from their defaults, or from those of another object."""
+    if isinstance(value, tuple):
+        return [_written(one) for one in value]
+    if not is_dataclass(value):
+        return value
+    pairs = [(field, getattr(value, field.name)) for field in fields(value)]
+    return {
+        field.name: _written(one)
+        for field, one in pairs
+        if one != (getattr(like, field.name) if like else field.default)
+    }
 
 
 def decoded(kind: Any, data: Any) -> Any:
@@ -243,9 +263,17 @@ def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
 
 def _decoded_object(known: tuple[Any, dict[str, Any]], data: Any) -> Any:
     kind, hints = known
-    return kind(
-        **{key: decoded(hints[key], value) for key, value in data.items() if key in hints}
-    )  # older ones have more
+    return kind(**_decoded_fields(hints, data))
+
+
+def _decoded_fields(hints: dict[str, Any], data: Any) -> dict[str, Any]:
+    return {key: decoded(hints[key], value) for key, value in data.items() if key in hints}  # older ones have more
+
+
+def _like(session: Session, data: Any) -> Session:
+    """Another session, of which the fields are given that differ."""
+    _, (_, hints) = _decoder(Session)
+    return replace(session, **_decoded_fields(hints, data))
 
 
 def _decoded_record(kind: Any, data: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from monitor_stage import a_plan, a_session
 
 from comborun.plan import Plan
 
-PLAN = a_plan([a_session("flat", "stairs"), a_session("rough", "stairs")])
+PLAN = a_plan([replace(a_session("flat", "stairs"), flag="smoke", threads=2), a_session("rough", "stairs")])
 DATA: dict[str, Any] = json.loads(PLAN.to_json())
 ANY = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -21,8 +22,9 @@ ANY = st.recursive(
 )
 
 
-def test_a_plan_is_read_as_it_was_written() -> None:
+def test_a_plan_is_read_as_it_was_written_also_by_a_version_that_wrote_every_field() -> None:
     assert Plan.from_json(PLAN.to_json()) == PLAN
+    assert Plan.from_json(json.dumps(asdict(PLAN))) == PLAN
 
 
 @pytest.mark.parametrize(
