@@ -82,7 +82,7 @@ def test_the_document_holds_findings_and_what_the_host_is() -> None:
 
 def test_every_check_stands_in_the_documentation_and_nothing_else_does() -> None:
     page = (CHECKOUT / "docs/doctor.md").read_text()
-    documented = set(re.findall(r"^\| `([^`]+)` \|", page, re.MULTILINE))
+    documented = set(re.findall(r"^- `([^`]+)`:", page, re.MULTILINE))
     sources = "".join(path.read_text() for path in (CHECKOUT / "comborun/host/doctor").glob("*.py"))
     found = set(re.findall(r"\b(?:error|warning|note|fine|graded|Finding)\(\s*\"([A-Za-z -]+)\"", sources))
     assert documented == found | {"GPU N", "clock"}
