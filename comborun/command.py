@@ -47,6 +47,7 @@ START_TIME: Mapping[str, str] = {
     "gpus": "COMBORUN_GPUS",
     "gpu_count": "COMBORUN_GPU_COUNT",
     "egl_device": "COMBORUN_EGL_DEVICE",
+    "vulkan_device": "COMBORUN_VULKAN_DEVICE",
     "display": "COMBORUN_DISPLAY",
     "port": "COMBORUN_PORT",
     "threads": "COMBORUN_THREADS",
@@ -207,7 +208,7 @@ def fill(
     return tuple(words)
 
 
-OF_GPUS = ("gpu", "gpus", "gpu_count", "egl_device")
+OF_GPUS = ("gpu", "gpus", "gpu_count", "egl_device", "vulkan_device")
 """placeholders that nothing fills for a session without a GPU"""
 FILLED = re.compile(r"(?<!\{)\{[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*\}(?!\})")
 """what may be a placeholder of a variable"""

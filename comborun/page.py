@@ -122,6 +122,8 @@ def _granted(session: Session, family: str) -> Iterator[str]:
         yield from _gpus(session)
     if asks_for(session, "egl_device"):
         yield "export COMBORUN_EGL_DEVICE=${COMBORUN_EGL_DEVICE-${COMBORUN_GPU-0}}"
+    if asks_for(session, "vulkan_device"):
+        yield "export COMBORUN_VULKAN_DEVICE=${COMBORUN_VULKAN_DEVICE-}"
     if family == "servers" or asks_for(session, "port"):
         yield f"export COMBORUN_PORT=${{COMBORUN_PORT:-{PORT_BY_HAND}}}"
     if session.display:

@@ -113,7 +113,7 @@ def session_data(session: Session) -> str:
         signatures=[list(signature) for signature in session.failures],
         pin=None if session.pin == "cvd" else session.pin,
         wants_port=asks_for(session, "port"),
-        wants_egl=asks_for(session, "egl_device"),
+        draws=[api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")],
         display=display and {"word": display.word(), "geometry": display.geometry},
         servers=[name for name, _ in session.servers],
         files=bool(around.files),

@@ -45,7 +45,7 @@ _NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
     "display": ("display", lambda it: it.display, "such as `display: xvfb`"),
     "threads": ("threads", lambda it: it.threads != UNCAPPED, "leave `threads: none` out"),
     "episodes_per_rank": _RANKS,
-    **dict.fromkeys(("gpu", "gpus", "egl_device"), _GPUS),
+    **dict.fromkeys(("gpu", "gpus", "egl_device", "vulkan_device"), _GPUS),
     **dict.fromkeys(("episodes", "last_episode", "end_episode", "episode_list"), _EPISODES),
 }
 """placeholders that need a key of the grid: the key, a test for it, and a hint"""

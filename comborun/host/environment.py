@@ -1,4 +1,4 @@
-"""The environment of a session's command: GPUs, cores, secrets, a port, an EGL device, URLs of its servers.
+"""The environment of a session's command: GPUs, cores, secrets, a port, devices to draw on, URLs of its servers.
 
 A port is held by a lock, which the kernel releases with the last process that has it open.
 """
@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 
 from comborun.host import files, process, secrets
-from comborun.host.process import setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +21,10 @@ _CORES = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
 _UUIDS = re.compile("(GPU|MIG)-[A-Za-z0-9/-]{8,80}(,(GPU|MIG)-[A-Za-z0-9/-]{8,80})*")
 _PORTS = 1024
 """ports to choose from, below those that the kernel assigns: no connection takes one meanwhile"""
-_FOREIGN = ("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DISPLAY", "COMBORUN_EGL_DEVICE")
+_FOREIGN = (
+    *("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DISPLAY"),
+    *("COMBORUN_EGL_DEVICE", "COMBORUN_VULKAN_DEVICE"),
+)
 """variables of its window, or of a session in which this run was started"""
 
 
@@ -70,7 +71,9 @@ class CommandEnvironment:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
         cores = grant.get("cores", "")
         self.cores = cores if _CORES.fullmatch(cores) else ""
-        self.port = self.egl = self.egl_told = ""
+        self.port = ""
+        self.drawing: dict[str, str] = {}
+        """API -> the device that it draws on, and API_told -> who says so"""
         self.held: list[int] = []
         """descriptors that its command inherits"""
         self.environment = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
@@ -81,10 +84,9 @@ class CommandEnvironment:
         self._data = data
 
     def open(self) -> None:
-        """Find the EGL device, take a port, read the secrets. Raises MissingResource."""
-        if self._data.get("wants_egl"):
-            self.egl, self.egl_told = egl_device(self.gpus.indexes, self.gpus.uuid)
-            self.environment["COMBORUN_EGL_DEVICE"] = self.egl
+        """Find the devices to draw on, take a port, read the secrets. Raises MissingResource."""
+        for api in self._data.get("draws", ()):
+            self._find_device(api)
         if self._data.get("wants_port"):
             number, lock = take_port()
             self.port = str(number)
@@ -94,6 +96,17 @@ class CommandEnvironment:
             self.environment.update(secrets.values(self._run))
         except LookupError as error:
             raise MissingResource(str(error)) from None
+
+    def _find_device(self, api: str) -> None:
+        from comborun.host import drawing
+
+        find = {"egl": drawing.egl_device, "vulkan": drawing.vulkan_device}[api]
+        try:
+            device, told = find(self.gpus.indexes, self.gpus.uuid)
+        except LookupError as error:
+            raise MissingResource(str(error)) from None
+        self.environment[f"COMBORUN_{api.upper()}_DEVICE"] = device
+        self.drawing.update({api: device, f"{api}_told": told})
 
 
 def take_port() -> tuple[int, int]:
@@ -135,53 +148,3 @@ def bind(cores: str) -> str:
     except (OSError, OverflowError, ValueError):
         return f"can not be bound to the cores {cores}; goes on unbound"
     return ""
-
-
-EGL_PROGRAM = """
-import ctypes, os, uuid
-os.environ.pop("CUDA_VISIBLE_DEVICES", None)
-os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-egl = ctypes.CDLL("libEGL.so.1")
-egl.eglGetProcAddress.restype = ctypes.c_void_p
-
-def function(name, *arguments):
-    address = egl.eglGetProcAddress(name)
-    return ctypes.CFUNCTYPE(ctypes.c_uint, *arguments)(address) if address else lambda *_: 0
-
-number, handle, numbers = ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int)
-devices, count = (handle * 64)(), number()
-if not function(b"eglQueryDevicesEXT", number, ctypes.POINTER(handle), numbers)(64, devices, count):
-    raise SystemExit(1)
-attribute = function(b"eglQueryDeviceAttribEXT", handle, number, ctypes.POINTER(ctypes.c_ssize_t))
-binary = function(b"eglQueryDeviceBinaryEXT", handle, number, number, handle, numbers)
-for index, device in enumerate(devices[: count.value]):
-    cuda, name, size = ctypes.c_ssize_t(), (ctypes.c_ubyte * 16)(), number()
-    told = attribute(device, 0x323A, cuda)
-    named = binary(device, 0x335C, 16, name, size) and size.value == 16
-    print(index, cuda.value if told else "-", "GPU-%s" % uuid.UUID(bytes=bytes(name)) if named else "-")
-"""
-"""Prints a line for each device: its index, CUDA's number, the GPU's UUID; - is not told. EGL may number the GPUs in
-another way than CUDA. A child process asks, because drivers crash and hang. CUDA counts only visible devices, so the
-child process makes all of them visible."""
-
-EGL_COMMAND = (sys.executable, "-I", "-c", EGL_PROGRAM)
-
-
-def egl_number(said: str, gpu: str, uuid: str) -> str:
-    """EGL's number for a GPU, from the program's output; empty if there is none."""
-    for line in said.splitlines():
-        index, cuda, name = [*line.split(), "", "", ""][:3]
-        if name == uuid if uuid and name != "-" else cuda == gpu:
-            return index
-    return ""
-
-
-def egl_device(gpus: str, uuid: str) -> tuple[str, str]:
-    """EGL's number for the first GPU, which may differ from CUDA's, and `asked` or `assumed`."""
-    from comborun.host import commands
-
-    gpu = gpus.partition(",")[0]
-    if not gpu:
-        return "", "assumed"
-    found = egl_number(commands.run(setting("COMBORUN_EGL_S", 10.0), *EGL_COMMAND)[1], gpu, uuid)
-    return (found, "asked") if found else (gpu, "assumed")

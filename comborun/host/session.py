@@ -283,8 +283,7 @@ class Supervisor(Attempt):
         more["display"] = self.display.number if self.display else ""
         more.update(graphics(given.gpus.indexes))
         fields += [(key, value) for key, value in more.items() if value]
-        if given.egl_told:
-            fields += [("egl", given.egl), ("egl_told", given.egl_told)]
+        fields += given.drawing.items()
         self.begun = files.write(self.at.begin, fields)
 
     def supervise_until_exit(self) -> int:

@@ -15,11 +15,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from comborun.host.drawing import VULKAN_PROGRAM
 from comborun.rules.placement import HEADROOM
 
 HERE = Path(__file__).parent
@@ -111,7 +113,8 @@ class Box:
         return run
 
     def rows(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for file in self.run.glob("sessions/*/attempt-*/out/*.jsonl") for line in file.open()]
+        files = self.run.glob("sessions/*/attempt-*/out/*.jsonl")
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
     def at_once(self) -> int:
         """The most attempts that lived at any moment, by their records."""
@@ -214,3 +217,23 @@ def test_who_runs_out_of_memory_beside_others_runs_again_with_what_it_needs(box:
     assert {end["class"] for end in failed} == {"gpu_memory"}
     assert all("CUDA out of memory" in end["note"] for end in failed)
     assert (int(query("memory.used")[0])) < total // 20, "all memory came back"
+
+
+@pytest.mark.skipif(not find_library("vulkan"), reason="no Vulkan loader here")
+def test_a_program_that_draws_through_vulkan_sees_the_gpu_of_its_session_first(box: Box) -> None:
+    (uuid,) = query("uuid")
+    (box.home / "devices.py").write_text(VULKAN_PROGRAM)
+    (box.home / "grid.yaml").write_text(
+        f"name: on_gpu\ncommand: bash -c '{PYTHON} devices.py; touch {{output_dir}}/done'\n"
+        "policies: [flat]\nenvironments: [grass]\nresults: none\nresources: {gpus: 1}\n"
+        'variables: {DRI_PRIME: "{vulkan_device}"}\n'
+    )
+    said = box.said("run", "grid.yaml", "--plain")
+    (attempt,) = box.run.glob("sessions/*/attempt-1")
+    begin, seen = json.loads((attempt / "begin").read_text()), (attempt / "log").read_text().split()
+    assert begin["vulkan_told"] == "asked", said
+    assert begin["vulkan"].startswith("pci-")
+    assert seen[0] == uuid
+    if told := os.environ.get("COMBORUN_GPU_TOLD"):
+        with Path(told).open("a") as file:
+            file.write(f"Vulkan: DRI_PRIME={begin['vulkan']} shows {seen}\n")

@@ -139,7 +139,8 @@ class Script:
         data = {"name": name, "unit": "episode", "first": self.first, "count": self.count, "judging": judging}
         numbers = ("hang_s", "stall_s", "max_s", "memory_mib", "ready_within_s", "health_s", "health_misses")
         data |= {key: int(told[key]) for key in numbers if key in told}
-        data |= {key: True for key in ("wants_port", "wants_egl") if key in told}
+        data |= {"wants_port": True} if "wants_port" in told else {}
+        data["draws"] = told.get("draws", "").split()
         data |= {key: told[key] for key in ("pin", "servers", "ready") if key in told}
         data["signatures"] = [entry.split(" ", 1) for entry in told.get("signatures", ())]
         data["progress"] = told.get("progress_line", "")

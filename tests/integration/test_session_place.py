@@ -227,7 +227,7 @@ def test_the_egl_device_of_a_gpu_is_asked_for_and_else_assumed(
     build = ["gcc", "-shared", "-fPIC", "-w", f"-DNAMED={named}", "-o", str(tmp_path / "libEGL.so.1")]
     subprocess.run([*build, str(tmp_path / "egl.c")], check=True)
     box.environment |= {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "1"}
-    by_hand(box, bash('echo "$COMBORUN_EGL_DEVICE"', constants=("wants_egl=1",)), grant)
+    by_hand(box, bash('echo "$COMBORUN_EGL_DEVICE"', constants=("draws=egl",)), grant)
     begin = box.fields("sessions/stairs_flat/attempt-1/begin")
     assert f"{begin['egl']} {begin['egl_told']}" == egl
     assert box.log("stairs_flat") == f"{egl.split(maxsplit=1)[0]}\n"

@@ -6,8 +6,8 @@ import os
 import re
 
 from comborun.host.doctor.box import Box, hangs, integer
+from comborun.host.drawing import EGL_COMMAND, egl_number, vulkan_device
 from comborun.host.driver import CARDS, TABLE, cards
-from comborun.host.environment import EGL_COMMAND, egl_number
 from comborun.host.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
 from comborun.rules.placement import Card
@@ -116,15 +116,21 @@ def egl(box: Box) -> Iterator[Finding]:
     if code == 0 and (gpus := cards(rows.splitlines())):
         code, said = box.ask(*EGL_COMMAND, slow=True)
         yield numbers(gpus, said if code == 0 else "")
-        yield vulkan(box)
+        yield vulkan(box, gpus)
 
 
-def vulkan(box: Box) -> Finding:
-    """Whether the driver's entry for the Vulkan loader exists. The GPU on which a program draws shows in its memory."""
+def vulkan(box: Box, gpus: Sequence[Card]) -> Finding:
+    """Whether the driver's entry for the Vulkan loader exists, and a session can choose among several GPUs."""
     named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES") or ""
     places = named.split(":") if named else [f"{folder}/vulkan/icd.d/nvidia*" for folder in ("/etc", "/usr/share")]
     there = [path for place in places for path in box.find(place)]
     if any("nvidia" in path for path in there):
+        try:
+            if len(gpus) > 1:
+                vulkan_device(str(gpus[-1].index), gpus[-1].uuid)
+        except LookupError as error:
+            cost = "programs that draw through Vulkan may all draw on the first GPU"
+            return note("Vulkan", f"GPU {gpus[-1].index}: {error}", cost, "sudo apt-get install mesa-vulkan-drivers")
         return fine("Vulkan", f"its loader finds {there[0]}")
     cost = "Isaac Sim, SAPIEN and AI2-THOR don't start, or draw on the CPU"
     fix = "libnvidia-gl of the driver; or unset VK_DRIVER_FILES and VK_ICD_FILENAMES"

@@ -120,7 +120,7 @@ def test_variables_have_placeholders_and_any_other_brace_is_text() -> None:
         "OTHER": "'{nothing} $HOME'",
     }
     script = session_script(session)
-    assert data(session)["wants_egl"]
+    assert data(session)["draws"] == ["egl"]
     assert script.index('MUJOCO_EGL_DEVICE_ID="$COMBORUN_EGL_DEVICE"') > script.index("export COMBORUN_EGL_DEVICE")
 
 
@@ -136,7 +136,7 @@ def test_variables_have_placeholders_and_any_other_brace_is_text() -> None:
 def test_mujoco_draws_on_the_granted_gpu_unless_the_grid_says_otherwise(text: str, device: str | None) -> None:
     session = plan(text + "\n").sessions[0]
     assert dict(session.variables).get("MUJOCO_EGL_DEVICE_ID") == device
-    assert ("wants_egl" in data(session)) == (device == '"$COMBORUN_EGL_DEVICE"')
+    assert ("draws" in data(session)) == (device == '"$COMBORUN_EGL_DEVICE"')
 
 
 def test_a_variable_that_nothing_fills_is_not_set() -> None:

@@ -1,0 +1,80 @@
+"""Which device a program draws on: what the session's variable says for Vulkan."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from comborun.host.drawing import vulkan_device
+
+LOADER = """
+/* stand-in for the Vulkan loader with two equal GPUs, and for Mesa's device-select layer of the version MESA:
+   0: no layer; 22: takes the second device, whatever is named; 23: does not know `!`; 24: `!` hides all others */
+#include <stdlib.h>
+#include <string.h>
+static const char *tags[] = {"pci-0000_01_00_0", "pci-0000_41_00_0"};
+int vkCreateInstance(void *info, void *allocator, void **instance) { *instance = info; return MESA < 0; }
+int vkEnumeratePhysicalDevices(void *instance, unsigned *count, void **devices) {
+  const char *wanted = getenv("DRI_PRIME");
+  int only = MESA == 24 && wanted && strchr(wanted, '!'), first = 0, length = strlen(tags[0]);
+  for (int i = 1; i >= 0 && MESA && wanted && *wanted; i--)
+    if (MESA == 22 ? i : !strncmp(wanted, tags[i], length) && (only || !wanted[length]))
+      first = i;
+  devices[0] = (void *)(long)(first + 1); devices[1] = (void *)(long)(2 - first);
+  *count = only ? 1 : 2; return 0; }
+void vkGetPhysicalDeviceProperties2(void *device, void **properties) {
+  memset((char *)properties[1] + 16, 0x11 * (long)device, 16); }
+"""
+UUIDS = tuple(f"GPU-{d * 8}-{d * 4}-{d * 4}-{d * 4}-{d * 12}" for d in "12")
+
+
+@pytest.fixture
+def nvidia(tmp_path: Path) -> Path:
+    """/proc/driver/nvidia with two GPUs."""
+    for bus, uuid in zip(("0000:01:00.0", "0000:41:00.0"), UUIDS, strict=True):
+        (tmp_path / "gpus" / bus).mkdir(parents=True)
+        (tmp_path / "gpus" / bus / "information").write_text(f"Model: \t RTX 5090\nGPU UUID: \t {uuid}\n")
+    return tmp_path
+
+
+def loader(folder: Path, mesa: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "vulkan.c").write_text(LOADER)
+    library = str(folder / "libvulkan.so.1")
+    build = ["gcc", "-shared", "-fPIC", "-w", f"-DMESA={mesa}", "-o", library, str(folder / "vulkan.c")]
+    subprocess.run(build, check=True)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(folder), prepend=os.pathsep)
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
+@pytest.mark.parametrize(
+    ("mesa", "gpus", "uuid", "device"),
+    [
+        (24, "1", UUIDS[1], ("pci-0000_41_00_0!", "asked")),
+        (24, "0,1", UUIDS[0], ("pci-0000_01_00_0!", "asked")),
+        (24, "1", "", ("pci-0000_41_00_0!", "asked")),
+        (23, "1", UUIDS[1], ("pci-0000_41_00_0", "asked")),
+        (22, "0", UUIDS[0], ("", "asked")),
+        (0, "0", UUIDS[0], ("pci-0000_01_00_0!", "asked")),
+        (-1, "1", UUIDS[1], ("pci-0000_41_00_0!", "assumed")),
+        (24, "", "", ("", "assumed")),
+        (24, "7", "", ("", "assumed")),
+    ],
+)
+def test_vulkan_draws_on_the_granted_gpu(
+    nvidia: Path, monkeypatch: pytest.MonkeyPatch, mesa: int, gpus: str, uuid: str, device: tuple[str, str]
+) -> None:
+    loader(nvidia, mesa, monkeypatch)
+    assert vulkan_device(gpus, uuid, str(nvidia)) == device
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
+def test_where_nothing_makes_the_granted_gpu_the_first_one_the_session_does_not_start(
+    nvidia: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader(nvidia, 0, monkeypatch)
+    with pytest.raises(LookupError, match="no value of DRI_PRIME"):
+        vulkan_device("1", UUIDS[1], str(nvidia))
