@@ -8,13 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from comborun import __version__
 from comborun.cli.options import episodes_option, grid_argument, host_options, json_option
-from comborun.cli.terminal import answer, program, warn
+from comborun.cli.terminal import answer, program, show_table, warn
 from comborun.errors import UserError
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import measure_alone, measure_beside
@@ -28,6 +25,9 @@ if TYPE_CHECKING:
 
     from comborun.cli.options import GridChoice, Where
     from comborun.grid import Grid
+
+_COMBO_HEADS = ("policy", "environment", "episodes", "start-up", "an episode", "memory", "GPU memory", "cores")
+_LEVEL_HEADS = ("at once", "episodes", "one by one", "side by side", "speed (one alone: 1)")
 
 
 @click.command()
@@ -108,26 +108,19 @@ def _write(grid: Grid, result: Calibration) -> Path:
 
 
 def show_calibration(result: Calibration, path: Path) -> None:
-    console = Console(highlight=False)
-    combos = Table(box=None, pad_edge=False)
-    for name in ("policy", "environment", "episodes", "start-up", "an episode", "memory", "GPU memory", "cores"):
-        combos.add_column(name, header_style="dim", justify="left" if name in {"policy", "environment"} else "right")
+    combos = []
     for one in result.combos:
         held = [f"{size} MiB" if size else "-" for size in (one.memory_mib, one.gpu_memory_mib)]
         cores = "-" if one.cores is None else f"{one.cores:.1f}"
-        combos.add_row(
-            *(Text(harmless(name, keep="")) for name in (one.policy, one.environment)),
-            *(str(one.episodes), f"{one.start_up_s:.1f} s", f"{one.episode_s:.3g} s", *held, cores),
-        )
-    levels = Table(box=None, pad_edge=False)
-    for name in ("at once", "episodes", "one by one", "side by side", "speed (one alone: 1)"):
-        levels.add_column(name, header_style="dim", justify="right")
+        times = f"{one.start_up_s:.1f} s", f"{one.episode_s:.3g} s"
+        combos.append((one.policy, one.environment, str(one.episodes), *times, *held, cores))
+    levels = []
     for level in result.steps:
         spans = (f"{seconds:.1f} s" for seconds in (level.one_by_one_s, level.seconds))
-        levels.add_row(str(level.at_once), str(level.episodes), *spans, f"{level.speed:.2f}")
-    for table in (combos, levels):
-        console.print()
-        console.print(table)
+        levels.append((str(level.at_once), str(level.episodes), *spans, f"{level.speed:.2f}"))
+    for heads, rows in ((_COMBO_HEADS, combos), (_LEVEL_HEADS, levels)):
+        click.echo()
+        show_table(heads, rows, numbers={*heads} - {"policy", "environment"})
     if disturbed(result.steps):
         click.echo("\n! More got done side by side than can be: something else was busy while combos ran alone.")
         click.echo("  Calibrate again when the host is quiet.")

@@ -9,9 +9,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from comborun.again.smoke import smoke_sessions
 from comborun.cli.options import (
@@ -25,7 +22,7 @@ from comborun.cli.options import (
     slurm_option,
 )
 from comborun.cli.status import Shown, interval_option, plain_option, watch_until_the_end
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, warn, working
+from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, show_table, warn, working
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
 from comborun.remote.launching import Launched, Request, prepare, settle, start
@@ -33,7 +30,7 @@ from comborun.remote.runs import Launch, remember
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable
 
     from comborun.monitor.status import SessionStatus
 
@@ -287,23 +284,20 @@ def smoke_test(started: Started, *, quiet: bool = False) -> bool:
         raise
     failed = [one for one in tried if not recorded(one)]
     if not quiet:
-        Console(highlight=False).print(smoke_table(tried))
+        show_tried(tried)
     if failed and not quiet:
         click.echo("The rest was not started. Fix the cause, then launch again.")
         show_rows({"why": started.target.command("logs", failed[0].name), "resume": started.target.command("resume")})
     return not failed
 
 
-def smoke_table(tried: Sequence[SessionStatus]) -> Table:
-    """Each combo that was tried, those without a record first."""
-    drawn = Table(box=None, pad_edge=False)
-    for name in ("", "policy", "environment", "verdicts", "ended", "last line of its log"):
-        drawn.add_column(name, header_style="dim")
+def show_tried(tried: Iterable[SessionStatus]) -> None:
+    """Print each combo that was tried, those without a record first."""
+    rows = []
     for one in sorted(tried, key=recorded):
-        good = recorded(one)
+        mark, line = ("✓", "") if recorded(one) else ("✗", one.last_line)
         records = "-" if one.recorded is None else f"{one.recorded} of {one.planned}"
-        how = str(one.outcome or one.life) + (f" ({why})" if (why := one.remark) else "")
-        line = "" if good else harmless(one.last_line)
-        mark = Text("✓", "green") if good else Text("✗", "red")
-        drawn.add_row(mark, *map(Text, (one.policy, one.environment, records, how, line)))
-    return drawn
+        how = one.word + (f" ({one.remark})" if one.remark else "")
+        rows.append((mark, one.policy, one.environment, records, how, line))
+    heads = ("", "policy", "environment", "verdicts", "ended", "last line of its log")
+    show_table(heads, rows, colours=["green" if row[0] == "✓" else "red" for row in rows])

@@ -8,11 +8,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
 from comborun.cli.options import Target, Where, json_option, one_run, root_options, run_option
-from comborun.cli.terminal import answer, program, show_rows, working, wrapped
+from comborun.cli.terminal import answer, program, show_rows, show_table, working, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
@@ -281,18 +279,11 @@ def _show_claims(summary: Summary) -> None:
 
 def _show_rates(summary: Summary) -> None:
     """A row for each combo that has a record, and what must be known of the data."""
-    from rich.table import Table
-
     recorded = [combo for combo in summary.combos if combo.counts and combo.counts.recorded]
     if recorded:
-        table = Table(box=None, pad_edge=False)
         heads, *rows = _rates(recorded)
-        for number, head in enumerate(heads):
-            table.add_column(head, header_style="dim", justify="left" if number < 2 else "right")
-        for row in rows:
-            table.add_row(*(Text(harmless(cell, keep="")) for cell in row))
         click.echo()
-        Console(highlight=False).print(table)
+        show_table(heads, rows, numbers=heads[2:])
         if len(recorded) > len(rows):
             click.echo(f"and {len(recorded) - len(rows)} more combos in the report")
     findings = alike((one.where, one.what) for one in summary.quality.findings)
@@ -335,21 +326,14 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
 
 def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
     """A row per combo, what is decided, and where the files are."""
-    from rich.table import Table
-
     from comborun.reporter.pages.between import HEADS, NAMES, cells
 
     if as_json:
         answer({"report": str(folder), **json.loads((folder / "comparison.json").read_text("utf-8"))})
         return
     click.echo(harmless(f"{between.after} against {between.before}"))
-    table = Table(box=None, pad_edge=False)
-    for head in HEADS:
-        table.add_column(head, header_style="dim")
-    for policy, one in between.rows:
-        style = "" if not one.decided else "green" if one.difference > 0 else "red"
-        table.add_row(*(Text(harmless(cell, keep="")) for cell in cells(policy, one)), style=style)
-    Console(highlight=False).print(table)
+    colours = ["" if not one.decided else "green" if one.difference > 0 else "red" for _, one in between.rows]
+    show_table(HEADS, [cells(policy, one) for policy, one in between.rows], colours=colours)
     for sentence in (*between.sentences, *between.notes):
         click.echo(harmless(sentence))
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")

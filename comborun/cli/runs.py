@@ -81,7 +81,7 @@ def _listings(where: Where) -> tuple[Listing, ...]:
 def _row(one: Listing, run: Run) -> tuple[str, ...]:
     age = f" (seen {brief(time.time() - one.seen)} ago)" if one.complaint and one.seen else ""
     time_taken = "-" if run.seconds is None else duration(run.seconds)
-    return (*map(harmless, (run.id, state(run) + age, one.host, _started(run), time_taken)),)
+    return run.id, state(run) + age, one.host, _started(run), time_taken
 
 
 def _started(run: Run) -> str:
@@ -123,7 +123,7 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
         click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}")
     with working("measuring them"):
         bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
-    show_table(("run", "state", "started", "size"), list(_rows(going, bytes_of)))
+    show_table(("run", "state", "started", "size"), _rows(going, bytes_of))
     if not going:
         click.echo(f"nothing to remove on {transport.host}")
         return
@@ -155,4 +155,4 @@ def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:
 
 def _rows(going: Sequence[Run], bytes_of: dict[str, int]) -> Iterator[tuple[str, ...]]:
     for run in going:
-        yield harmless(run.id), harmless(state(run)), _started(run), amount(bytes_of[run.id])
+        yield run.id, state(run), _started(run), amount(bytes_of[run.id])

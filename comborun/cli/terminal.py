@@ -13,6 +13,7 @@ import shutil
 import sys
 import threading
 import time
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from comborun.errors import UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 QUIET_S = 2.0
 """shorter work prints nothing"""
@@ -207,12 +208,23 @@ def show_rows(rows: dict[str, str], *, err: bool = False) -> None:
         click.echo(f"  {click.style(label.ljust(width), dim=True)}  {value}", err=err)
 
 
-def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Aligned columns, whole on any width: a name that was cut could not be copied. Nothing where there is no row."""
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    for number, row in enumerate((heads, *rows) if rows else ()):
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        click.echo(line if number else click.style(line, dim=True))
+def show_table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = (), colours: Sequence[str] = ()
+) -> None:
+    """Print aligned columns, those of `numbers` to the right; without rows nothing. `colours` has one for each row.
+
+    No cell is cut, whatever the width, because people copy names.
+    """
+    from rich.cells import cell_len
+
+    table = [tuple(harmless(cell, keep="") for cell in row) for row in (heads, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
+    for row, colour in zip_longest(table if len(table) > 1 else (), ("", *colours), fillvalue=""):
+        line = ""
+        for head, cell, width in zip(heads, row, widths, strict=True):
+            blanks = " " * (width - cell_len(cell))
+            line += f"{blanks}{cell}  " if head in numbers else f"{cell}{blanks}  "
+        click.echo(click.style(line.rstrip(), fg=colour or None, dim=row is table[0] or None))
 
 
 def warn(*warnings: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 
 from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
-from rich.console import Console
 
-from comborun.cli.launch import smoke_table
+from comborun.cli.launch import show_tried
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, fold
 from comborun.monitor.snapshot import parse_snapshot
@@ -16,11 +16,9 @@ from comborun.monitor.snapshot import parse_snapshot
 def drawn(*seen: Seen) -> str:
     """Of a smoke test of three episodes, with one blank where there are several."""
     history = fold(History(), parse_snapshot(an_answer(*seen)))
-    file = io.StringIO()
-    Console(file=file, width=120).print(
-        smoke_table(classify(a_view(a_plan([a_session("act", "grass", 3)])), history).sessions)
-    )
-    return " ".join(file.getvalue().split())
+    with contextlib.redirect_stdout(io.StringIO()) as told:
+        show_tried(classify(a_view(a_plan([a_session("act", "grass", 3)])), history).sessions)
+    return " ".join(told.getvalue().split())
 
 
 def test_records_that_do_not_count_are_told_and_pass_nothing() -> None:
