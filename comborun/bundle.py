@@ -7,18 +7,20 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
+from comborun.command import asks_for
 from comborun.jobs import policy_entries, texts
 from comborun.planner.laying import kind
-from comborun.rules.names import RUN
+from comborun.rules.names import AFTER, RUN
 from comborun.rules.records import render
-from comborun.script import FRONT, notify_script, scripts, server_script, server_sheet, sheets
+from comborun.script import FRONT, notify_script, scripts, server_script
 from comborun.servers import instances, row, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from comborun.judging import RetryRule
-    from comborun.plan import Plan
+    from comborun.plan import Plan, Session
+    from comborun.servers import Instance
 
 
 SCHEMA = 1
@@ -137,3 +139,88 @@ def _retries(rules: Iterable[RetryRule]) -> dict[str, int]:
 
 def _milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+# `session.json`: how the supervisor judges and watches
+
+
+def sheets(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Session name and `session.json` of everything that a plan runs, in its order."""
+    for session in plan.sessions:
+        yield session.name, session_data(session)
+    if plan.after:
+        yield AFTER, _text(name=AFTER, unit="step", first=0, count=0)
+
+
+def session_data(session: Session) -> str:
+    around, watch, display = session.around, session.watch, session.display
+    return _text(
+        name=session.name,
+        unit=session.unit,
+        first=session.first,
+        count=session.count,
+        judging=judging(session),
+        hang_s=watch.hang_s,
+        stall_s=watch.stall_s or None,
+        max_s=watch.max_s or None,
+        memory_mib=session.request.memory if watch.memory else None,
+        progress=session.progress.pattern or None,
+        signatures=[list(signature) for signature in session.failures],
+        pin=None if session.pin == "cvd" else session.pin,
+        wants_port=asks_for(session, "port"),
+        draws=[api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")],
+        display=display and {"word": display.word(), "geometry": display.geometry},
+        servers=[name for name, _ in session.servers],
+        files=bool(around.files),
+        container=around.container.runtime if around.container else None,
+    )
+
+
+def server_sheet(one: Instance) -> str:
+    """The text of `servers/<name>/session.json`."""
+    server = one.server
+    return _text(
+        name=one.name,
+        unit="step",
+        first=0,
+        count=0,
+        pin=None if server.pin == "cvd" else server.pin,
+        wants_port=True,
+        ready=server.ready,
+        ready_within_s=server.ready_within_s,
+        warm_up=server.warm_up,
+        health_s=server.health_s,
+        health_misses=server.misses,
+    )
+
+
+def _text(**values: Any) -> str:
+    given = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
+    return json.dumps(given, indent=1, ensure_ascii=False) + "\n"
+
+
+def judging(session: Session) -> dict[str, Any]:
+    """What comborun/host/judging.py reads as `Rules.of_session`."""
+    results, evidence = session.results, session.evidence
+    records = evidence.records and results.counted
+    return {
+        "policy": session.policy,
+        "environment": session.environment,
+        "unit": session.unit,
+        "files": list(results.files),
+        "success": results.success,
+        "episode": results.episode,
+        "policy_field": results.policy,
+        "environment_field": results.environment,
+        "pattern": results.pattern,
+        **({"seed_field": results.seed} if results.seed else {}),
+        **({"base": str(results.base)} if results.base else {}),
+        "format": results.format,
+        "source": results.source,
+        "videos": list(results.videos),
+        "ranged": session.ranged,
+        "records": records,
+        "results": bool(results.files) and evidence.records and not (records or evidence.files),
+        "line": evidence.line,
+        "evidence_files": list(evidence.files),
+    }

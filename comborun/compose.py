@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
 from comborun.errors import UserError
-from comborun.page import says_something
+from comborun.script import says_something
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
-from comborun.monitor.observe import load_run
-from comborun.monitor.saved import last_look
+from comborun.monitor.observe import last_look, load_run
 from comborun.monitor.watch import Clock, Source, last_seen, once
 from comborun.monitor.wording import listed
 from comborun.remote.runs import STAMPED, Listing, Run, list_everywhere, remembered

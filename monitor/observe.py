@@ -1,7 +1,12 @@
-"""Probes a host in one round trip and keeps the answers, so that the next probe sends only what is new."""
+"""Probes a host in one round trip and keeps the answers, so that the next probe sends only what is new.
+
+The last answer is kept on this machine, too. It is shown while the host does not answer."""
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +18,7 @@ from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Snapshot
 from comborun.plan import Plan, Session
 from comborun.remote import program
-from comborun.remote.runs import newest_plan
+from comborun.remote.runs import copy_of, newest_plan
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules import counting
 from comborun.rules.names import AFTER, RUN
@@ -154,3 +159,61 @@ def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Count
     age = max(0.0, (one.end.ended if one.end else now) - started) if started else 0.0
     cut = one.log_size != len(one.tail)  # a log that grew meanwhile may be cut, too
     return counted(one.counter, counting.lines(one.tail, cut=cut), rules, workload, Observation(age, late=late and cut))
+
+
+_LOOK = ".look"
+_EVERY_S = 60.0
+_SESSIONS = 1000
+"""the time between complete looks grows by a minute for so many sessions"""
+
+
+@dataclass(frozen=True)
+class SavedLook:
+    view: RunView
+    answer: bytes
+    """the answer to a probe that requested everything"""
+    at: float
+    """seconds since 1970, on this machine's clock"""
+
+
+def is_due(view: RunView, *, done: bool = False) -> bool:
+    """Whether the next look should request everything, so that it can be saved; `done`: it is the last one."""
+    if view.host == LOCAL:
+        return False
+    try:
+        age = time.time() - _place(view.host, view.id, view.directory).stat().st_mtime
+    except FileNotFoundError:
+        return True
+    except (OSError, HostError):  # it can't be saved
+        return False
+    return done or not 0 <= age < _EVERY_S * (1 + len(view.plan.sessions) / _SESSIONS)
+
+
+def save(view: RunView, answer: bytes) -> None:
+    """Save a complete look at a run. A full disk is no error."""
+    if view.host == LOCAL:
+        return
+    try:
+        place = _place(view.host, view.id, view.directory)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = place.with_name(f"{_LOOK}-{os.getpid()}")
+        head = {"directory": view.directory, "number": view.number, "at": time.time(), "plan": view.plan.to_json()}
+        draft.write_bytes(json.dumps(head).encode() + b"\n" + answer)
+        draft.replace(place)
+    except (OSError, HostError):
+        return
+
+
+def last_look(host: str, run: str, directory: str) -> SavedLook | None:
+    """The saved look at a run, or None."""
+    try:
+        head, _, answer = _place(host, run, directory).read_bytes().partition(b"\n")
+        fields = json.loads(head)
+        view = RunView(run, host, fields["directory"], Plan.from_json(fields["plan"]), int(fields["number"]))
+        return SavedLook(view, answer, float(fields["at"]))
+    except (OSError, ValueError, KeyError, TypeError, HostError):
+        return None
+
+
+def _place(host: str, run: str, directory: str) -> Path:
+    return copy_of(host, run, directory) / _LOOK

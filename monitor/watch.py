@@ -19,9 +19,8 @@ from typing import TypeVar
 
 from comborun.addressing import Addressed, addressed
 from comborun.errors import HostError, RunGoneError
-from comborun.monitor import saved
 from comborun.monitor.classify import classify
-from comborun.monitor.observe import History, Known, RunView, fold, load_run, observe
+from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
 from comborun.monitor.screen import Screen
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
@@ -69,15 +68,15 @@ class Source:
 
     def fold(self, history: History) -> History:
         """`history` with one more look. Raises HostError."""
-        if history.snapshot is None or saved.is_due(self.view):
+        if history.snapshot is None or is_due(self.view):
             return self._look_at_all(history)
         folded = self._look(history, history.known(self.view.sessions))[0]
         done = folded.snapshot is not None and folded.snapshot.done
-        return self._look_at_all(folded) if done and saved.is_due(self.view, done=True) else folded
+        return self._look_at_all(folded) if done and is_due(self.view, done=True) else folded
 
     def _look_at_all(self, history: History) -> History:
         answered, answer = self._look(history, History().known(self.view.sessions))
-        saved.save(self.view, answer)
+        save(self.view, answer)
         return answered
 
     def _look(self, history: History, known: Known) -> tuple[History, bytes]:
@@ -193,7 +192,7 @@ def once(source: Source) -> RunStatus:
     return classify(source.view, source.fold(History()))
 
 
-def last_seen(look: saved.SavedLook, complaint: str, clock: Clock) -> RunStatus:
+def last_seen(look: SavedLook, complaint: str, clock: Clock) -> RunStatus:
     """The saved status of a run, with its age."""
     view, now = look.view, clock.now()
     sessions = {session.name: session for session in view.plan.sessions}

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid import Grid, load_grid
-from comborun.page import says_something
 from comborun.planner import absent_gpus
 from comborun.policy_files import CHECKPOINT, Match, named
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
+from comborun.script import says_something
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.planner import NOTHING_KNOWN, Knowledge, lay_out, lay_out_on_slurm
 from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
-from comborun.planner.outlook import outlook
+from comborun.planner.packing import outlook
 
 if TYPE_CHECKING:
     from comborun.grid import Grid

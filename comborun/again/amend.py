@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from comborun.bundle import File, policy, queue, serving
+from comborun.bundle import File, judging, policy, queue, serving, sheets
 from comborun.errors import UserError
 from comborun.jobs import texts
 from comborun.plan import FOLLOWS
 from comborun.planner import range_session
 from comborun.rules.names import RUN
 from comborun.rules.records import render
-from comborun.script import judging, notify_script, scripts, sheets
+from comborun.script import notify_script, scripts
 from comborun.text import shortened
 from comborun.work import (
     combo_of,

@@ -61,7 +61,7 @@ def sessions(ctx: click.Context, _param: click.Parameter, begun: str) -> list[st
 
 def _plan(launch: Launch) -> Plan | None:
     if launch.host != LOCAL:
-        from comborun.monitor.saved import last_look
+        from comborun.monitor.observe import last_look
 
         kept = last_look(launch.host, launch.run, launch.directory)
         return kept.view.plan if kept else None

@@ -17,7 +17,7 @@ from comborun.jobs import kind_of, kinds, texts
 from comborun.monitor.wording import duration
 from comborun.placement import placement_lines
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
-from comborun.planner.outlook import outlook
+from comborun.planner.packing import outlook
 from comborun.remote.grids import complaint, host_warnings, question, with_policies
 from comborun.remote.host import ask
 from comborun.remote.knowledge import known_of, laid_out
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from comborun.cli.options import GridChoice, Where
     from comborun.grid import Grid
     from comborun.plan import Plan, Session
-    from comborun.planner.outlook import Outlook
+    from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
     from comborun.remote.transport import Transport

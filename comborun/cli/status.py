@@ -15,7 +15,7 @@ from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import brought, differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
-from comborun.monitor.saved import last_look
+from comborun.monitor.observe import last_look
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.status import to_json
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch

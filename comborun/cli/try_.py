@@ -13,7 +13,7 @@ from comborun.cli.options import episodes_option, grid_argument, host_options, j
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_line, show_why, warn, wrapped
 from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
-from comborun.monitor.trying import FOLDER, chosen, try_one
+from comborun.monitor.trials import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, indented
 from comborun.rules.fields import NO_VERDICTS
 from comborun.rules.results import WROTE_NOTHING
@@ -22,7 +22,7 @@ from comborun.text import harmless
 
 if TYPE_CHECKING:
     from comborun.cli.options import GridChoice, Where
-    from comborun.monitor.trying import TryResult
+    from comborun.monitor.trials import TryResult
 
 _FILES_SHOWN = 8
 

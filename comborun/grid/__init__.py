@@ -4,8 +4,7 @@ from comborun.grid.axes import Axis, Combo
 from comborun.grid.file import Grid, load_grid, parse_grid
 from comborun.grid.launch import Shipped
 from comborun.grid.model import SettingKeys, grid_schema, schema_text
-from comborun.grid.presets import Preset, find_preset, known_presets, read_preset
-from comborun.grid.starter import preset_starter, starter_grid
+from comborun.grid.presets import Preset, find_preset, known_presets, preset_starter, read_preset, starter_grid
 
 __all__ = [
     "Axis",

@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.axes import Combo, Found, axis_problems, glob_of, with_policies
 from comborun.grid.commands import command_problems, command_warnings
-from comborun.grid.draft import Draft
+from comborun.grid.draft import OPTION, Draft, with_single_values
 from comborun.grid.launch import Shipped, launch_problems
 from comborun.grid.model import GridFile
 from comborun.grid.placement import placement_problems, placement_warnings
@@ -20,7 +20,6 @@ from comborun.grid.program import program_problems, program_warnings
 from comborun.grid.resources import display_problems, display_warnings, resource_problems, resource_warnings
 from comborun.grid.results import count_warnings, naming_problems, progress_problems
 from comborun.grid.servers import server_problems, server_warnings
-from comborun.grid.single import OPTION, with_single_values
 from comborun.grid.stopping import cut_problems, seed_problems, stopping_problems
 from comborun.grid.survival import survival_problems, survival_warnings
 from comborun.grid.yaml_tree import MAX_CHARACTERS, read_source

@@ -11,14 +11,13 @@ from pydantic_core import core_schema
 
 from comborun.command import takes_range
 from comborun.grid.axes import Axes, Match
-from comborun.grid.launch import SyncKeys
+from comborun.grid.launch import SlurmKeys, SyncKeys
 from comborun.grid.placement import PlacedKeys, Placing, Taking, names_of
 from comborun.grid.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
 from comborun.grid.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
 from comborun.grid.results import ProgressKeys, ResultKeys
 from comborun.grid.servers import Servers
 from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key
-from comborun.grid.slurm import SlurmKeys
 from comborun.grid.stopping import Shards, StopOr
 from comborun.grid.survival import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
 from comborun.grid.values import (

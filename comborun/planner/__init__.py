@@ -2,8 +2,7 @@
 
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out, lay_out_on_slurm, not_held
-from comborun.planner.placing import hydra_overrides, rooms
-from comborun.planner.program import absent_gpus
+from comborun.planner.program import absent_gpus, hydra_overrides, rooms
 from comborun.planner.ranges import (
     digest_of,
     distinct,

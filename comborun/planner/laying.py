@@ -15,14 +15,16 @@ from comborun.plan import After, Limits, Notify, Plan, Session
 from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import at_once, check_fit
-from comborun.planner.placing import gpus_counted, hydra_overrides, with_components
 from comborun.planner.program import (
     allowed_gpus,
     around_of,
     common_variables,
+    gpus_counted,
+    hydra_overrides,
     kept_apart,
     servers_of,
     variables_of,
+    with_components,
     with_egl,
     with_servers,
     work_folder,

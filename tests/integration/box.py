@@ -31,13 +31,12 @@ from recorded import record
 
 from comborun.attempt import Begin, End
 from comborun.judging import ResultRules
-from comborun.page import page
 from comborun.plan import Session
 from comborun.remote.program import library_files
 from comborun.resources import NOTHING, BashWord, Display
 from comborun.rules.placement import Request
 from comborun.rules.records import parse
-from comborun.script import FRONT
+from comborun.script import FRONT, page
 
 WAIT = 20.0
 """seconds after which a test gives up on something that should take a fraction of one"""

@@ -112,7 +112,7 @@ def test_a_program_that_cannot_be_told_to_do_fewer_does_all_and_one_that_writes_
 @pytest.mark.parametrize("words", [["maze_poor"], ["poor"], ["poor", "maze"], ["maze", "poor"], ["poor", "in", "maze"]])
 def test_a_combo_is_named_by_its_session_or_by_its_policy_and_environment(desk: Desk, words: list[str]) -> None:
     from comborun.grid import load_grid
-    from comborun.monitor.trying import chosen
+    from comborun.monitor.trials import chosen
 
     (combo,) = chosen(load_grid(desk.grid()), words).combos
     assert (combo.policy.name, combo.environment.name) == ("poor", "maze")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from comborun.errors import GridError
 from comborun.grid import Grid, parse_grid
-from comborun.grid.starter import starter_grid
+from comborun.grid.presets import starter_grid
 
 STARTER = starter_grid("x")
 WORDS = """

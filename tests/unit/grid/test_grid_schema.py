@@ -18,7 +18,7 @@ from comborun.errors import GridError
 from comborun.grid import grid_schema, parse_grid
 from comborun.grid.draft import keys_of, section_of
 from comborun.grid.model import GridFile
-from comborun.grid.starter import starter_grid
+from comborun.grid.presets import starter_grid
 from comborun.judging import DEFAULT_RETRY
 from comborun.rules.words import Failure
 

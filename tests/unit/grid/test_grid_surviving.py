@@ -8,13 +8,12 @@ from dataclasses import replace
 import gridtext
 import pytest
 
-from comborun.bundle import policy
+from comborun.bundle import policy, session_data
 from comborun.errors import GridError
 from comborun.grid import Grid
 from comborun.judging import EvidenceRules, RetryRule
 from comborun.plan import Plan, Session
 from comborun.rules.words import Failure
-from comborun.script import session_data
 
 HEAD = "policies: [a,b]\nenvironments: [x]\nepisodes: 10\ncommand: r {policy} {first_episode} {episodes} {output_dir}\n"
 SILENT = "{when: {policy: a}, progress: {silent: true}, limits: {stall_after: 0}}"

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from comborun.bundle import queue
+from comborun.bundle import queue, session_data
 from comborun.errors import UserError
 from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan, Session
 from comborun.planner import lay_out
 from comborun.resources import Display, HostFacts
-from comborun.script import after_script, session_data, session_script
+from comborun.script import after_script, session_script
 
 HOST = HostFacts("local", "box", 32, 64 << 30, (0, 1, 2, 3), "5.2", "3.3a", "4.09", ())
 AXES = """\

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
-from comborun.planner.outlook import outlook
-from comborun.planner.packing import Job, Stage, fits, play, stage
+from comborun.planner.packing import Job, Stage, fits, outlook, play, stage
 from comborun.resources import HostFacts
 from comborun.rules.placement import Capacity, Card, Request
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from report_runs import RunDirectory
 
 from comborun.again.amend import Kind, amend, compare
+from comborun.bundle import judging
 from comborun.errors import GridError, UserError
 from comborun.grid import parse_grid
 from comborun.host.judging import Rules
@@ -20,7 +21,7 @@ from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.pairing import arm, results_of
 from comborun.resources import HostFacts
 from comborun.rules.fields import read_row
-from comborun.script import judging, session_script
+from comborun.script import session_script
 
 HOST = HostFacts("h", "h", 8, 0, (), "5", "3", "", ())
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 4\nfirst_episode: 1\n"

@@ -11,12 +11,12 @@ import pytest
 from gridtext import mistakes
 
 from comborun.again.amend import amendment
-from comborun.bundle import queue
+from comborun.bundle import queue, session_data
 from comborun.errors import UserError
 from comborun.plan import Plan
 from comborun.planner import pace_key
 from comborun.resources import HostFacts
-from comborun.script import server_script, session_data
+from comborun.script import server_script
 from comborun.servers import instances, table
 
 HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from report_runs import RUN, RunDirectory
 
+from comborun.bundle import judging as judging_data
 from comborun.host import judging
 from comborun.host.judging import Rules
 from comborun.judging import ResultRules
@@ -19,7 +20,6 @@ from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.words import Completeness
-from comborun.script import judging as judging_data
 
 TEN = range(10)
 TABLE = {
