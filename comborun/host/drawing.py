@@ -106,8 +106,9 @@ def vulkan_device(gpus: str, uuid: str, nvidia: str = "/proc/driver/nvidia") -> 
     for value in (f"{tag}!", tag, ""):
         ask = ("env", f"DRI_PRIME={value}", sys.executable, "-I", "-c", VULKAN_PROGRAM)
         code, said = commands.run(setting("COMBORUN_EGL_S", 10.0), *ask)
-        if code or not said:
+        seen = [line for line in said.splitlines() if line.startswith("GPU-")]  # drivers print warnings, too
+        if code or not seen:
             return f"{tag}!", ASSUMED
-        if said.split()[0] == (named[place] or uuid):
+        if seen[0] == (named[place] or uuid):
             return value, ASKED
     raise LookupError(NO_VULKAN_DEVICE)

@@ -123,8 +123,8 @@ def vulkan(box: Box, gpus: Sequence[Card]) -> Finding:
     """Whether the driver's entry for the Vulkan loader exists, and a session can choose among several GPUs."""
     named = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES") or ""
     places = named.split(":") if named else [f"{folder}/vulkan/icd.d/nvidia*" for folder in ("/etc", "/usr/share")]
-    there = [path for place in places for path in box.find(place)]
-    if any("nvidia" in path for path in there):
+    there = [path for place in places for path in box.find(place) if "nvidia" in path]
+    if there:
         try:
             if len(gpus) > 1:
                 vulkan_device(str(gpus[-1].index), gpus[-1].uuid)

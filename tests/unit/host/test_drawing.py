@@ -14,10 +14,12 @@ from comborun.host.drawing import vulkan_device
 LOADER = """
 /* stand-in for the Vulkan loader with two equal GPUs, and for Mesa's device-select layer of the version MESA:
    0: no layer; 22: takes the second device, whatever is named; 23: does not know `!`; 24: `!` hides all others */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 static const char *tags[] = {"pci-0000_01_00_0", "pci-0000_41_00_0"};
-int vkCreateInstance(void *info, void *allocator, void **instance) { *instance = info; return MESA < 0; }
+int vkCreateInstance(void *info, void *allocator, void **instance) {
+  puts("WARNING: no such extension"); fflush(stdout); *instance = info; return MESA < 0; }
 int vkEnumeratePhysicalDevices(void *instance, unsigned *count, void **devices) {
   const char *wanted = getenv("DRI_PRIME");
   int only = MESA == 24 && wanted && strchr(wanted, '!'), first = 0, length = strlen(tags[0]);
