@@ -11,8 +11,8 @@ from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from comborun.rules.counts import Counts
 from comborun.rules.records import integer, parse, seconds
-from comborun.rules.tally import Counts
 from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_of, outcome
 from comborun.text import KIB
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from comborun.errors import UserError
-from comborun.rules.formats import TRAINING
-from comborun.rules.patterns import PatternError, unhurried
+from comborun.rules.fields import TRAINING
 from comborun.rules.words import Failure
 
 Source = Literal["output", "log"]
@@ -87,6 +86,8 @@ def has_total(pattern: re.Pattern[str]) -> bool:
 
 def compile_pattern(text: str) -> re.Pattern[str]:
     """A regular expression with a group for what is done and, perhaps, one for the total. Raises UserError."""
+    from comborun.rules.patterns import PatternError, unhurried  # slow to import
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of sets that may be read differently one day

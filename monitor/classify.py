@@ -17,11 +17,16 @@ from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunS
 from comborun.monitor.waiting import RETRY, ROOM, again, hint, notify_problem, room
 from comborun.monitor.wording import brief, last_line, visible
 from comborun.plan import Plan, Session
+from comborun.rules.counts import (
+    WROTE_NOTHING,
+    Counts,
+    RequiredEvidence,
+    completeness,
+    joined,
+    where_it_ran,
+)
 from comborun.rules.names import AFTER
-from comborun.rules.proposals import where_it_ran
 from comborun.rules.records import clean
-from comborun.rules.results import WROTE_NOTHING
-from comborun.rules.tally import Counts, RequiredEvidence, completeness, joined
 from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
 from comborun.text import harmless
 

@@ -15,8 +15,8 @@ from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import brief, visible
 from comborun.plan import decoded
+from comborun.rules.counts import Counts
 from comborun.rules.placement import Card
-from comborun.rules.tally import Counts
 from comborun.rules.words import Life
 
 VERSION = "3"

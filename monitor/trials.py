@@ -35,8 +35,8 @@ from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import ask
 from comborun.remote.runs import remove
+from comborun.rules.counts import where_it_ran
 from comborun.rules.names import RunLayout
-from comborun.rules.proposals import where_it_ran
 from comborun.rules.words import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from comborun.addressing import Addressed, addressed
 from comborun.errors import HostError, RunGoneError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
@@ -27,6 +26,9 @@ from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules.names import RUN
 from comborun.rules.words import Life
+
+if TYPE_CHECKING:
+    from comborun.addressing import Addressed
 
 SHORTEST_S = 2.0
 """seconds between two looks, unless the interval is shorter"""
@@ -89,6 +91,7 @@ class Source:
 
     def addressed(self, words: Sequence[str], *, guess: bool = False) -> Addressed:
         """The sessions that the words name. Raises UserError for a word that names none."""
+        from comborun.addressing import addressed  # a look needs none of it
 
         def alive() -> frozenset[str]:
             return frozenset(one.name for one in once(self).every if one.alive)

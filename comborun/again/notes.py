@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from comborun.again.amend import Kind
-from comborun.rules.tally import Counts
+from comborun.rules.counts import Counts
 from comborun.text import several
 from comborun.work import combo_of, episodes_of, name_of_combo
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.judging import ResultRules
     from comborun.plan import Session
-    from comborun.rules.tally import Counts
+    from comborun.rules.counts import Counts
 
 
 @click.command()
@@ -120,7 +120,7 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     """A session of the grid's last try or run with its counts by the present grid; None without an ended one."""
     from comborun.grid.axes import names_of
     from comborun.grid.results import rules_of
-    from comborun.rules.proposals import where_it_ran
+    from comborun.rules.counts import where_it_ran
 
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):

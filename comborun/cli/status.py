@@ -12,7 +12,6 @@ import click
 from rich.console import Console
 
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.report import brought, differences, make_report, show_report
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import last_look
@@ -20,9 +19,8 @@ from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.status import to_json
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.monitor.wording import clock
-from comborun.remote.control import send_decisions
 from comborun.remote.transport import LOCAL
-from comborun.rules.results import WROTE_NOTHING
+from comborun.rules.counts import WROTE_NOTHING
 from comborun.rules.words import Failure, Life, Outcome
 from comborun.text import harmless, several
 
@@ -93,6 +91,8 @@ def status(target: Target, as_json: bool) -> int:
 
 def watch_until_the_end(target: Target, shown: Shown) -> int:
     """Watch a run, report when it has ended; the exit code says whether all succeeded."""
+    from comborun.cli.report import brought, differences, make_report, show_report  # `combo status` needs none of them
+
     ended = None
     try:
         source = target.source()
@@ -221,6 +221,8 @@ class StopEarly:
             queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
             names, lines = [name for name in decided.not_needed if name in queued], decided.lines()
             if names or lines != self._told:
+                from comborun.remote.control import send_decisions
+
                 send_decisions(self._target.transport, self._target.directory, lines, names)
                 self._told = lines
         except HostError:

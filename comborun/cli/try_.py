@@ -15,8 +15,8 @@ from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, indented
+from comborun.rules.counts import WROTE_NOTHING
 from comborun.rules.fields import NO_VERDICTS
-from comborun.rules.results import WROTE_NOTHING
 from comborun.rules.words import amount
 from comborun.text import harmless
 

@@ -10,6 +10,7 @@ from comborun.host import files, process, reap
 from comborun.host.process import setting
 from comborun.host.refusal import USAGE, Refusal
 from comborun.rules import records, retry
+from comborun.rules.counts import Counts
 from comborun.rules.names import AFTER, SERVERS, RunLayout, bare
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
-_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?[A-Za-z0-9_-]+")
+NAME = re.compile("[A-Za-z0-9_-]+")
+_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?{NAME.pattern}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
 _COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
@@ -163,7 +165,6 @@ class RunDirectory:
     def cancel_unstarted(self, name: str, number: int, cause: str, note: str) -> bool:
         """End an attempt before it begins; False if it has been claimed, or nothing can be written."""
         from comborun.host import judging
-        from comborun.rules.tally import Counts
 
         at = self.at(name, number)
         try:
@@ -263,6 +264,21 @@ class RunDirectory:
     def _tried(self, name: str, number: int) -> retry.Tried:
         end = files.read(self.at(name, number).end)
         return end.get("cause", ""), end.get("class", "error")
+
+
+def names(run: RunLayout) -> list[str]:
+    """The sessions of a run in order, `after` last."""
+    found = [name for row in files.read_rows(run.queue) if NAME.fullmatch(name := str(row.get("name", "")))]
+    return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
+
+
+def counts(at: AttemptLayout) -> Counts:
+    """The counts of a running attempt: those of its supervisor, else from its files."""
+    if kept := files.read(at.counts):
+        return Counts.of(kept)
+    from comborun.host import judging
+
+    return judging.counted(at)
 
 
 def outcome_of(end: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ import signal
 from comborun.host import clients, files, machine
 from comborun.host.process import setting
 from comborun.rules import counting, patterns, records, signatures
+from comborun.rules.words import LOG_SAYS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
         ending.cause = failure if failure in _IN_A_LOG else ending.cause
     if of.grant.get("served_by"):
         _server(of, ending)
-    ending.add(
-        f"{signatures.LOG_SAYS}: {line if len(line) <= _NOTE_MOST else f'{line[: _NOTE_MOST - 1]}…'}" if line else ""
-    )
+    ending.add(f"{LOG_SAYS}: {line if len(line) <= _NOTE_MOST else f'{line[: _NOTE_MOST - 1]}…'}" if line else "")
     ending.add(flaw)
     ending.note = records.clean(ending.note)
 

@@ -6,8 +6,9 @@ import contextlib
 import os
 from collections import Counter
 
-from comborun.host import files, judging
-from comborun.rules import globs, tally
+from comborun.host import attempts, files, judging
+from comborun.rules import globs
+from comborun.rules.counts import Counts, joined, unmarked
 from comborun.rules.fields import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.words import Completeness
 
@@ -15,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.host.attempts import RunDirectory
     from comborun.host.judging import Rules
-    from comborun.rules.tally import Counts, Span
+    from comborun.rules.counts import Span
 
 
 class Part:
@@ -24,7 +25,7 @@ class Part:
         at = run.at(name, number)
         self.rules: Rules = judging.Rules.of(files.read(at.claim))
         self.end = run.end(name, number)
-        self.counts: Counts = tally.Counts.of(self.end) if "verdicts" in self.end else judging.counts(at)
+        self.counts: Counts = Counts.of(self.end) if "verdicts" in self.end else attempts.counts(at)
 
     @property
     def span(self) -> Span:
@@ -33,7 +34,7 @@ class Part:
     @property
     def made(self) -> set[int]:
         """The episodes that have a record."""
-        return set(tally.unmarked(self.counts.marks, self.span))
+        return set(unmarked(self.counts.marks, self.span))
 
 
 def parts(run: RunDirectory, name: str) -> list[Part]:
@@ -50,8 +51,8 @@ def whole(found: list[Part]) -> Span:
 def joined_counts(run: RunDirectory, name: str) -> Counts:
     found = parts(run, name)
     if not found:
-        return tally.Counts()
-    return tally.joined([(part.span, part.counts) for part in found], whole(found))
+        return Counts()
+    return joined([(part.span, part.counts) for part in found], whole(found))
 
 
 def of(found: list[Part], last: Part) -> list[Part]:

@@ -19,7 +19,7 @@ import sys
 import zlib
 
 from comborun.host import files, refusal
-from comborun.host.queue import names
+from comborun.host.attempts import names
 from comborun.host.refusal import Refusal
 from comborun.rules import globs, records
 from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN

@@ -13,6 +13,7 @@ import time
 
 from comborun.host import files
 from comborun.rules import globs, records, tally, videos
+from comborun.rules.counts import Counts, RequiredEvidence, completeness
 from comborun.rules.fields import NO_VERDICTS, Identity
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.proposals import seed
@@ -23,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
+    from comborun.rules.counts import Span
     from comborun.rules.names import AttemptLayout
-    from comborun.rules.tally import Counts, Span
 
 PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
@@ -77,10 +78,10 @@ class Rules:
         return Identity(self.policy, self.environment, self.success, self.episode, **more)
 
     @property
-    def required(self) -> tally.RequiredEvidence:
+    def required(self) -> RequiredEvidence:
         others = len(self.evidence_files) + bool(self.line)
         verdicts = self.unit == "episode" and self.success != NO_VERDICTS
-        return tally.RequiredEvidence(self.count, self.records, others, self.results, verdicts)
+        return RequiredEvidence(self.count, self.records, others, self.results, verdicts)
 
 
 def _texts(fields: Mapping[str, Any], key: str) -> list[str]:
@@ -159,7 +160,7 @@ class Watched:
         if self.rules.files and not self.folder.found:
             counts.why = self._not_read()
         text = records.render(counts.pairs())
-        if text != self._told and files.write_text(_counts_file(self.at), text):
+        if text != self._told and files.write_text(self.at.counts, text):
             self._told = text
         return counts
 
@@ -186,21 +187,15 @@ class Watched:
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
         held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
         held += bool(self.line and self.line.look(self.at.log))
-        return tally.completeness(self.rules.required, counts, held, self.folder.found, code)
+        return completeness(self.rules.required, counts, held, self.folder.found, code)
 
 
-def _counts_file(at: AttemptLayout) -> str:
-    return f"{at.directory}/.counts"
-
-
-def counts(at: AttemptLayout) -> Counts:
-    """The counts of a running attempt: those of its supervisor, else from its files unless there are very many."""
-    if kept := files.read(_counts_file(at)):
-        return tally.Counts.of(kept)
+def counted(at: AttemptLayout) -> Counts:
+    """The counts of a running attempt from its files, unless there are very many."""
     rules = Rules.of(files.read(at.claim))
     if not globs.are_more(at.output, rules.files, READ_FILES_MOST):
         return Watched(at, rules).count()
-    total = tally.Counts()
+    total = Counts()
     total.countable = False
     total.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
     return total
@@ -299,7 +294,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # no end without its evidence after a power loss
     if not _publish(at, draft, claim.get("nonce", "")):
         return False
-    files.remove(_counts_file(at))
+    files.remove(at.counts)
     return True
 
 

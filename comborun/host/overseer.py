@@ -16,8 +16,8 @@ from comborun.host.notices import Notices
 from comborun.host.queue import DROPPED, SMOKE
 from comborun.rules import records
 from comborun.rules.breaker import FAILED, HOST, Breaker, too_many
+from comborun.rules.counts import proven
 from comborun.rules.names import AFTER
-from comborun.rules.tally import proven
 from comborun.rules.words import several
 
 TYPE_CHECKING = False

@@ -17,10 +17,9 @@ import re
 import sys
 import time
 
-from comborun.host import attempts, driver, files, judging, machine, process
+from comborun.host import attempts, files, machine, process
 from comborun.host.engines import slurm_of
 from comborun.host.holds import Hold, Holds
-from comborun.host.queue import names
 from comborun.host.refusal import answer, run_directory
 from comborun.rules import records
 from comborun.rules.names import AFTER, SERVERS
@@ -29,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict
 
+    from comborun.host.driver import Question
     from comborun.rules.names import AttemptLayout
 
     Document = Dict[str, Any]
@@ -65,7 +65,7 @@ class Probe:
         self.tail = tail
         self.cluster = slurm_of(self.attempts)
         after = os.path.exists(self.layout.script(AFTER))
-        self.names = [name for name in names(self.layout) if after or name != AFTER]
+        self.names = [name for name in attempts.names(self.layout) if after or name != AFTER]
         self.gpus: list[int] = []
         """GPUs that the run may use"""
         self.documents: list[Document] = []
@@ -77,7 +77,7 @@ class Probe:
         gpus = self.attempts.policy["gpus"]
         self.gpus = list(map(int, gpus.split(","))) if _GPUS.fullmatch(gpus) else []
         # The answer comes while other things are read.
-        question = driver.Question(driver.CARDS, self.layout.policy) if self.gpus else None
+        question = _question(self.layout.policy) if self.gpus else None
         for place, name in enumerate(self.names):
             self._find(name, known[place] if place < len(known) else 0)
         tails = self._tails()
@@ -118,7 +118,7 @@ class Probe:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
         document["wrong_gpu"] = files.read(at.wrong_gpu).get("found", "")
         if document["claimed"]:
-            document["live"] = {key: str(value) for key, value in judging.counts(at).pairs()}
+            document["live"] = {key: str(value) for key, value in attempts.counts(at).pairs()}
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
@@ -232,7 +232,7 @@ class Probe:
 
     # The machine
 
-    def _machine(self, question: driver.Question | None) -> Document:
+    def _machine(self, question: Question | None) -> Document:
         return {
             "use": {
                 "load": machine.load(),
@@ -243,9 +243,18 @@ class Probe:
             }
         }
 
-    def _gpus(self, question: driver.Question) -> list[Document]:
+    def _gpus(self, question: Question) -> list[Document]:
         """The GPUs. One that fell off the bus has no row and is listed as unknown."""
+        from comborun.host import driver
+
         return [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]
+
+
+def _question(lock: str) -> Question:
+    """Asks nvidia-smi about the GPUs."""
+    from comborun.host import driver  # slow to import, and many runs use no GPU
+
+    return driver.Question(driver.CARDS, lock)
 
 
 def _space(total: int | None, free: int | None) -> Document | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 from dataclasses import dataclass, field
 
 from comborun.host import files
+from comborun.host.attempts import NAME
 from comborun.rules import records
-from comborun.rules.names import AFTER
 from comborun.rules.placement import Request
 
 TYPE_CHECKING = False
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping, Tuple
 
     from comborun.host.engines import Opening
-    from comborun.rules.names import RunLayout
 
     Gpus = Tuple[int, ...]
 
@@ -28,7 +25,6 @@ BUSY = TAKES_SLOT | {CLOSING}
 LEFT = BUSY | {QUEUED}
 
 SMOKE = "smoke"
-_NAME = re.compile("[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True)
@@ -47,15 +43,9 @@ def rows(path: str) -> Iterator[Row]:
     """The rows of queue.jsonl; other lines are skipped."""
     for fields in files.read_rows(path):
         name, flag, program = (text(fields, key) for key in ("name", "flag", "kind"))
-        if _NAME.fullmatch(name):
+        if NAME.fullmatch(name):
             flag = flag if flag in (SMOKE, DROPPED) else ""
             yield Row(name, flag, request(fields), records.texts(fields, "servers"), program or "all")
-
-
-def names(run: RunLayout) -> list[str]:
-    """The sessions of a run in order, `after` last."""
-    found = [row.name for row in rows(run.queue)]
-    return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 
 def text(fields: Mapping[str, Any], key: str) -> str:

@@ -26,6 +26,8 @@ NO_VERDICTS = "none"
 """for success: rows have numbers and no verdicts"""
 _WORDS = {"policy": IGNORE, "environment": IGNORE, "seed": IGNORE, "episode": LINE, "success": NO_VERDICTS}
 
+TRAINING = "train-step"
+"""the format of lines that count steps of a training, and no episodes"""
 MISSING = object()
 """stands for a field that a row doesn't have"""
 _LAST_DIGITS = re.compile(r"[0-9]{1,18}$")

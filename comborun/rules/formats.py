@@ -19,7 +19,7 @@ from comborun.rules.episodes import (
     UNKNOWN,
     decode,
 )
-from comborun.rules.fields import FORMAT, MISSING, UNREADABLE, RefusedError
+from comborun.rules.fields import FORMAT, MISSING, TRAINING, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, HISTORY = "jsonl-rows", "completion-rows"
 TABLE, ARRAYS, INSPECT, EPISODES, DATABASE = "table", "arrays", "inspect-log", "episode-list", "database"
 PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", "eval-info", "rollout-stats"
 LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
-RANKS, STATISTICS_LOG, TRAINING = "rank-metrics", "log-rollout-stats", "train-step"
+RANKS, STATISTICS_LOG = "rank-metrics", "log-rollout-stats"
 NAMED, SUMMARY = "filename-encoded", "summary"
 LOG = "log"
 """a log whose lines must show its kind"""

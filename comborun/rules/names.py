@@ -40,6 +40,7 @@ class AttemptLayout:
         self.stalled = f"{directory}/stalled"
         self.progressed = f"{directory}/progressed"
         self.wrong_gpu = f"{directory}/wrong_gpu"
+        self.counts = f"{directory}/.counts"
         self.failure = f"{directory}/.failure"
         self.verdict = f"{directory}/.verdict"
         self.ready = f"{directory}/ready"

@@ -99,18 +99,6 @@ def advice(keys: Keys, samples: Sequence[Row]) -> str:
     return f"{advice_line}; or {by}: an episode that reaches NUMBER is a success" if score else advice_line
 
 
-def where_it_ran(why: str, names: Mapping[str, Iterable[str]]) -> str:
-    """The reasons in `why`, which end in a proposal. Rows that name another policy or environment of this grid are
-    no matter of `results`. `names`: the grid's, by kind.
-    """
-    for kind, known in names.items():
-        told = re.search(f"{kind} '([^']*)', this session is ", why)
-        if told and told[1] in known:
-            wrong = f"; the program ran another {kind} of this grid: does `command` use {{{kind}}}?"
-            return why.partition(": `results: ")[0] + wrong
-    return why
-
-
 def _score(samples: Sequence[Row]) -> str:
     numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
     return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")

@@ -10,7 +10,8 @@ import stat
 from itertools import islice
 
 from comborun.rules import formats, globs, tally
-from comborun.rules.fields import ENVIRONMENT, FORMAT, INDEX, POLICY, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.counts import WROTE_NOTHING
+from comborun.rules.fields import ENVIRONMENT, FORMAT, INDEX, POLICY, TORN, TRAINING, UNREADABLE, Identity, RefusedError
 from comborun.rules.proposals import advice, propose
 from comborun.rules.readers import WHOLE_MOST
 from comborun.rules.rows import Rows
@@ -19,7 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO, Iterable, Sequence
 
-    from comborun.rules.tally import Counts, Files, Span
+    from comborun.rules.counts import Counts, Span
+    from comborun.rules.tally import Files
 
 _CHUNK = 1 << 20
 _SAME = 64
@@ -43,9 +45,6 @@ LOG_PATTERNS = (
     _NUMBER + _SCORE,
 )
 """lines that programs print for each episode. Repeats are bounded, since a log may hold anything"""
-
-WROTE_NOTHING = "it wrote no file below {output_dir}"
-"""why nothing counts if there are no files"""
 
 
 class Folder:
@@ -186,7 +185,7 @@ class _File:
                 raise
             return  # the kind of a log may show later
         size = os.fstat(stream.fileno()).st_size
-        if file.kind == formats.TRAINING:
+        if file.kind == TRAINING:
             self.later = "a training: it has no episodes to count"
             return
         if file.kind in formats.WHOLE and not over and size > WHOLE_WHILE_RUNNING:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     Signature = tuple[str, str]
 
 IGNORE = "ignore"
-LOG_SAYS = "its log says"
 
 BUILTIN: tuple[tuple[str, tuple[str, ...]], ...] = (
     (IGNORE, ("ERROR_INCOMPATIBLE_DRIVER", "vkCreateInstance failed", "Failed to create any GPU devices")),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+LOG_SAYS = "its log says"
+
 
 class Word(str, Enum):
     """An enumeration whose members are their words, in text too: Python 3.8 has no StrEnum."""

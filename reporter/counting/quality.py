@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
-from comborun.rules.proposals import where_it_ran
-from comborun.rules.results import WROTE_NOTHING
+from comborun.rules.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.work import Spans, describe, size, spans
 

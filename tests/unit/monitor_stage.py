@@ -22,7 +22,7 @@ from comborun.monitor.watch import Clock
 from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
 from comborun.resources import BashWord
-from comborun.rules.tally import marked
+from comborun.rules.counts import marked
 from comborun.text import MIB
 
 NOW = 1785321000.0  # 2026-07-29 10:30:00 UTC

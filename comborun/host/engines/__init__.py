@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import os
 
-from comborun.host.engines.screen import Screen
-from comborun.host.engines.tmux import Tmux
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol, Sequence
@@ -59,4 +56,10 @@ def slurm_of(attempts: RunDirectory) -> Slurm | None:
 
 
 def engine(kind: str, run: str) -> Engine:
-    return Screen(run) if kind == "screen" else Tmux(run)
+    if kind == "screen":
+        from comborun.host.engines.screen import Screen
+
+        return Screen(run)
+    from comborun.host.engines.tmux import Tmux
+
+    return Tmux(run)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from comborun.host import files, judging
+from comborun.host import attempts, files, judging
 from comborun.host.judging import Ending, Rules, Watched
-from comborun.rules import records, tally, videos
+from comborun.rules import counts, records, videos
 from comborun.rules.names import AttemptLayout
 from comborun.rules.words import Completeness
 
@@ -58,7 +58,7 @@ def test_only_new_bytes_are_read_and_a_file_that_is_written_anew_is_read_anew(tm
         file.write('ess": true}')
     assert watched.look().records == 3
     path.write_text("".join(map(row, range(4, 10))))
-    assert sorted(tally.unmarked(watched.look().marks, (0, 10))) == [4, 5, 6, 7, 8, 9]
+    assert sorted(counts.unmarked(watched.look().marks, (0, 10))) == [4, 5, 6, 7, 8, 9]
     path.unlink()
     assert watched.look().records == 0
 
@@ -67,11 +67,11 @@ def test_what_a_supervisor_has_counted_is_there_for_whoever_asks(tmp_path: Path)
     at = attempt(tmp_path)
     path = write(at, row(0) + '{"episode": 1, "policy": "rough"}\n')
     assert Watched(at, Rules.of(files.read(at.claim))).look().why
-    kept = judging.counts(at)
+    kept = attempts.counts(at)
     assert (kept.records, kept.refused) == (1, {"policy": 1})
     with path.open("a") as file:
         file.write(row(2))
-    assert judging.counts(at).records == 1, "the supervisor reads it, and nobody else"
+    assert attempts.counts(at).records == 1, "the supervisor reads it, and nobody else"
 
 
 def test_what_the_grid_does_not_read_is_told_while_it_is_written(tmp_path: Path) -> None:

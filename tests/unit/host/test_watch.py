@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import files, judging, process
+from comborun.host import attempts, files, process
 from comborun.host.attempt import Attempt
 from comborun.host.watch import Activity, Watch
 
@@ -107,7 +107,7 @@ def test_a_program_that_does_nothing_is_stalled_and_it_is_on_record(supervise):
 def test_results_that_the_grid_does_not_read_are_named_while_it_runs(supervise):
     rows = '[{"episode": 0, "success": true}]'
     one = supervise(f"open(os.environ['OUT'] + '/r.json', 'w').write({rows!r})\ntime.sleep(60)")
-    assert one.until(lambda: "r.json: 1 episode" in judging.counts(one.at).why) is None
+    assert one.until(lambda: "r.json: 1 episode" in attempts.counts(one.at).why) is None
 
 
 @pytest.mark.parametrize(

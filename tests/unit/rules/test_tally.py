@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 
+from comborun.rules import counts as counting
 from comborun.rules import records, tally
+from comborun.rules.counts import Counts
 from comborun.rules.fields import FORMAT, Identity, RefusedError
 from comborun.rules.formats import reader
 from comborun.rules.rows import Rows
-from comborun.rules.tally import Counts, Files
+from comborun.rules.tally import Files
 from comborun.rules.words import Completeness
 
 MASON = Identity("mason", "stairs")
@@ -100,7 +102,7 @@ def test_a_count_is_of_one_attempt_as_a_whole_and_may_be_of_more_than_was_planne
 
     part, whole = (tally.tally(counted(*pair), MASON, TEN) for pair in ((4, 8), (4, 16)))
     assert [(one.records, one.verdicts, one.successes) for one in (part, whole)] == [(8, 8, 4), (16, 16, 4)]
-    told = tally.joined([(TEN, part), (TEN, whole)], TEN)
+    told = counting.joined([(TEN, part), (TEN, whole)], TEN)
     assert (told.records, told.successes, told.errored) == (16, 4, 0)
 
 
@@ -123,10 +125,10 @@ def test_counts_travel_in_a_record() -> None:
 
 
 def test_a_smoke_test_passes_by_a_verdict_or_by_all_its_evidence() -> None:
-    assert tally.proven({"completeness": "complete", "records": "0"})
-    assert tally.proven({"completeness": "partial", "records": "2", "verdicts": "1"})
-    assert not tally.proven({"completeness": "partial", "records": "2", "verdicts": "0"})
-    assert not tally.proven({})
+    assert counting.proven({"completeness": "complete", "records": "0"})
+    assert counting.proven({"completeness": "partial", "records": "2", "verdicts": "1"})
+    assert not counting.proven({"completeness": "partial", "records": "2", "verdicts": "0"})
+    assert not counting.proven({})
 
 
 def test_marks_hold_every_episode_with_its_verdict() -> None:
@@ -135,10 +137,10 @@ def test_marks_hold_every_episode_with_its_verdict() -> None:
         first = draw.choice([0, 5, 1000])
         count = draw.choice([1, 10, 301])
         verdicts = {at: draw.choice([None, True, False]) for at in range(first, first + count) if draw.random() < 0.6}
-        assert tally.unmarked(tally.marked(verdicts, (first, count)), (first, count)) == verdicts
-    assert tally.marked({}, TEN) == ""
-    assert tally.unmarked("\u00e4!?", TEN) == {}
-    assert tally.marked({10**9: True}, (0, 0)) == ""
+        assert counting.unmarked(counting.marked(verdicts, (first, count)), (first, count)) == verdicts
+    assert counting.marked({}, TEN) == ""
+    assert counting.unmarked("\u00e4!?", TEN) == {}
+    assert counting.marked({10**9: True}, (0, 0)) == ""
 
 
 def part(span: tuple[int, int], *rows: object) -> tuple[tuple[int, int], Counts]:
@@ -148,15 +150,15 @@ def part(span: tuple[int, int], *rows: object) -> tuple[tuple[int, int], Counts]
 def test_attempts_together_count_as_in_the_report() -> None:
     first = part(TEN, row(0), row(1), row(2, success=None), row(3, success=True))
     tail = part((2, 8), row(2), row(3, success=False), row(4))
-    counts = tally.joined([first, tail], TEN)
-    assert tally.unmarked(counts.marks, TEN) == {0: True, 1: False, 2: True, 3: True, 4: True}
+    counts = counting.joined([first, tail], TEN)
+    assert counting.unmarked(counts.marks, TEN) == {0: True, 1: False, 2: True, 3: True, 4: True}
 
 
 def test_of_attempts_that_number_episodes_as_they_ended_one_counts_as_a_whole() -> None:
     few, more = part(TEN, row(0, success=True)), part(TEN, row(0, success=False), row(1, success=False))
     for _, one in (few, more):
         one.ordered = True
-    counts = tally.joined([few, more], TEN)
+    counts = counting.joined([few, more], TEN)
     assert (counts.records, counts.successes) == (2, 0)
 
 
@@ -164,18 +166,18 @@ def test_that_an_attempt_wrote_nothing_does_not_matter_once_another_did() -> Non
     nothing = part(TEN)
     nothing[1].why = "it wrote no file"
     for attempts in ([nothing, part(TEN, row(0))], [part(TEN, row(0)), nothing]):
-        assert not tally.joined(attempts, TEN).why
-    assert tally.joined([nothing, nothing], TEN).why == "it wrote no file"
+        assert not counting.joined(attempts, TEN).why
+    assert counting.joined([nothing, nothing], TEN).why == "it wrote no file"
 
 
 def test_where_episodes_are_not_marked_the_best_attempt_counts() -> None:
     old = Counts.of({"records": "6", "successes": "2", "verdicts": "6"})
-    assert tally.joined([(TEN, old), part(TEN, row(0))], TEN).records == 6
+    assert counting.joined([(TEN, old), part(TEN, row(0))], TEN).records == 6
 
 
 def judged(counts: Counts, code: int | None = 0, **asked: object) -> Completeness:
-    wanted = tally.RequiredEvidence(**dict({"planned": 10, "records": True}, **asked))  # type: ignore[arg-type]
-    return tally.completeness(wanted, counts, 0, 1, code)
+    wanted = counting.RequiredEvidence(**dict({"planned": 10, "records": True}, **asked))  # type: ignore[arg-type]
+    return counting.completeness(wanted, counts, 0, 1, code)
 
 
 def test_all_episodes_are_complete_and_fewer_are_partial_whatever_the_exit_code() -> None:
@@ -199,19 +201,22 @@ def test_where_the_program_decides_how_many_its_end_vouches() -> None:
 
 def test_other_evidence_must_hold_as_well() -> None:
     whole = counted(*(row(at) for at in range(10)))
-    asked = tally.RequiredEvidence(10, True, 1)
-    assert tally.completeness(asked, whole, 0, 1, 0) is Completeness.PARTIAL
-    assert tally.completeness(asked, whole, 1, 1, None) is Completeness.COMPLETE
+    asked = counting.RequiredEvidence(10, True, 1)
+    assert counting.completeness(asked, whole, 0, 1, 0) is Completeness.PARTIAL
+    assert counting.completeness(asked, whole, 1, 1, None) is Completeness.COMPLETE
 
 
 def test_of_a_format_that_is_not_counted_the_exit_code_decides_once_there_is_a_file() -> None:
     told = Files()
     told.foreign.append(("run.log", "log"))
     unknown = tally.tally(told, MASON, TEN)
-    asked = tally.RequiredEvidence(10, True)
-    assert tally.completeness(asked, unknown, 0, 1, 0) is Completeness.COMPLETE
-    assert tally.completeness(asked, unknown, 0, 1, 3) is Completeness.PARTIAL
-    assert tally.completeness(tally.RequiredEvidence(10, False, results=True), Counts(), 0, 0, 0) is Completeness.NONE
+    asked = counting.RequiredEvidence(10, True)
+    assert counting.completeness(asked, unknown, 0, 1, 0) is Completeness.COMPLETE
+    assert counting.completeness(asked, unknown, 0, 1, 3) is Completeness.PARTIAL
+    assert (
+        counting.completeness(counting.RequiredEvidence(10, False, results=True), Counts(), 0, 0, 0)
+        is Completeness.NONE
+    )
 
 
 def test_steps_are_rows() -> None:
