@@ -60,8 +60,8 @@ def _now_of(seen: RunStatus) -> dict[str, Any]:
 
 
 def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
-    """All runs, the newest first. One that two names of its host list is told by the one that knows more of it, else
-    by that of its latest launch.
+    """All runs, the newest first. One that several hosts list, or two names of one, is told by the one that knows more
+    of it, else by that of its latest launch.
     """
     launched = {launch.run: launch.host for launch in remembered()}
 
@@ -70,8 +70,8 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
         return not one.complaint, not run.now.get("abandoned"), launched.get(run.id) == one.host
 
     entries = [(one, run) for one in found for run in one.runs]
-    best = {(entry[1].id, entry[1].directory): entry for entry in sorted(entries, key=knows)}
-    chosen = (entry for entry in entries if best[entry[1].id, entry[1].directory] is entry)
+    best = {entry[1].id: entry for entry in sorted(entries, key=knows)}
+    chosen = (entry for entry in entries if best[entry[1].id] is entry)
     return sorted(chosen, key=lambda entry: entry[1].stamp, reverse=True)
 
 

@@ -84,8 +84,8 @@ def _show(tried: TryResult, then: str) -> None:
     after = f" after {brief(tried.seconds)}" if tried.seconds is not None else ""
     click.echo(f"  {how}{after}" + (f" ({harmless(end.note)})" if end.note else ""))
     _show_files(tried)
-    if not end.counts.why.startswith(WROTE_NOTHING):  # which has been said
-        show_why(harmless(end.counts.why), tried.grid)
+    if (why := end.counts.why) != _trouble(tried) and not why.startswith(WROTE_NOTHING):  # else it has been said
+        show_why(harmless(why), tried.grid)
     if tried.seed and tried.counts:
         click.echo(f"  Its rows hold the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
         show_line(f"{{seed: {tried.seed}}}", tried.grid)

@@ -148,6 +148,8 @@ MAX_CHARACTERS = 1 << 20
 MAX_NODES = 100_000
 """nodes, including aliases: a few lines of nested aliases can mean billions"""
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+"""a character as JSON may escape it: "\\ud83d\\ude00" """
 _TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
 
 
@@ -257,7 +259,8 @@ class _Reader:
         quoted = node.style is not None
         text = quoted or node.tag == "tag:yaml.org,2002:str"
         kind = Kind.TEXT if text else plain_kind(node.value)
-        return Scalar(node.value, place, kind, quoted, node.start_mark.index, node.end_mark.index)
+        value = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), node.value)
+        return Scalar(value, place, kind, quoted, node.start_mark.index, node.end_mark.index)
 
     def _key(self, node: Node) -> Scalar | None:
         place = self._place(node)

@@ -181,9 +181,9 @@ def _overall(summary: Summary) -> Iterator[str]:
     if found := summary.comparisons.overall:
         yield (
             f"{several(len(found), 'overall comparison')} of mean rates, each environment with the same weight: a"
-            " randomization test stratified by environment and a t interval (Agresti-Coull variances). They share one"
-            " half of the error, comparisons within environments the other (weighted Holm). Ranks are those that they"
-            " leave open for all policies at once."
+            " randomization test stratified by environment and a t interval (Agresti-Coull variances). One half of the"
+            " error belongs here, the other to comparisons within environments (weighted Holm). Ranks are those that"
+            " this leaves open for all policies at once."
         )
 
 

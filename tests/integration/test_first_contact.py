@@ -64,6 +64,9 @@ MISTAKES = {
         host=HIDE.replace("{programs}", "/usr/bin/tmux /usr/bin/screen"),
     ),
     "no Python": Mistake(("testbox", "Python 3.8"), host=HIDE.replace("{programs}", PYTHONS)),
+    "a list of runs without Python": Mistake(
+        ("! testbox has no Python 3.8",), verb="runs", host=HIDE.replace("{programs}", PYTHONS)
+    ),
     "a typo in the conda environment": Mistake(
         ("testbox is not ready", "environment isaclab", "source FOLDER/etc/profile.d/conda.sh"),
         {"setup": "conda activate isaclab"},

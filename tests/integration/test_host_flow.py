@@ -276,6 +276,10 @@ def test_videos_of_failed_episodes_come_from_the_host_and_those_that_do_not_are_
     assert [path.name for path in far.home.rglob("*.mp4")] == ["v1.mp4"]
     page = Path(re.search(r"Report: (.*)", asked.stdout)[1], "report.html").read_text()  # type: ignore[index]
     assert 'attempt-1/out/v1.mp4"' in page
+    far.environment["XDG_DATA_HOME"] = str(far.home / "another")
+    for size, why in (("1", "the limit for one copy"), ("1 GiB", "compared with itself")):
+        told = far.combo("report", "--compare", run.name, run.name, "--host", "testbox", "--max-size", size)
+        assert why in told.stderr
 
 
 def test_a_report_says_which_options_are_for_another_kind_of_report(desk: Desk) -> None:

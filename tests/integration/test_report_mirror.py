@@ -178,4 +178,7 @@ def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(
     assert "not brought" not in capsys.readouterr().err
     bring_videos(target, source, skipped, "all")
     assert "not brought: 2 videos" in capsys.readouterr().err
+    (output / "episodes.jsonl").write_text("".join(row(n, n != 1) for n in range(4)))
+    bring_videos(target, *target.bring(), "failed")
+    assert "no failed episode names one" in capsys.readouterr().err
     assert sorted(path.name for path in source.rglob("*.mp4")) == ["v0.mp4", "v1.mp4"]

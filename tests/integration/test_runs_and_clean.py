@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from box import until
 from desk import Desk, desk, evaluate
 
 from comborun.errors import HostError
-from comborun.remote.runs import Run, list_everywhere
+from comborun.monitor.listing import each_once
+from comborun.remote.runs import Listing, Run, list_everywhere
 
 __all__ = ["desk"]
 
@@ -53,6 +55,15 @@ def test_a_host_that_does_not_answer_is_shown_as_it_was_last_seen(desk: Desk, mo
     for seen in list_everywhere(["h100", "gone"], lambda host: look("gone"), lambda: 2000.0):
         assert seen.complaint == "gone can't be reached"
         assert (seen.runs, seen.seen) == (((run,), 1000.0) if seen.host == "h100" else ((), None))
+
+
+def test_a_run_that_two_hosts_share_by_other_paths_is_listed_once() -> None:
+    """By the host that answers."""
+    run = Run("maze-20260102T000000Z-00aa", "/shared/maze-20260102T000000Z-00aa", {"succeeded": "2"})
+    there = Listing("node", (replace(run, directory=f"/mnt{run.directory}"),), complaint="node can't be reached")
+    for found in ((Listing("login", (run,)), there), (there, Listing("login", (run,)))):
+        ((one, listed),) = each_once(found)
+        assert (one.host, listed.directory) == ("login", run.directory)
 
 
 def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: Desk) -> None:

@@ -92,6 +92,7 @@ def test_a_command_that_names_one_policy_itself_is_no_matter_of_results(desk: De
         assert "'good'" in said
         assert "policy: ignore" not in said
     assert done.stdout.splitlines()[-1].endswith("poor maze"), "the same combo is tried again"
+    assert " ".join(done.stdout.split()).count("policy 'good'") == 1, "the reason is given once"
 
     elsewhere = desk.grid(command=program(desk, rows='{"policy": "checkpoint-7"}'))
     assert "policy: ignore" in desk.combo("try", elsewhere, "poor", "maze").stdout
