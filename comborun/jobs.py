@@ -5,8 +5,7 @@ This module decides what is requested from Slurm; comborun/host/engines/arrays.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.resources import Slurm
 from comborun.rules.names import RUN
@@ -31,8 +30,7 @@ _PROGRAM = (
 )
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What one task requests. Sessions of one kind become one array. 0 and empty: the cluster decides."""
 
     gpus: int

@@ -67,6 +67,8 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         server_waits={one.name: waits[one.name] for one in snapshot.servers if one.name in waits},
         sessions=tuple(
             replace(one, expected=expected.ends.get(one.name), note="" if one.name in ended_by_host else one.note)
+            if one.name in expected.ends or one.name in ended_by_host
+            else one
             for one in sessions
         ),
         host_event=event,
@@ -98,7 +100,8 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     for session in plan.sessions:
         attempts = history.of(session.name)
         status = session_status(session, attempts, now, parts[session.name])
-        status = replace(status, uncounted=where_it_ran(status.uncounted, names))
+        if status.uncounted:
+            status = replace(status, uncounted=where_it_ran(status.uncounted, names))
         if session.name in waits:
             status = _waiting(status, waits[session.name], plan, attempts, now)
         if task := tasks.get(session.name):
@@ -274,6 +277,8 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
         found.add(completeness(asked, counts, 0, 1, latest.end.code))
     best = next(one for one in Completeness if one in found)  # from complete to none
     failure = None if best is Completeness.COMPLETE else latest.end.failure
+    if (best, counts, failure) == (latest.end.completeness, latest.end.counts, latest.end.failure):
+        return latest
     return replace(latest, end=replace(latest.end, completeness=best, counts=counts, failure=failure))
 
 

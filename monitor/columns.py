@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
@@ -31,8 +31,7 @@ class Column:
     justify: Literal["left", "right"] = "left"
 
 
-@dataclass(frozen=True)
-class _Level:
+class _Level(NamedTuple):
     """A level of detail; each level is narrower than the one before."""
 
     names: int = 60

@@ -18,7 +18,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from comborun.monitor.status import Expected, SessionStatus
 from comborun.plan import Unit
@@ -35,8 +35,7 @@ _LEVELS = (-1.2816, _LIKELIEST, 1.2816)
 """in standard deviations: 10 %, 50 % and 90 % of a normal distribution"""
 
 
-@dataclass(frozen=True)
-class _Pace:
+class _Pace(NamedTuple):
     mean: float
     """seconds"""
     seen: int
@@ -49,8 +48,7 @@ class _Pace:
         return max(0.0, self.mean * (count + level * spread))
 
 
-@dataclass(frozen=True)
-class Forecast:
+class Forecast(NamedTuple):
     ends: Mapping[str, Expected]
     """session -> its end; unknown ones are left out"""
     run: Expected | None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.monitor.progress import Counter, Observation, Workload, counted
@@ -138,7 +139,8 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
             kept = replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, progressed=earlier.progressed)
         if session:
             late = earlier is None and history.snapshot is None
-            kept = replace(kept, counter=_counter(kept, session, snapshot.now, late=late))
+            counter = _counter(kept, session, snapshot.now, late=late)
+            kept = kept if counter == kept.counter else replace(kept, counter=counter)
         if kept.done > (earlier.done if earlier else 0):
             kept = replace(kept, progressed=one.end.ended if one.end else snapshot.now)
         attempts.setdefault(one.session, {})[one.number] = kept
@@ -167,8 +169,7 @@ _SESSIONS = 1000
 """the time between complete looks grows by a minute for so many sessions"""
 
 
-@dataclass(frozen=True)
-class SavedLook:
+class SavedLook(NamedTuple):
     view: RunView
     answer: bytes
     """the answer to a probe that requested everything"""

@@ -6,7 +6,7 @@ Times are seconds since 1970 on the host's clock.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from comborun.attempt import Begin, End
@@ -221,15 +221,13 @@ def parse_snapshot(answer: bytes) -> Snapshot:
     """Read the probe's standard output. Raises HostError if it is no answer, UserError if it is of another version."""
     document, tails = _cut(answer)
     try:
-        lengths = [one.pop("tail", 0) for one in document["attempts"]]
+        for one in document["attempts"]:
+            length = one.get("tail", 0)
+            one["tail"], tails = tails[:length], tails[length:]
         snapshot: Snapshot = decoded(Snapshot, document)
-        attempts = []
-        for one, length in zip(snapshot.attempts, lengths, strict=True):
-            attempts.append(replace(one, tail=tails[:length]))
-            tails = tails[length:]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise HostError(f"the probe's answer can't be read: {type(error).__name__}: {error!s:.200}") from error
-    return replace(snapshot, attempts=tuple(attempts))
+    return snapshot
 
 
 def _cut(answer: bytes) -> tuple[dict[str, Any], bytes]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
+from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -52,8 +52,7 @@ _PLACES = (
 _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in words}
 
 
-@dataclass(frozen=True)
-class TableOptions:
+class TableOptions(NamedTuple):
     """The size and the time zone of the table."""
 
     width: int

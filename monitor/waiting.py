@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
+from typing import NamedTuple
 
 from comborun.attempt import FAILURES
 from comborun.jobs import kind_of
@@ -165,8 +165,7 @@ def blocked(status: RunStatus) -> str:
 # One queued session
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     view: RunView
     history: History
     status: RunStatus

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from comborun.errors import HostError, RunGoneError
 from comborun.monitor.classify import classify
@@ -106,8 +106,7 @@ class Source:
         return Source(self.transport, load_run(self.transport, self.view.directory))
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     interval: float
     """most seconds from one look to the next"""
     chance: Callable[[], float] = random.random

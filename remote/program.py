@@ -7,11 +7,10 @@ import os
 import re
 import sys
 import zlib
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import comborun
 from comborun.errors import HostError, UserError
@@ -121,8 +120,7 @@ sys.exit(main())
 _CHANGED = re.compile(r"^comborun: (.*), the Python of this run, is gone; it goes on with (.*)\n", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Python:
+class Python(NamedTuple):
     """The interpreter for a host without a run."""
 
     known: str = ""

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import UserError
 from comborun.plan import Plan
@@ -113,8 +113,7 @@ class Run:
         return {word: count for word, count in numbers.items() if count}
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """The runs on a host, now or as last seen."""
 
     host: str

@@ -8,7 +8,7 @@ import shlex
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -90,8 +90,7 @@ _HOST = (
 )
 
 
-@dataclass(frozen=True)
-class GridChoice:
+class GridChoice(NamedTuple):
     """A grid file, and single values of it that the command line replaces."""
 
     path: Path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from rich.console import Console
@@ -39,8 +39,7 @@ _MIRROR_S = 60.0
 """between two fetches beside a live table"""
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """How a run is shown."""
 
     interval: float | None = None
