@@ -218,8 +218,10 @@ def show_table(
     from rich.cells import cell_len
 
     table = [tuple(harmless(cell, keep="") for cell in row) for row in (heads, *rows)]
+    if len(table) == 1:
+        return
     widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-    for row, colour in zip_longest(table if len(table) > 1 else (), ("", *colours), fillvalue=""):
+    for row, colour in zip_longest(table, ("", *colours), fillvalue=""):
         line = ""
         for head, cell, width in zip(heads, row, widths, strict=True):
             blanks = " " * (width - cell_len(cell))
