@@ -107,5 +107,5 @@ environment::with_pip() { # <extra,...>
   "$venv/bin/python" -c 'import pip' 2>/dev/null || environment::quietly "$python" -m venv "$venv" ||
     environment::die "$python could not make $venv"
   environment::quietly "$venv/bin/python" -m pip install --quiet --no-input --disable-pip-version-check \
-    --editable "${checkout}[$1]" || environment::die "pip could not install comborun into $venv"
+    --no-compile --editable "${checkout}[$1]" || environment::die "pip could not install comborun into $venv"
 }

@@ -16,6 +16,7 @@ environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt 
 environment::packages chromium=chromium || environment::say "No Chromium: the report's page is not tried in a browser"
 cd "$checkout"
 PATH=$venv/bin:$PATH
+unset PYTHONDONTWRITEBYTECODE # a module is compiled once, and not by each worker and each combo
 
 if [ $# -gt 0 ]; then
   environment::venv example test
@@ -38,34 +39,31 @@ lint() {
   step 'collection' environment::quietly python -m pytest --collect-only --quiet
 }
 
-# What travels to hosts runs under every Python from 3.8 on: its tests, with the Pythons that are here.
-old_python() { # <version>
-  local python folder=$checkout/.venv-$1
-  for python in "$(command -v "python$1")" ~/.pyenv/versions/"$1".*/bin/python3; do
-    if "$python" -c 'import venv, ensurepip' 2>/dev/null; then break; else python=''; fi
-  done
-  if [ -z "$python" ]; then
-    printf '== no Python %s here: not tried\n' "$1"
-    return
-  fi
-  if ! "$folder/bin/python" -c 'import hypothesis, numpy, xdist' 2>/dev/null; then
-    "$python" -m venv "$folder"
-    "$folder/bin/python" -m pip install --quiet --quiet --disable-pip-version-check hypothesis numpy \
-      'pytest>=8.3' 'pytest-xdist>=3.6'
-  fi
-  step "rules and host under Python $1" travelling_tests "$folder" -n 1 ||
-    step "rules and host under Python $1: what failed beside others" travelling_tests "$folder" --last-failed
-}
-
+# What travels to hosts runs under every Python from 3.8 on: its tests, with the Pythons that are here. The oldest one
+# installs what all of them can import.
 old_pythons() {
-  local version code=0
-  for version in 3.8 3.9 3.13; do old_python "$version" || code=1; done
+  local version python code=0 tools=$checkout/.venv-old
+  for version in 3.8 3.9 3.13; do
+    for python in "$(command -v "python$version")" ~/.pyenv/versions/"$version".*/bin/python3; do
+      if "$python" -c 'import pip' 2>/dev/null; then break; else python=''; fi
+    done
+    if [ -z "$python" ]; then
+      printf '== no Python %s here: not tried\n' "$version"
+      continue
+    fi
+    PYTHONPATH=$tools "$python" -c 'import hypothesis, pytest' 2>/dev/null ||
+      "$python" -m pip install --quiet --quiet --disable-pip-version-check --no-compile --upgrade --target "$tools" \
+        hypothesis 'pytest>=8.3'
+    step "rules and host under Python $version" travelling_tests "$python" ||
+      step "rules and host under Python $version: what failed beside others" travelling_tests "$python" --last-failed ||
+      code=1
+  done
   return "$code"
 }
 
-travelling_tests() { # <virtual environment> <argument of pytest>...: the usual Python has tried thousands of inputs
-  PYTHONPATH=$checkout:$checkout/tests/testbed COMBORUN_FUZZ=50 nice -n 5 "$1/bin/python" -m pytest -q -c /dev/null \
-    -o cache_dir="$1/.cache" --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
+travelling_tests() { # <python> <argument of pytest>...
+  PYTHONPATH=$checkout:$checkout/tests/testbed:$tools nice -n 5 "$1" -m pytest -q -c /dev/null \
+    -o cache_dir="$tools/.cache-$version" --rootdir "$checkout" tests/unit/rules tests/unit/host "${@:2}"
 }
 
 # Most tests here run real processes against real clocks, and wait more than they compute: six at a time. What failed

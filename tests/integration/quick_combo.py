@@ -26,23 +26,9 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         *(f"comborun.cli.{file.stem}" for file in (CHECKOUT / "comborun/cli").glob("[a-z]*.py")),
-        *(
-            "comborun.cli",
-            "comborun.monitor.watch",
-            "comborun.remote.control",
-            "comborun.remote.fetch",
-            "comborun.remote.transport",
-        ),
-        *(
-            "comborun.remote.ssh.shell",
-            "comborun.reporter.pages.page",
-            "comborun.reporter.report",
-            "paramiko",
-            "jinja2",
-            "scipy.stats",
-        ),
-        *(f"matplotlib.{part}" for part in ("figure", "backends.backend_agg", "backends.backend_pdf")),
-        *("matplotlib.backends.backend_svg", "packed_programs"),
+        *("comborun.cli", "comborun.monitor.watch", "comborun.remote.control", "comborun.remote.fetch"),
+        *("comborun.remote.transport", "comborun.remote.ssh.shell", "comborun.reporter.report"),
+        *("jsonlines", "paramiko", "scipy.special", "packed_programs"),
     ]
 )
 
