@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from comborun.host.admission import Admission
+from comborun.host.admission import Admission, Shortages
 from comborun.host.leasebook import Measured
-from comborun.host.shortage import Shortages
 from comborun.rules.placement import Card, Request
 
 GPUS, TOTAL, SAID = 2, 24576, 2048

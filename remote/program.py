@@ -27,6 +27,7 @@ _HERE = str(Path(comborun.__file__).parent)
 _PACKAGE = Path(_HERE).resolve()
 _PROGRAM = "comborun_host"
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
+_FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+", re.MULTILINE)
 _ENTRY = '''"""The host program of this run: VERB RUN ARGUMENT..."""
 
 import sys
@@ -69,8 +70,8 @@ def packed(verb: str) -> bytes:
 
 
 def _imports(text: str) -> Iterator[str]:
-    """Names that may be modules of comborun."""
-    for module, names in _IMPORT.findall(text):
+    """Names that may be modules of comborun, without those for type checkers."""
+    for module, names in _IMPORT.findall(_FOR_TYPES.sub("", text)):
         yield module
         yield from (f"{module}.{name}" for name in re.findall(r"\w+", names))
 

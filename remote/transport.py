@@ -11,15 +11,18 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from comborun.errors import HostError
+from comborun.host.children import Child, fork
 from comborun.text import MIB
+
+if TYPE_CHECKING:
+    from comborun.host.children import Opening
 
 LOCAL = "local"
 """the name of this machine as a host"""
@@ -27,8 +30,6 @@ _COMMAND = 'read -r -d ""; eval "unset -v REPLY; $REPLY"'
 """the script comes first on standard input: it may be too long for an argument, and a file would have to be removed"""
 _LOOK_S = 0.02
 """seconds between two checks of a script's output size"""
-_MOST_FILES = 1 << 16
-"""file descriptors that a fork closes, such as connections to other hosts"""
 
 
 @dataclass(frozen=True)
@@ -81,54 +82,21 @@ class LocalTransport:
 
     def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int = 64 * MIB) -> Completed:
         """Run a function in a fork of this process, which is faster than starting an interpreter."""
-        return _finish(lambda *streams: Fork(work, *streams), stdin, timeout, limit)
+        return _finish(lambda *streams: _fork(work, *streams), stdin, timeout, limit)
 
 
-class Fork:
-    """A child that runs a function of this process, with the part of Popen's interface that is used here."""
+def _fork(work: Callable[[], int], *streams: IO[bytes]) -> Child:
+    def leading() -> int:
+        os.setsid()
+        return work()
 
-    def __init__(self, work: Callable[[], int], *streams: IO[bytes]) -> None:
-        self._code: int | None = None
-        try:
-            self.pid = os.fork()
-        except OSError as error:
-            raise _no_child(error) from error
-        if self.pid:
-            return
-        code = 1
-        try:
-            os.setsid()
-            for number, stream in enumerate(streams):
-                os.dup2(stream.fileno(), number)
-            os.closerange(len(streams), _MOST_FILES)
-            sys.stdin, sys.stdout, sys.stderr = (open(number, mode, closefd=False) for number, mode in enumerate("rww"))  # noqa: SIM115
-            code = work()
-        except BaseException:  # noqa: BLE001 - as an interpreter ends
-            sys.excepthook(*sys.exc_info())
-        finally:
-            with contextlib.suppress(OSError, ValueError):
-                sys.stdout.flush()
-                sys.stderr.flush()
-            os._exit(code)
-
-    def poll(self) -> int | None:
-        return self._waited(os.WNOHANG)
-
-    def wait(self) -> int:
-        code = self._waited(0)
-        assert code is not None
-        return code
-
-    def _waited(self, options: int) -> int | None:
-        if self._code is None:
-            pid, status = os.waitpid(self.pid, options)
-            self._code = os.waitstatus_to_exitcode(status) if pid else None
-        return self._code
+    try:
+        return fork(leading, [stream.fileno() for stream in streams])
+    except OSError as error:
+        raise _no_child(error) from error
 
 
-def _finish(
-    start: Callable[..., Fork | subprocess.Popen[bytes]], given: bytes, timeout: float, limit: int
-) -> Completed:
+def _finish(start: Callable[..., Opening], given: bytes, timeout: float, limit: int) -> Completed:
     """Start a child with its standard input, and wait for its end. Raises HostError as `run` does."""
     with contextlib.ExitStack() as stack:
         stdin, *written = [stack.enter_context(_stream()) for _ in range(3)]
@@ -167,7 +135,7 @@ def _no_child(error: OSError) -> HostError:
     return HostError(f"this machine can't start a process: {error.strerror}", hint)
 
 
-def _wait(child: Fork | subprocess.Popen[bytes], written: list[IO[bytes]], deadline: float, limit: int) -> int:
+def _wait(child: Opening, written: list[IO[bytes]], deadline: float, limit: int) -> int:
     """The exit code. Raises HostError at the deadline, or if a stream holds more than the limit."""
     with contextlib.ExitStack() as stack:
         ended = []

@@ -12,9 +12,8 @@ import re
 import time
 from dataclasses import dataclass, replace
 
-from comborun.host import leases
+from comborun.host import files, leases
 from comborun.host.leasebook import LeaseBook
-from comborun.host.shortage import Shortages
 from comborun.rules import records
 from comborun.rules.order import Stagger, WaitingLine, WarmUp
 from comborun.rules.placement import Blocker, Request, never
@@ -23,9 +22,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
+    from comborun.rules.ledger import Ledger
+    from comborun.rules.names import RunLayout
+
 WAITS_MOST = 32
 """most lines about sessions that don't fit; the others wait for the same"""
 _NOTHING = Request()
+GPU_MEMORY = "gpu_memory"
+"""the class of a failure"""
+_TOGETHER_S = 30.0
 
 
 @dataclass
@@ -167,15 +172,12 @@ class Admission:
 
     def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
         """What queued sessions wait for: name, resource, until, detail; lines of dispatch/waiting."""
-        blockers = [(name, self._blocker(name)) for name in names]
+        blockers = [(name, self.line.refused.get(self._request(name), ("", None))[1]) for name in names]
         lines = [(name, blocker.reason, "", blocker.why) for name, blocker in blockers if blocker][:WAITS_MOST]
         for name in names:
             if first := self._first(name):
                 lines.append((name, "warm_up", "", f"{first} of the same program comes first, until it makes progress"))
         return lines
-
-    def _blocker(self, name: str) -> Blocker | None:
-        return self.line.refused.get(self._request(name), ("", None))[1]
 
     def keep(self, name: str, others: Collection[str]) -> None:
         """Reserve GPUs for a model server, chosen as if only `others` of this run were running.
@@ -245,3 +247,61 @@ class Admission:
     def again(self, name: str, *, alone: bool) -> None:
         """Whether its next attempt needs an empty GPU."""
         (self._alone.add if alone else self._alone.discard)(name)
+
+
+class Shortages:
+    """After an out-of-memory on a GPU one session fewer runs at once there.
+
+    dispatch/fewer has GPU <TAB> sessions <TAB> at: the most that run at once from then on. `resume` removes it.
+    """
+
+    def __init__(
+        self, ledger: Ledger, layout: RunLayout, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
+    ) -> None:
+        self._ledger = ledger
+        self._file = f"{layout.dispatch}/fewer"
+        self._journal, self._tell = journal, tell
+        self._most: dict[int, int] = {}
+        """GPU -> most sessions that run there at once"""
+        self._there: dict[str, dict[int, int]] = {}
+        """session -> the number of sessions on each of its GPUs when it left"""
+        self._reduced: dict[int, float] = {}
+        """GPU -> when its limit was last reduced, by the monotonic clock"""
+
+    def open(self) -> None:
+        """Read the file; a GPU that is not in it has no limit."""
+        rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", files.read_text(self._file), re.MULTILINE)
+        self._ledger.capacity.most = self._most = {int(gpu): int(number) for gpu, number in rows}
+
+    def left(self, name: str) -> None:
+        """Note who was beside it, before its slot is free."""
+        if share := self._ledger.shares.get(name):
+            self._there[name] = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
+
+    def ended(self, name: str, gpus: Sequence[int], failure: str) -> bool:
+        """Handle an end. Returns whether it ran out of a GPU's memory beside others of this run."""
+        there = self._there.pop(name, None)
+        if failure != GPU_MEMORY or there is None:
+            return False
+        crowded = [self._reduce(gpu, there.get(gpu, 1), name) for gpu in gpus]
+        return any(crowded)
+
+    def _reduce(self, gpu: int, there: int, name: str) -> bool:
+        """Let one session fewer run on this GPU, of the number `there`. Returns whether it was not alone.
+
+        Sessions that run out together count as one event.
+        """
+        now = time.monotonic()
+        if now - self._reduced.get(gpu, -_TOGETHER_S) < _TOGETHER_S:
+            return True
+        if there > 1 and there - 1 < self._most.get(gpu, there):
+            self._most[gpu], self._reduced[gpu] = there - 1, now
+            self._write()
+            self._journal(f"fewer {gpu} {there - 1} {name}")
+            text = f"GPU {gpu}: at most {there - 1} sessions at once from now on: one of {there} ran out of its memory"
+            self._tell("host", name, text)
+        return there > 1
+
+    def _write(self) -> None:
+        now = f"{time.time():.6f}"
+        files.write_text(self._file, "".join(f"{gpu}\t{most}\t{now}\n" for gpu, most in sorted(self._most.items())))

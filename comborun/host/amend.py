@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from comborun.host import files, reread
-from comborun.host.incoming import Staging, answered, received, to_disk, written
-from comborun.host.publish import newest_plan
+from comborun.host.publish import Staging, newest_plan, received, to_disk, written
+from comborun.host.refusal import answered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

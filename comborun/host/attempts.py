@@ -16,24 +16,11 @@ from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping, Protocol
+    from typing import Any, Iterable, Mapping
 
     from comborun.host import judging
+    from comborun.host.engines.slurm import Slurm
     from comborun.rules.names import AttemptLayout
-
-    class Nodes(Protocol):
-        """A cluster that runs attempts on other machines. Pids and locks of this machine mean nothing there."""
-
-        def life(self, at: str, record: Mapping[str, str]) -> str:
-            """RUNNING or LOST, for an attempt with a claim and without an end."""
-            ...
-
-        def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
-            """Cause and note of a lost attempt."""
-            ...
-
-        def freeze(self, at: str) -> None:
-            """Keep readers from seeing output that its process still writes."""
 
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
@@ -79,7 +66,8 @@ class RunDirectory:
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is no run directory")
-        self.nodes: Nodes | None = None
+        self.nodes: Slurm | None = None
+        """on a cluster, attempts run on other machines: pids and locks of this one mean nothing there"""
         self.policy: dict[str, str] = {}
         self.read_policy()
 
@@ -185,7 +173,8 @@ class RunDirectory:
 
         Takes as long as its processes take to end.
         """
-        from comborun.host import container, judging
+        from comborun.host import judging
+        from comborun.host.ending import end_container
 
         at = self.at(name, number)
         claim, begin = files.read(at.claim), files.read(at.begin)
@@ -195,7 +184,7 @@ class RunDirectory:
         if self.nodes:
             self.nodes.freeze(at.directory)
         elif here:
-            container.end(files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number))
+            end_container(files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number))
             survivors = reap.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
         fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
@@ -279,6 +268,17 @@ def counts(at: AttemptLayout) -> Counts:
     from comborun.host import judging
 
     return judging.counted(at)
+
+
+def slurm_of(attempts: RunDirectory) -> Slurm | None:
+    """Slurm's view of a run, now or a moment ago; None if a dispatcher starts the sessions."""
+    if not os.path.exists(attempts.layout.engine):
+        return None
+    from comborun.host.engines.slurm import Slurm
+
+    attempts.nodes = cluster = Slurm(attempts.layout)
+    cluster.refresh()
+    return cluster
 
 
 def outcome_of(end: Mapping[str, str]) -> str:

@@ -10,6 +10,13 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Union
+
+    Opening = Union["subprocess.Popen[bytes]", "Child"]
+    """a process that opens a window, or works in the background"""
+
 
 class Child:
     __slots__ = ("code", "pid")
@@ -19,10 +26,16 @@ class Child:
         self.code = code
 
     def poll(self) -> int | None:
-        """None while it runs, then its exit code."""
+        """None while it runs, then its exit code: -N for signal N."""
+        return self._waited(os.WNOHANG)
+
+    def wait(self) -> int:
+        return self._waited(0) or 0
+
+    def _waited(self, options: int) -> int | None:
         if self.code is None:
             try:
-                pid, status = os.waitpid(self.pid, os.WNOHANG)
+                pid, status = os.waitpid(self.pid, options)
             except ChildProcessError:
                 self.code = 0
             else:
@@ -35,10 +48,11 @@ class Child:
             os.kill(self.pid, signal.SIGKILL)
 
 
-def fork(work: Callable[[], object], out: str = "", keep: Sequence[int] = ()) -> Child:
-    """Do `work` in a child that keeps only the descriptors in `keep`, so no locks. Raises OSError.
+def fork(work: Callable[[], object], streams: Sequence[int] = (), keep: Sequence[int] = ()) -> Child:
+    """Do `work` in a child that keeps only the descriptors in `keep`, so no locks. A number that `work` returns is its
+    exit code. Raises OSError.
 
-    Its output goes to the file `out`, or where ours goes.
+    `streams` become its standard input, output and error. Without them it has no input, and our output.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -50,22 +64,22 @@ def fork(work: Callable[[], object], out: str = "", keep: Sequence[int] = ()) ->
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        if out:
-            fd = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            os.dup2(fd, 1)
-            os.dup2(fd, 2)
+        for place, fd in enumerate(streams or [os.open(os.devnull, os.O_RDONLY)]):
+            os.dup2(fd, place)
+        if streams:  # those of a test, say, lead elsewhere
+            sys.stdin, sys.stdout, sys.stderr = (open(fd, mode, closefd=False) for fd, mode in enumerate("rww"))  # noqa: SIM115
         for name in os.listdir("/proc/self/fd"):
             if int(name) > 2 and int(name) not in keep:
                 with contextlib.suppress(OSError):
                     os.close(int(name))
-        work()
-        code = 0
+        said = work()
+        code = said if isinstance(said, int) else 0
     except Exception:  # noqa: BLE001 # a child has nobody to hand it to
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
 
 
@@ -73,7 +87,7 @@ NOT_RUN = 126
 """the code of what could not be started"""
 
 
-def background(command: Sequence[str], out: str) -> subprocess.Popen[bytes] | Child:
+def background(command: Sequence[str], out: str) -> Opening:
     """Start a command with its output in a file. One that can't be started has ended with `NOT_RUN`."""
     try:
         with open(out, "ab") as log:

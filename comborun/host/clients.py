@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from comborun.host import files, process
 from comborun.host.attempts import ENDED, LOST, RunDirectory
+from comborun.rules import records
 from comborun.rules.names import SERVERS, RunLayout
 
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
@@ -65,7 +66,7 @@ def silent(run: str, served_by: str, within: float) -> str:
     """
     for name, attempt in _given(served_by):
         ready = files.read(RunLayout(run).attempt(SERVERS + name, attempt).ready)
-        port = port_of(ready.get("port", ""))
+        port = records.integer(ready, "port")
         if port and not healthy(port, ready.get("path", ""), within):
             return f"its server {name} does not answer"
     return ""
@@ -124,11 +125,6 @@ def healthy(port: int, path: str, within: float) -> bool:
     """Whether it answers without an error; without a path, whether it accepts the connection."""
     answer = request(port, within, path)
     return 200 <= answer.status < 400 if path else answer.connected
-
-
-def port_of(text: str) -> int:
-    """The number of a port; 0 if the text is none."""
-    return int(text) if re.fullmatch("[1-9][0-9]{0,4}", text) and int(text) < 65536 else 0
 
 
 def taken_by_another(port: int, ours: list[int]) -> bool:

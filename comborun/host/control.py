@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable
 
 from comborun.host import attempts, files
-from comborun.host.engines import slurm_of
 from comborun.host.holds import DRAINING, PAUSED, Holds
 from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
@@ -43,14 +42,18 @@ def _control(arguments: list[str]) -> int:
     verb, words = (arguments[1] if len(arguments) > 1 else "", arguments[2:])
     steering = Steering(run)
     code = steering.steer(verb, words)
-    steering.tell_slurm(verb, words)
+    if steering.cluster:
+        from comborun.host.engines import arrays
+
+        if flaw := arrays.follow_command(steering.cluster, verb, words):
+            print(f"{steering.id}: {flaw}", flush=True)
     return code
 
 
 class Steering:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
-        self.cluster = slurm_of(self.attempts)
+        self.cluster = attempts.slurm_of(self.attempts)
         self.layout = self.attempts.layout
         self.holds = Holds(self.layout)
         self.id = self.attempts.id
@@ -72,14 +75,6 @@ class Steering:
     def tell(self, message: str) -> None:
         """Tell the dispatcher, if there is one."""
         files.tell(self.layout.fifo, message)
-
-    def tell_slurm(self, verb: str, words: list[str]) -> None:
-        """Apply this to tasks that wait in Slurm."""
-        if self.cluster:
-            from comborun.host.engines import arrays
-
-            if flaw := arrays.follow_command(self.cluster, verb, words):
-                self._say(self.id, flaw)
 
     def _say(self, who: str, what: str) -> None:
         print(f"{who}: {what}", flush=True)

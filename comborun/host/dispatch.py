@@ -12,21 +12,30 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import select
+import signal
+import stat
 import sys
 import time
+from dataclasses import dataclass
 
 from comborun.host import files, process, secrets, windows
 from comborun.host.attempts import RunDirectory
 from comborun.host.holds import LEAVING
 from comborun.host.launching import Launcher
 from comborun.host.lifecycle import Lifecycle
-from comborun.host.messages import Fifo, Message, Signals
 from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Session, rows
 from comborun.host.servers import Servers
 from comborun.rules.names import AFTER
 from comborun.rules.placement import Request
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+_MESSAGE = re.compile("([a-z]+) ([A-Za-z0-9_-]+) ([0-9]{1,9})( ([0-9]*))?")
+_LINE_MOST = 4096
 _SWEEP_S = 2.0
 _DONE_AGAIN_S = 5.0
 
@@ -156,7 +165,7 @@ class Dispatcher(Lifecycle):
 
     def _wait(self) -> None:
         """Wait for a message, a child, nvidia-smi or a time, whichever comes first."""
-        due = min(self._next_sweep, self.launcher.due, self.windows.due, self.admission.due(), self.servers.due())
+        due = min(self._next_sweep, self.launcher.due, self.windows.due, self.admission.due())
         poll = select.poll()
         for fd in (self._fifo.fd, self._signals.fd, *self.admission.book.descriptors()):
             poll.register(fd, select.POLLIN)
@@ -167,7 +176,6 @@ class Dispatcher(Lifecycle):
             self.children = [child for child in self.children if child.poll() is None]
             self.windows.reaped()
         self.admission.book.serve()
-        self.servers.serve()
 
     def _hear_all(self) -> None:
         for message in self._fifo.read():
@@ -307,3 +315,78 @@ class Dispatcher(Lifecycle):
         self.admission.book.flush()
         self.journal(f"left {self.hold.kind}")
         raise Leave
+
+
+# Messages: lines in a FIFO, and signals
+
+
+@dataclass(frozen=True)
+class Message:
+    """WHAT SESSION ATTEMPT [NUMBER]"""
+
+    what: str
+    name: str
+    attempt: int
+    word: str
+
+
+class Fifo:
+    """The run's FIFO, open for reading and writing, so that it never reports end of file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.fd = -1
+        self._text = b""
+
+    def whole(self) -> bool:
+        """Whether the path still leads to our FIFO; a user may have removed it."""
+        try:
+            return self.fd >= 0 and os.path.samestat(os.stat(self.path), os.fstat(self.fd))
+        except OSError:
+            return False
+
+    def listen(self) -> None:
+        """Make it if it is missing, and open it. Raises OSError."""
+        try:
+            fifo = stat.S_ISFIFO(os.lstat(self.path).st_mode)
+        except OSError:
+            fifo = False
+        if not fifo:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.path)
+            os.mkfifo(self.path)
+        fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.fd >= 0:
+            os.close(self.fd)
+        self.fd = fd
+
+    def read(self) -> list[Message]:
+        """The messages so far."""
+        with contextlib.suppress(OSError):
+            while data := os.read(self.fd, 65536):
+                self._text += data
+        *lines, rest = self._text.split(b"\n")
+        self._text = rest if len(rest) <= _LINE_MOST else b""
+        found = map(_MESSAGE.fullmatch, (line.decode("utf-8", "replace") for line in lines))
+        return [Message(one[1], one[2], int(one[3]), one[5] or "") for one in found if one]
+
+
+class Signals:
+    """HUP, INT and QUIT have no effect on us, but children do not ignore them; TERM ends us; CHLD wakes us."""
+
+    def __init__(self) -> None:
+        self.fd, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        signal.signal(signal.SIGTERM, _end)
+
+    def take(self) -> bool:
+        try:
+            return bool(os.read(self.fd, 4096))
+        except BlockingIOError:
+            return False
+
+
+def _end(*_: object) -> NoReturn:
+    raise SystemExit(143)

@@ -11,7 +11,7 @@ import shutil
 import sys
 
 from comborun.host import commands, driver, machine, preflight, secrets
-from comborun.host.incoming import answered
+from comborun.host.refusal import answered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -168,6 +168,26 @@ def create(path: str, text: str = "") -> bool:
     return True
 
 
+def create_whole(path: str, text: str) -> bool:
+    """Make a file by a hard link: complete at once, on any node. False if it exists. Raises OSError if it can't be
+    written.
+    """
+    own = draft(path)
+    if not write_text(own, text):
+        raise OSError(f"can't write {own}")
+    try:
+        os.link(own, path)
+    except OSError:  # a file server that repeats the call may say that the name exists although this draft got it
+        try:
+            return os.path.samefile(own, path)
+        except OSError:
+            return False
+    else:
+        return True
+    finally:
+        remove(own)
+
+
 def remove(*paths: str) -> None:
     """Remove files, if they exist."""
     for path in paths:
@@ -175,6 +195,11 @@ def remove(*paths: str) -> None:
             os.unlink(path)
         except OSError:
             continue
+
+
+def home(path: str) -> str:
+    """The path for one with ~."""
+    return os.environ["HOME"] + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def own_folder(path: str, mode: int = 0o755) -> str:
@@ -202,7 +227,7 @@ def sync(path: str) -> None:
         os.close(fd)
 
 
-def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
+def lock(path: str, wait_s: float = 0.0) -> int:
     """Take a lock within `wait_s` seconds. Returns the descriptor that holds it; -1 if another process holds the lock.
 
     Raises OSError if the file can't be made.
@@ -211,7 +236,7 @@ def lock(path: str, wait_s: float = 0.0, shared: bool = False) -> int:
     deadline = time.monotonic() + wait_s
     while True:
         try:
-            fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
                 os.close(fd)

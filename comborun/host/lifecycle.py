@@ -10,7 +10,7 @@ import signal
 import time
 
 from comborun.host import children, engines, files, process
-from comborun.host.admission import Admission
+from comborun.host.admission import GPU_MEMORY, Admission
 from comborun.host.attempts import word_of
 from comborun.host.overseer import Overseer, failure_of, gpus_of
 from comborun.host.queue import (
@@ -27,7 +27,6 @@ from comborun.host.queue import (
     TAKES_SLOT,
     Queue,
 )
-from comborun.host.shortage import GPU_MEMORY
 from comborun.rules.names import AFTER, bare, window
 
 TYPE_CHECKING = False
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
     from typing import Any, Mapping, Sequence
 
     from comborun.host.attempts import RunDirectory
-    from comborun.host.children import Child
-    from comborun.host.engines import Engine, Opening
+    from comborun.host.children import Child, Opening
     from comborun.host.launching import Launcher
     from comborun.host.queue import Session
     from comborun.host.windows import Windows
@@ -50,7 +48,7 @@ class Lifecycle(Overseer):
 
     def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
         super().__init__(attempts)
-        self.engine: Engine = engines.engine(multiplexer, attempts.path)
+        self.engine = engines.engine(multiplexer, attempts.path)
         self.queue = Queue()
         self.gpus_allowed: tuple[int, ...] = ()
         self.admission = Admission(attempts.path, attempts.id, self.journal, self.notices.tell)

@@ -14,7 +14,7 @@ import sys
 from itertools import islice
 
 from comborun.host import files, judging, refusal
-from comborun.host.incoming import answered
+from comborun.host.refusal import answered
 from comborun.rules import globs
 from comborun.rules.names import AttemptLayout
 

@@ -14,7 +14,6 @@ import shutil
 import time
 
 from comborun.host import files, machine
-from comborun.host.incoming import home
 from comborun.host.publish import runs_below
 from comborun.host.runs import size
 
@@ -36,7 +35,7 @@ _END = 1 << 20
 def lacks(wanted: dict[str, Any]) -> list[str]:
     """A line for each missing thing, each once."""
     found = dict.fromkeys(line for combo in wanted["programs"] for line in _combo(combo, wanted["windows"]))
-    return [*_relative(wanted), *found, *_disk(home(wanted["root"]), wanted)]
+    return [*_relative(wanted), *found, *_disk(files.home(wanted["root"]), wanted)]
 
 
 def folders(wanted: dict[str, Any]) -> list[str]:
@@ -46,7 +45,7 @@ def folders(wanted: dict[str, Any]) -> list[str]:
 
 def workdirs(wanted: dict[str, Any]) -> list[str]:
     """The folders in which commands run, as far as known, each once."""
-    found = dict.fromkeys(home(combo["folder"]) for combo in wanted.get("programs", ()))
+    found = dict.fromkeys(files.home(combo["folder"]) for combo in wanted.get("programs", ()))
     return list(filter(None, found))
 
 
@@ -60,7 +59,7 @@ def checkpoints(wanted: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _file(path: str) -> dict[str, Any]:
-    place = home(path)
+    place = files.home(path)
     try:
         with open(place, "rb") as stream:
             about = os.fstat(stream.fileno())
@@ -80,20 +79,20 @@ def _file(path: str) -> dict[str, Any]:
 
 def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
     """`windows`: whether sessions run on this machine, and not on a node."""
-    folder = home(combo["folder"])
+    folder = files.home(combo["folder"])
     if folder and not os.path.isdir(folder):
         make = f"; make it there, or `sync: [{{from: ., to: {combo['folder']}}}]` brings the grid file's"
         yield f"workdir: there is no folder {combo['folder']}{_close(folder) or make}"
         folder = ""
     for path in combo["files"]:
-        place = os.path.join(folder, home(path))
+        place = os.path.join(folder, files.home(path))
         if os.path.isabs(place) and not os.path.exists(place):
             sync = f"; copy it there, or `sync: [{{from: {os.path.basename(path)}, to: {path}}}]` brings it"
             yield f"file: there is no {path}{_close(place) or sync}"
-    given = (os.path.join(folder, home(name)) for name in combo["conda"] if "/" in name)
+    given = (os.path.join(folder, files.home(name)) for name in combo["conda"] if "/" in name)
     environments = [*filter(os.path.isdir, given), *_conda_environments(combo["setup"])]
     for name in combo["conda"]:
-        if not any(os.path.basename(one) == name or one == home(name) for one in environments):
+        if not any(os.path.basename(one) == name or one == files.home(name) for one in environments):
             yield _no_environment(name, environments)
     if program := _program(combo, folder, environments, windows):
         yield program
@@ -105,7 +104,7 @@ def _relative(wanted: dict[str, Any]) -> Iterator[str]:
     for combo in wanted["programs"]:
         if combo["placeless"]:
             named += [*([combo["program"]] * ("/" in combo["program"])), *combo["files"]]
-    paths = [path for path in dict.fromkeys(named) if not os.path.isabs(home(path))]
+    paths = [path for path in dict.fromkeys(named) if not os.path.isabs(files.home(path))]
     if paths:
         are = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} relative, and no `workdir` is set"
         yield f"file: {are}: {wanted['bring']}"
@@ -131,18 +130,18 @@ def _close(path: str) -> str:
 def _conda_environments(setup: str) -> Iterator[str]:
     """The folders of all environments that can be found."""
     sourced = re.findall(r"(\S+)/etc/profile\.d/(?:conda|mamba)\.sh", setup)
-    for root in dict.fromkeys(map(home, (*sourced, *_CONDA, os.environ.get("MAMBA_ROOT_PREFIX", "")))):
+    for root in dict.fromkeys(map(files.home, (*sourced, *_CONDA, os.environ.get("MAMBA_ROOT_PREFIX", "")))):
         if root and os.path.isdir(f"{root}/envs"):
             yield from glob.glob(f"{glob.escape(root)}/envs/*")
             yield f"{root}/envs/base"  # the root itself
-    yield from filter(os.path.isdir, files.read_text(home("~/.conda/environments.txt")).splitlines())
+    yield from filter(os.path.isdir, files.read_text(files.home("~/.conda/environments.txt")).splitlines())
 
 
 def _program(combo: dict[str, Any], folder: str, environments: list[str], windows: bool) -> str:
     """What is wrong with the first word of the command."""
     program, setup = combo["program"], combo["setup"]
     if "/" in program:
-        place = os.path.join(folder, home(program))
+        place = os.path.join(folder, files.home(program))
         if not os.path.isabs(place) or os.access(place, os.X_OK) or program in combo["files"]:
             return ""
         return f"program: {program} " + (
@@ -150,8 +149,10 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
         )
     if not program or not windows or not combo["harmless"]:
         return ""
-    places = [os.path.dirname(home(one)) for one in re.findall(r"(\S+/activate)\b", setup)]
-    places += [f"{one}/bin" for one in environments if {os.path.basename(one), one} & set(map(home, combo["conda"]))]
+    places = [os.path.dirname(files.home(one)) for one in re.findall(r"(\S+/activate)\b", setup)]
+    places += [
+        f"{one}/bin" for one in environments if {os.path.basename(one), one} & set(map(files.home, combo["conda"]))
+    ]
     if shutil.which(program, path=os.pathsep.join([*places, os.environ.get("PATH", "")])):
         return ""
     near = difflib.get_close_matches(

@@ -18,7 +18,6 @@ import sys
 import time
 
 from comborun.host import attempts, files, machine, process
-from comborun.host.engines import slurm_of
 from comborun.host.holds import Hold, Holds
 from comborun.host.refusal import answer, run_directory
 from comborun.rules import records
@@ -63,7 +62,7 @@ class Probe:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
         self.tail = tail
-        self.cluster = slurm_of(self.attempts)
+        self.cluster = attempts.slurm_of(self.attempts)
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in attempts.names(self.layout) if after or name != AFTER]
         self.gpus: list[int] = []

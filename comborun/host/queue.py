@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping, Tuple
 
-    from comborun.host.engines import Opening
+    from comborun.host.children import Opening
 
     Gpus = Tuple[int, ...]
 

@@ -22,9 +22,9 @@ _OUR_QUESTIONS = ("nvidia-smi",)
 """our own children; one may hang in the driver and can't be ended"""
 
 
-def sweep(marker: str, grace_s: float, term_s: float = 5.0) -> list[int]:
+def sweep(marker: str, grace_s: float) -> list[int]:
     """End all processes with a marker; returns the pids that survive."""
-    return end(lambda: process.marked(marker), process.wait, grace_s, term_s)[1]
+    return end(lambda: process.marked(marker), process.wait, grace_s, 5.0)[1]
 
 
 def end(

@@ -1,12 +1,18 @@
-"""Errors of a verb: one sentence and an exit code, never a traceback."""
+"""The answer of a verb. An error is one sentence and an exit code, never a traceback."""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 
 from comborun.host import machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75, 78
 """exit codes, as sysexits.h has them"""
@@ -40,6 +46,18 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         complain(f"{verb}: {machine.lacking(error.errno or 0) or error.strerror or error}{where}")
         return FAULT
     return code
+
+
+def answered(verb: str, act: Callable[[], Any]) -> int:
+    """Print what `act` returns as one JSON document; returns the exit code. A signal that ends us also cleans up."""
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: sys.exit(143))
+
+    def work(_arguments: list[str]) -> int:
+        sys.stdout.write(json.dumps(act()) + "\n")
+        return 0
+
+    return answer(verb, work, [])
 
 
 def complain(line: str) -> None:

@@ -13,7 +13,7 @@ import sys
 
 from comborun.host import files, judging
 from comborun.host.attempts import RunDirectory, word_of
-from comborun.host.incoming import answered
+from comborun.host.refusal import answered
 from comborun.rules import records
 from comborun.rules.words import Cause, Completeness, failure_of
 

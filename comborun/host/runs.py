@@ -21,9 +21,8 @@ import sys
 import time
 
 from comborun.host import files
-from comborun.host.incoming import answered, home
 from comborun.host.publish import STAMP, runs_below
-from comborun.host.refusal import USAGE, Refusal
+from comborun.host.refusal import USAGE, Refusal, answered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _PROVENANCE = 4096
 
 def main(arguments: list[str]) -> int:
     acts: dict[str, Callable[..., Any]] = {
-        "list": lambda *roots: [list(map(describe, runs_below(os.path.realpath(home(root))))) for root in roots],
+        "list": lambda *roots: [list(map(describe, runs_below(os.path.realpath(files.home(root))))) for root in roots],
         "policies": policies,
         "sizes": lambda *directories: list(map(size, directories)),
         "remove": remove,
@@ -62,7 +61,7 @@ def policies() -> list[tuple[str, str, bool]]:
     for pattern in asked["patterns"]:
         for path in _matching(pattern):
             if not any(fnmatch.fnmatchcase(f"/{path}", f"*/{no}") for no in asked["exclude"]):
-                found.append((pattern, path, os.path.isdir(home(path))))
+                found.append((pattern, path, os.path.isdir(files.home(path))))
             if len(found) == MOST:
                 return found
     return found
@@ -70,12 +69,12 @@ def policies() -> list[tuple[str, str, bool]]:
 
 def _matching(pattern: str) -> Iterator[str]:
     """The matching paths, sorted, with the home as the user wrote it. Links that lead nowhere are left out."""
-    place = home(pattern)
+    place = files.home(pattern)
     if place != pattern:  # the path of the home may contain brackets
-        place = glob.escape(home("~")) + pattern[1:]
+        place = glob.escape(files.home("~")) + pattern[1:]
     for path in sorted(glob.glob(place, recursive=True)):
         if os.path.exists(path):
-            yield (f"~{path[len(home('~')) :]}" if pattern.startswith("~/") else path).rstrip("/")
+            yield (f"~{path[len(files.home('~')) :]}" if pattern.startswith("~/") else path).rstrip("/")
 
 
 # What is removed

@@ -8,7 +8,6 @@ killed one. Each server has a lock, so it never runs twice.
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 import time
@@ -27,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.host.engines import Opening
+    from comborun.host.children import Opening
     from comborun.host.lifecycle import Lifecycle
     from comborun.rules.names import AttemptLayout
 
@@ -90,7 +89,6 @@ class Servers:
         """session -> name and attempt of the servers that its attempt got"""
         self._stuck = ""
         """why no more sessions of a kind can start"""
-        self._due = math.inf
 
     def read(self) -> None:
         """Read servers.jsonl; again after an amendment."""
@@ -133,14 +131,6 @@ class Servers:
 
     # The loop
 
-    def due(self) -> float:
-        """The time when a failed server may start again."""
-        return self._due
-
-    def serve(self) -> None:
-        if time.monotonic() >= self._due:
-            self.sweep()
-
     def on_message(self, name: str, attempt: int) -> bool:
         """Follow a message about a server; False if it is about something else."""
         server = self._servers.get(name)
@@ -152,7 +142,7 @@ class Servers:
         """Look at all servers and do what is due. Reads only files."""
         left = {name for name, session in self._run.queue.sessions.items() if session.life in queue.LEFT}
         wanted = {kind for name, kinds in self.kinds_of.items() if name in left for kind in kinds}
-        self._stuck, self._due = "", math.inf
+        self._stuck = ""
         for server in self._servers.values():
             server.refused = None
             self._tend(server, server.kind in wanted)
@@ -245,10 +235,7 @@ class Servers:
             self._stuck += f"; its log is servers/{server.name}/attempt-{server.attempt}/log"
             return True
         wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
-        left = min(max(0.0, last + wait - time.time()), wait)  # even if the clock was changed
-        if left:
-            self._due = min(self._due, time.monotonic() + left)
-        return left > 0
+        return 0 < last + wait - time.time() <= wait  # a clock that was set back makes no wait longer
 
     def _past(self, server: Server) -> Iterator[tuple[float | None, float | None]]:
         """When each attempt failed and became ready, newest first; from files alone, as retries are."""

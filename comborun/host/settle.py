@@ -19,10 +19,9 @@ from dataclasses import dataclass
 
 from comborun.host import files, secrets
 from comborun.host.attempts import RunDirectory
-from comborun.host.engines.arrays import Arrays, Due
+from comborun.host.engines.arrays import Arrays, Due, Lock
 from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.files import TABLE_MOST
-from comborun.host.hard_links import Lock
 from comborun.host.overseer import Overseer
 from comborun.host.process import setting
 from comborun.host.queue import DROPPED, Known, rows

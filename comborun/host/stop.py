@@ -18,8 +18,9 @@ from collections.abc import Callable
 
 from comborun.host import attempts, files, process, reap, secrets
 from comborun.host.changes import Changes
+from comborun.host.children import fork
 from comborun.host.driver import MemoryRelease
-from comborun.host.engines import engine, slurm_of
+from comborun.host.engines import engine
 from comborun.host.refusal import answer, complain, run_directory
 from comborun.host.windows import dismiss
 from comborun.rules.names import SERVERS, AttemptLayout, bare
@@ -51,25 +52,19 @@ def _in_background(work: Callable[[], int]) -> int:
     Its output comes through pipes, so that a caller who waits for our output to close need not wait for it.
     """
     pipes = [os.pipe(), os.pipe()]
-    child = os.fork()
-    if not child:
-        os._exit(_detached(pipes, work))
-    for _, writing in pipes:
-        os.close(writing)
+    null = os.open(os.devnull, os.O_RDONLY)
+    child = fork(lambda: _detached(work), (null, *(writing for _, writing in pipes)))
+    for fd in (null, *(writing for _, writing in pipes)):
+        os.close(fd)
     _copy_output({pipes[0][0]: 1, pipes[1][0]: 2})
-    _, status = os.waitpid(child, 0)
-    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+    code = child.wait()
+    return code if code >= 0 else 1
 
 
-def _detached(pipes: list[tuple[int, int]], work: Callable[[], int]) -> int:
+def _detached(work: Callable[[], int]) -> int:
     os.setsid()
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
-    for place, (reading, writing) in enumerate(pipes, start=1):
-        os.close(reading)
-        os.dup2(writing, place)
-        os.close(writing)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     return answer("stop", lambda _: work(), [])
 
 
@@ -90,7 +85,7 @@ class Stopping:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
-        self.cluster = slurm_of(self.attempts)
+        self.cluster = attempts.slurm_of(self.attempts)
         self.active: dict[str, int] = {}
         """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}

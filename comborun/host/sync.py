@@ -14,8 +14,8 @@ import stat
 import sys
 
 from comborun.host import files
-from comborun.host.incoming import answered, home, to_disk, written
-from comborun.host.refusal import Refusal
+from comborun.host.publish import to_disk, written
+from comborun.host.refusal import Refusal, answered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _look() -> list[str]:
 
 
 def _folder(text: str) -> str:
-    return home(text).rstrip("/") or "/"
+    return files.home(text).rstrip("/") or "/"
 
 
 def _state(folder: str, path: str, ways: dict[str, str]) -> str:

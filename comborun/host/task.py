@@ -15,7 +15,7 @@ import re
 import sys
 import time
 
-from comborun.host import chain, files, hard_links, judging
+from comborun.host import chain, files, judging
 from comborun.host.attempt import Attempt, Place
 from comborun.host.attempts import ENDED, RunDirectory, outcome_of
 from comborun.host.engines.slurm import Slurm
@@ -65,10 +65,10 @@ class SlurmPlace(Place):
         return {**grant, "first": str(tail[0]), "count": str(tail[1])} if tail else grant
 
     def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
-        """Claim by a hard link: complete at once, on any node. If there is no room, the attempt has ended."""
+        """If there is no room, the attempt has ended."""
         facts = [("job", self.job), ("restart", restarts()), ("node", self.node), ("nonce", self.nonce)]
         facts.append(("said", self._said))  # bytes of Slurm's output about earlier starts
-        if not hard_links.publish(self.at.claim, records.render([*fields, *facts])):
+        if not files.create_whole(self.at.claim, records.render([*fields, *facts])):
             return False
         if self._make_room():
             return True

@@ -128,15 +128,13 @@ def _value(node: ast.expr, depth: int) -> Any:
         named = [(key.value, one) for key, one in zip(node.keys, node.values) if isinstance(key, ast.Constant)]
         return {key: _value(one, depth + 1) for key, one in named if isinstance(key, str)}
     if isinstance(node, ast.Call) and node.args:
-        return _value(node.args[0], depth + 1) if _prints_its_argument(_last_name(node.func)) else None
+        name = _last_name(node.func)
+        prints_its_argument = name in _CONTAINERS or name.rstrip("_0123456789").startswith(_NUMBERS)
+        return _value(node.args[0], depth + 1) if prints_its_argument else None
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
         value = _value(node.operand, depth + 1)
         return (-value if isinstance(node.op, ast.USub) else value) if isinstance(value, (int, float)) else None
     return _NAMES.get(_last_name(node))
-
-
-def _prints_its_argument(name: str) -> bool:
-    return name in _CONTAINERS or name.rstrip("_0123456789").startswith(_NUMBERS)
 
 
 def _last_name(node: ast.expr) -> str:

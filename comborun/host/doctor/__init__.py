@@ -14,7 +14,7 @@ import time
 
 from comborun.host import commands
 from comborun.host.doctor import gpus, machine, sessions
-from comborun.host.doctor.box import Box
+from comborun.host.doctor.machine import Box
 from comborun.rules.findings import Finding, Level, error, warning
 
 TYPE_CHECKING = False

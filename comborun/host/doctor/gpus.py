@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from comborun.host.doctor.box import Box, hangs, integer
+from comborun.host.doctor.machine import Box, hangs, integer
 from comborun.host.drawing import EGL_COMMAND, egl_number, vulkan_device
 from comborun.host.driver import CARDS, TABLE, cards
 from comborun.host.process import owner

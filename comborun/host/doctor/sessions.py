@@ -9,7 +9,7 @@ import re
 import shlex
 
 from comborun.host import files, preflight, process
-from comborun.host.doctor.box import Box, hangs
+from comborun.host.doctor.machine import Box, hangs
 from comborun.host.process import owner
 from comborun.rules.findings import Finding, error, fine, warning
 

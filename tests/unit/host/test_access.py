@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from comborun.host import amend, fetch, logs, publish
-from comborun.host.incoming import received
+from comborun.host.publish import received
 from comborun.host.refusal import Refusal
 
 FILES = [

@@ -12,6 +12,7 @@ import pytest
 
 from comborun.host import attempts, chain, files, judging, process
 from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, STARTING, RunDirectory
+from comborun.host.engines.slurm import Slurm
 from comborun.host.judging import Rules
 from comborun.rules import records
 
@@ -246,7 +247,7 @@ def test_results_links_what_counts_and_leaves_the_rest_alone(run: RunDirectory) 
     assert (results / "s_a2_r.jsonl").read_text().count("\n") == 7
 
 
-class Nodes:
+class Nodes(Slurm):
     """Another machine, which says what lives there."""
 
     def __init__(self, life: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import doctor, incoming
+from comborun.host import doctor, publish
 from comborun.host.doctor import Box, gpus, machine, sessions
 from comborun.host.driver import cards
 from comborun.rules.findings import Finding, Level
@@ -270,8 +270,8 @@ def test_where_no_thread_can_start_all_is_looked_at_and_everything_reaches_the_d
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     synced: list[str] = []
-    monkeypatch.setattr(incoming.files, "sync", synced.append)
-    incoming.to_disk(iter(("a", "b")))
+    monkeypatch.setattr(publish.files, "sync", synced.append)
+    publish.to_disk(iter(("a", "b")))
     assert synced == ["a", "b"]
     assert {one.check for one in doctor.examine(pretend({}, {}))} >= {"programs", "driver", "processes"}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import files, hard_links, process
-from comborun.host.hard_links import STALE_S, Lock
+from comborun.host import files, process
+from comborun.host.engines.arrays import STALE_S, Lock
 
 HOUR = 3600.0
 
@@ -25,8 +25,8 @@ def hold(place: Path, boot: str, pid: str = "4194304") -> None:
 
 def test_the_first_end_counts(tmp_path: Path) -> None:
     path = str(tmp_path / "end")
-    assert hard_links.publish(path, "first\n")
-    assert not hard_links.publish(path, "second\n")
+    assert files.create_whole(path, "first\n")
+    assert not files.create_whole(path, "second\n")
     assert files.read_text(path) == "first\n"
     assert list(tmp_path.iterdir()) == [tmp_path / "end"]
 

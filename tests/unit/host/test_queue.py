@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
 from recorded import record
 
-from comborun.host import messages
+from comborun.host.dispatch import Fifo
 from comborun.host.queue import rows
 from comborun.rules.placement import Request
 
@@ -29,18 +28,12 @@ def test_rows_are_read_and_what_is_no_row_is_passed_over(tmp_path: Path) -> None
     assert (three.flag, three.request) == ("dropped", Request(1))
 
 
-@pytest.mark.parametrize(
-    "line", ["", "free", "free a", "free a x", "free x[$(id)] 1", "FREE a 1", "a b 1 2 3", "a b 1 x"]
-)
-def test_what_is_no_message_says_nothing(line: str) -> None:
-    assert messages.parse(line) is None
-
-
 def test_messages_come_whole_however_they_were_written(tmp_path: Path) -> None:
-    fifo = messages.Fifo(str(tmp_path / "fifo"))
+    fifo = Fifo(str(tmp_path / "fifo"))
     (tmp_path / "fifo").write_text("somebody's file")
     fifo.listen()
     writer = os.open(tmp_path / "fifo", os.O_WRONLY | os.O_NONBLOCK)
+    os.write(writer, b"free\nfree a x\nfree x[$(id)] 1\nFREE a 1\na b 1 2 3\na b 1 x\n")  # no messages
     os.write(writer, b"free a 1 \nwindow b 2 345\nend")
     assert [(one.what, one.name, one.attempt, one.word) for one in fifo.read()] == [
         ("free", "a", 1, ""),

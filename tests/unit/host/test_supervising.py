@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import container
 from comborun.host import environment as given
-from comborun.host.ending import with_output
+from comborun.host.ending import why_no_container, with_output
 from comborun.host.session import graphics
 
 ROOT = str(Path(__file__).resolve().parents[3])
@@ -135,7 +134,7 @@ WHY = "docker: Cannot connect to the Docker daemon. Is the docker daemon running
 )
 def test_codes_of_a_runtime_mean_something_only_where_it_says_so(tmp_path, runtime, code, log, why):
     (tmp_path / "log").write_text(log)
-    assert container.why(str(tmp_path / "log"), runtime, code) == why
+    assert why_no_container(str(tmp_path / "log"), runtime, code) == why
 
 
 def test_the_record_of_a_start_names_the_driver_and_the_models_of_its_gpus(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host.engines import tmux
+from comborun.host.engines import Tmux
 
 WAIT = 20.0
 
@@ -21,7 +21,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         (folder / "dispatch").mkdir()
         self.folder = folder
-        self.engine = tmux.Tmux(str(folder))
+        self.engine = Tmux(str(folder))
         self.engine.prepare()
 
     def tmux(self, *words: str) -> list[str]:

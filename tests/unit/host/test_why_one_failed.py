@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import causes
+from comborun.host import ending
 from comborun.host.attempt import Attempt
-from comborun.host.causes import explain
+from comborun.host.ending import explain
 from comborun.host.judging import Ending
 
 
@@ -52,7 +52,7 @@ def test_what_a_program_has_survived_is_not_why_it_ended(failed):
 
 
 def test_a_pattern_that_takes_for_ever_is_given_up(failed, monkeypatch):
-    monkeypatch.setattr(causes, "_SEARCH_S", 0.2)
+    monkeypatch.setattr(ending, "_SEARCH_S", 0.2)
     began = time.monotonic()
     why = failed("a" * 60, "CUDA out of memory", signatures=[("error", r"(a+)+ \d$")])
     assert time.monotonic() - began < 10
@@ -60,7 +60,7 @@ def test_a_pattern_that_takes_for_ever_is_given_up(failed, monkeypatch):
 
 
 def test_a_kill_for_memory_is_the_cause_where_the_signal_says_so(failed, monkeypatch):
-    monkeypatch.setattr(causes.machine, "kills_since", lambda before: (2, "on this machine"))
+    monkeypatch.setattr(ending.machine, "kills_since", lambda before: (2, "on this machine"))
     one = failed(cause="signal", code=137)
     assert (one.cause, "killed for memory on this machine since it began: 2" in one.note) == ("host_memory", True)
     other = failed("CUDA out of memory", cause="signal", code=139)
@@ -68,12 +68,12 @@ def test_a_kill_for_memory_is_the_cause_where_the_signal_says_so(failed, monkeyp
 
 
 def test_a_full_file_system_is_the_cause(failed, monkeypatch):
-    monkeypatch.setattr(causes.machine, "kills_since", lambda before: (0, ""))
-    monkeypatch.setattr(causes.machine, "disk_kib", lambda path: (1000, 12))
+    monkeypatch.setattr(ending.machine, "kills_since", lambda before: (0, ""))
+    monkeypatch.setattr(ending.machine, "disk_kib", lambda path: (1000, 12))
     why = failed("CUDA out of memory")
     assert (why.cause, why.signature) == ("disk_full", "")
     assert why.note.startswith("12 KiB are free on the file system of its output")
-    monkeypatch.setattr(causes.machine, "disk_kib", lambda path: (None, None))
+    monkeypatch.setattr(ending.machine, "disk_kib", lambda path: (None, None))
     assert told(failed("fine")) == ("exited", "")
 
 
@@ -90,8 +90,8 @@ def test_a_full_file_system_is_the_cause(failed, monkeypatch):
     ],
 )
 def test_without_its_model_server_it_could_not_work(failed, monkeypatch, cause, log, lost, silent, expected):
-    monkeypatch.setattr(causes.clients, "lost", lambda run, by: lost)
-    monkeypatch.setattr(causes.clients, "silent", lambda run, by, within: silent)
+    monkeypatch.setattr(ending.clients, "lost", lambda run, by: lost)
+    monkeypatch.setattr(ending.clients, "silent", lambda run, by, within: silent)
     why = failed(log, cause=cause, served_by="tiny/1")
     assert why.cause == expected
     if expected == "server_lost" and (lost or silent):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_script import PLAN
 
 from comborun.bundle import File, bundle
-from comborun.host.incoming import Staging
+from comborun.host.publish import Staging
 from comborun.remote.program import library_files, packed
 
 LIBRARY = library_files()
