@@ -11,16 +11,12 @@ if TYPE_CHECKING:
 _AGAIN_S = 0.01
 
 
-def main() -> None:
-    _run()
-
-
 def monitor() -> None:
     """The program `combo-monitor`: the same as `combo monitor`."""
-    _run("monitor")
+    main("monitor")
 
 
-def _run(command: str = "") -> None:
+def main(command: str = "") -> None:
     if sys.platform == "win32":
         sys.exit("comborun needs a Unix: on Windows, install WSL (wsl --install) and use it in there")
     code = 130
@@ -36,7 +32,7 @@ def _run(command: str = "") -> None:
 
         code = guarded(named(command))
         if interruptible:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to be said
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command has ended
             signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:  # before the command began, or while it ended
         pass
@@ -44,8 +40,8 @@ def _run(command: str = "") -> None:
 
 
 def _interrupt(_: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but later while modules load: Python would show tracebacks of its import locks."""
-    if frame and frame.f_code is _run.__code__:  # no command runs yet, or any more
+    """Raise KeyboardInterrupt; later, if modules are being loaded: Python would show tracebacks of its import locks."""
+    if frame and frame.f_code is main.__code__:  # no command runs
         import os
 
         os._exit(130)
@@ -58,7 +54,7 @@ def _interrupt(_: int, frame: FrameType | None) -> None:
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Python drops what is raised in a destructor: an interrupt comes again, and shows nothing."""
+    """Python ignores exceptions in destructors. So an interrupt is raised again a little later."""
     if isinstance(found.exc_value, KeyboardInterrupt):
         _later()
     else:

@@ -1,7 +1,7 @@
-"""Finds the sessions of a plan that the words of a command line name. Pure.
+"""Finds the sessions that the words of a command line name. Pure.
 
-A word is the name of a session, of a combo (all of its shards), of a model server, or `after`. Two words may be POLICY
-ENVIRONMENT, in either order.
+A word is the name of a session, a combo (all of its shards), a model server, or `after`. Two words may be a policy and
+an environment, in either order.
 """
 
 from __future__ import annotations
@@ -22,19 +22,18 @@ if TYPE_CHECKING:
 
 class Addressed(NamedTuple):
     names: tuple[str, ...]
-    """of sessions and model servers, each once, in the order of the words"""
+    """sessions and model servers, each once, in the order of the words"""
     guesses: tuple[str, ...] = ()
-    """a sentence for each word that was taken for a name like it"""
+    """a sentence for each guessed word"""
 
 
 def addressed(
     plan: Plan, run: str, words: Sequence[str], alive: Callable[[], Collection[str]], *, guess: bool = False
 ) -> Addressed:
-    """The sessions that `words` name. Raises UserError for a word that names none, with those that may be meant.
+    """The sessions that `words` name. Raises UserError for a word that names none; its hint has similar names.
 
-    `alive` tells which sessions run: a session that a changed grid replaced is meant only as long as it does. With
-    `guess` a name that is nearly right is taken, and so are all sessions of a policy or an environment: for commands
-    that only look.
+    `alive` returns the sessions that run. A session that a changed grid replaced counts only while it runs. With
+    `guess` a word may be misspelled, or be a policy or an environment: for commands that only look.
     """
     names: list[str] = []
     guesses: list[str] = []
@@ -57,7 +56,7 @@ def addressed(
 
 
 def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[str]:
-    """The sessions that go by a name, or by that of their combo."""
+    """The session of that name, or the sessions of the combo of that name."""
     if word in [one.name for one in instances(plan)] or (word == AFTER and plan.after):
         return [word]
     exact = next((one for one in plan.sessions if one.name == word), None)
@@ -72,7 +71,7 @@ def _axes(plan: Plan) -> tuple[str, ...]:
 
 
 def _likely(plan: Plan, word: str) -> list[str]:
-    """What may be meant, the surest first: of a policy or an environment; of a name with the word; of what is close."""
+    """Guesses, the best first: sessions of that policy or environment, names that contain the word, similar names."""
     if of_axis := _current(one for one in plan.sessions if word in {one.policy, one.environment}):
         return of_axis
     known, axis = _names(plan), close_to(word, _axes(plan))
@@ -82,7 +81,7 @@ def _likely(plan: Plan, word: str) -> list[str]:
 
 
 def _current(sessions: Iterable[Session]) -> list[str]:
-    """Without what a changed grid replaced, and without a smoke test where there is more."""
+    """Their names, without replaced sessions, and without smoke tests if there are other sessions."""
     kept = [one for one in sessions if one.flag != "dropped"]
     return [one.name for one in kept if not one.flag] or [one.name for one in kept]
 

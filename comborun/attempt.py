@@ -26,13 +26,13 @@ Word = TypeVar("Word", bound=Enum)
 Default = TypeVar("Default")
 
 SLURM = "slurm"
-"""the multiplexer of a session that a task of an array runs: it has no window"""
+"""multiplexer of a session that a Slurm task runs: it has no window"""
 
 
 def own_end(claim: str, end: str) -> bool:
-    """Whether the text of an `end` is that of the start which the `claim` is of.
+    """Whether an `end` is of the same start as a `claim`.
 
-    Where a task is requeued the process of its earlier start can still be alive, on another node, and write.
+    After Slurm requeued a task, the process of its earlier start may still live on another node, and write.
     """
     nonce = parse(claim).get("nonce")
     return nonce is None or parse(end).get("nonce") == nonce
@@ -51,14 +51,14 @@ class Begin:
     multiplexer: str
     """tmux, screen, SLURM, or none when the script was started by hand"""
     address: str
-    """what attaches to it: the exact tmux session name, or screen's PID.name"""
+    """the name of its tmux session, or screen's PID.name"""
     screendir: str
-    """where screen keeps its windows, when that is not the user's own place"""
+    """screen's folder of sockets; empty: the user's usual one"""
     gpus: str
     first: int
     count: int
     driver: str = ""
-    """version of the GPU driver; empty without GPUs, and where an older version wrote the record"""
+    """version of the GPU driver; empty if unknown"""
     gpu_models: str = ""
 
     @classmethod
@@ -98,11 +98,11 @@ class End:
     completeness: Completeness
     counts: Counts
     note: str
-    """one line for people: why a launch failed, who stopped it, why it was ended"""
+    """one line: why a launch failed, who stopped it, why it was ended"""
     failure: Failure | None = None
-    """None when the work was done, or the user stopped it"""
+    """None if the work was done, or the user stopped it"""
     peak_memory: int | None = None
-    """bytes of main memory that the session's processes held together at most, as far as was seen"""
+    """bytes of main memory: the largest sample of all its processes together"""
 
     @property
     def records(self) -> int:
@@ -171,12 +171,12 @@ CAUSES = {
     Cause.HUNG: "hung",
     **{cause: FAILURES[failure] for cause in Cause for failure in Failure if cause.value == failure.value},
 }
-"""what exit codes and signals don't tell"""
+"""causes that exit codes and signals don't show"""
 _BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
 
 
 def cause_text(end: End) -> str:
-    """Why the attempt ended, if its cause says more than an exit code or a signal; else empty."""
+    """Why the attempt ended; empty if only its exit code or signal is known."""
     return CAUSES.get(end.cause, "")
 
 
@@ -194,9 +194,9 @@ class Verdict(StrEnum):
     SUCCESS = "success"
     FAILURE = "failure"
     ERRORED = "errored"
-    """it ran, but its program says that the result does not count: an exception, `success: null`"""
+    """it ran, and its program says that the result does not count: an exception, `success: null`"""
     MEASURED = "measured"
-    """it has numbers, and the grid asks for no verdict: `success: none`"""
+    """it has numbers only, because the grid says `success: none`"""
 
 
 Names = tuple[tuple[str, ...], tuple[str, ...]]
@@ -223,13 +223,13 @@ class EpisodeRecord:
     line: int = 0
     """0 means the file as a whole"""
     names: Names = ((), ())
-    """of its metrics, and of its other fields; `packed` makes this and the values"""
+    """names of its metrics, and of its other fields; `packed` makes them and the values"""
     numbers: bytes = b""
     others: tuple[JsonValue, ...] = ()
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Finite numbers of the record; what was NaN or infinite is left out and counted as a defect."""
+        """The finite numbers of the record; NaN and infinite ones are left out and counted as defects."""
         return dict(zip(self.names[0], memoryview(self.numbers).cast("d"), strict=True))
 
     @property

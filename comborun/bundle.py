@@ -62,7 +62,7 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
 
 
 def serving(plan: Plan) -> Iterator[File]:
-    """What the host has to know of a plan's model servers; nothing for one without."""
+    """The files of a plan's model servers."""
     for one in instances(plan):
         yield File(RUN.script(f"servers/{one.name}"), server_script(one))
         yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
@@ -71,7 +71,7 @@ def serving(plan: Plan) -> Iterator[File]:
 
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
-    """`run.json`: what is expected, fixed before anything starts."""
+    """`run.json`: the expected episodes, fixed before anything starts."""
     expected = [
         {
             "session": session.name,
@@ -97,7 +97,7 @@ def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
 
 
 def queue(plan: Plan) -> str:
-    """`dispatch/queue.jsonl`: a record per session in plan order; a place in it is never given to another."""
+    """`dispatch/queue.jsonl`: a record for each session in plan order; a session keeps its place."""
     return "".join(
         row(
             name=session.name,
@@ -111,7 +111,7 @@ def queue(plan: Plan) -> str:
 
 
 def policy(plan: Plan) -> str:
-    """`dispatch/policy.json`: the settings of the dispatcher, as integers and clean words."""
+    """`dispatch/policy.json`: the settings of the dispatcher, as integers and words."""
     limits = asdict(plan.limits)
     entries = {
         **{f"{name}_ms": _milliseconds(limits.pop(name)) for name in ("stagger", "warm_up")},

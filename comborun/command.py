@@ -1,14 +1,12 @@
-"""The user's command: split once into arguments, placeholders filled per argument, each argument one bash word.
+"""The user's command: split into arguments, placeholders filled in, each argument one bash word.
 
 A placeholder is `{name}` or `{name.key}` in lower case; any other brace is text, and `{{` is a literal `{`. Plan-time
-placeholders become quoted literals. Start-time ones become `"$COMBORUN_..."`, because a grant or a retry decides them.
-A leading `~/` of an argument, or of a value that fills one, means the host's home.
+placeholders become quoted literals, start-time ones `"$COMBORUN_..."`. A leading `~/` of an argument, or of a value
+that fills one, is the host's home. A file of `files` is one bash word, too, so that each attempt gets its own values.
 
-A file that the session reads is one bash word, too, expanded at the start: a shard and a retry get their own episodes.
-
-A launcher starts `python -m torch.distributed.run` and not `torchrun`: the interpreter of the command is the one that
-has the program's torch. `--standalone` gives every start a rendezvous on a free port, so that several run side by side.
-`--tee 3` copies what the ranks print into files below `{output_dir}/ranks` and into the session's log.
+A launcher starts `python -m torch.distributed.run` and not `torchrun`, because the command's interpreter has the
+program's torch. `--standalone` takes a free port, so that several launchers can run side by side. `--tee 3` copies what
+the ranks print into files below `{output_dir}/ranks` and into the session's log.
 """
 
 from __future__ import annotations
@@ -55,24 +53,24 @@ START_TIME: Mapping[str, str] = {
 PLAN_TIME = ("policy", "environment", "seed", "session", "placement")
 """and `policy.KEY`, `environment.KEY` for the attributes of the two axes"""
 SEVERAL = ("placement",)
-"""those that stand alone in their argument and become several arguments, or none"""
+"""they are arguments of their own, and become any number of arguments"""
 
 FILE = "file."
-"""begins the placeholder of a file that the grid's `files` write"""
+"""start of the placeholder of a file of `files`"""
 
 TELLS_HOW_MANY = {"episodes", "last_episode", "end_episode", "episodes_per_rank", "episode_list"}
-"""placeholders of which one hands a command the number of its episodes"""
+"""each gives a command its number of episodes"""
 BY_INDEX = {"first_episode", "episode_list"}
-"""placeholders of which one says with which index to begin"""
+"""each gives the index of the first episode"""
 BY_SEED = "first_seed"
-"""says with which seed to begin; then a program counts from 0 whatever it does"""
+"""gives the seed of the first episode, to a program that always counts from 0"""
 
 _PIECE = re.compile(r"\{\{|\{(?P<name>[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)\}")
 _QUOTED_OR_OPERATOR = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?P<operator>[|&;<>()]+)""", re.DOTALL)
 
 
 class CommandError(UserError):
-    """A command that can't be used; `text` is the part with the mistake."""
+    """A mistake in a command; `text` is the wrong part."""
 
     def __init__(self, message: str, hint: str, text: str) -> None:
         super().__init__(message, hint)
@@ -80,7 +78,7 @@ class CommandError(UserError):
 
 
 def split_command(text: str) -> tuple[str, ...]:
-    """Split by the shell's rules for quotes and blanks; nothing is expanded and no shell will read it again."""
+    """Split by the shell's rules for quotes and blanks. Nothing is expanded."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -109,12 +107,12 @@ def takes_count(command: str) -> bool:
 
 
 def takes_range(command: str) -> bool:
-    """Whether a command has placeholders for any range of episodes."""
+    """Whether a command has placeholders for a range of episodes."""
     return takes_count(command) and bool({BY_SEED, *BY_INDEX} & set(placeholders(command)))
 
 
 def check_argument(argument: str, known: Collection[str]) -> None:
-    """Raise CommandError when a placeholder of `argument` is not among `known`."""
+    """Raise CommandError for a placeholder that is not in `known`."""
     for name in placeholders(argument):
         if name in known:
             continue
@@ -127,7 +125,7 @@ def check_argument(argument: str, known: Collection[str]) -> None:
 
 
 def check_alone(argument: str) -> None:
-    """Raise CommandError when a placeholder of SEVERAL has company in its argument."""
+    """Raise CommandError for a placeholder of SEVERAL that is only a part of its argument."""
     for name in placeholders(argument):
         if name in SEVERAL and argument != f"{{{name}}}":
             hint = (
@@ -139,8 +137,7 @@ def check_alone(argument: str) -> None:
 def word(argument: str, values: Mapping[str, str], *, home: bool = True) -> BashWord:
     """The bash word for an argument. `values` holds the plan-time placeholders; all others must be start-time ones.
 
-    The word expands to exactly the argument's text, whatever it holds: literals go through shlex.quote. Without `home`
-    a leading `~/` of the argument itself is text.
+    The word expands to exactly the argument's text. Without `home` a leading `~/` of the argument is text.
     """
     parts: list[str] = []
     literal = ""
@@ -168,7 +165,7 @@ def word(argument: str, values: Mapping[str, str], *, home: bool = True) -> Bash
 
 
 def escaped(text: str, pattern: re.Pattern[str], known: Callable[[str], object]) -> str:
-    """The text as `word` reads an argument: it fills the known names that `pattern` finds, other braces are text."""
+    """The text for `word`: the known names that `pattern` finds are placeholders, other braces are text."""
     pieces: list[str] = []
     position = 0
     for match in pattern.finditer(text):
@@ -179,7 +176,7 @@ def escaped(text: str, pattern: re.Pattern[str], known: Callable[[str], object])
 
 
 def _start_word(name: str) -> str:
-    """What stands for a start-time placeholder in a bash word; empty for a plan-time one."""
+    """The bash variable of a start-time placeholder; empty for a plan-time one."""
     if name in START_TIME:
         return f'"${START_TIME[name]}"'
     if match := ASKED.fullmatch(f"{{{name}}}"):
@@ -198,7 +195,7 @@ def _quoted(text: str, *, home: bool) -> str:
 def fill(
     command: str, values: Mapping[str, str], several: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> tuple[BashWord, ...]:
-    """Every argument of a command as a bash word. `several` holds the placeholders of SEVERAL, by their names."""
+    """Every argument of a command as a bash word. `several`: the arguments for each placeholder of SEVERAL."""
     words: list[BashWord] = []
     for argument in split_command(command):
         if argument[1:-1] in several and argument == f"{{{argument[1:-1]}}}":
@@ -209,25 +206,25 @@ def fill(
 
 
 OF_GPUS = ("gpu", "gpus", "gpu_count", "egl_device", "vulkan_device")
-"""placeholders that nothing fills for a session without a GPU"""
+"""placeholders without a value for a session without a GPU"""
 FILLED = re.compile(r"(?<!\{)\{[a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*\}(?!\})")
-"""what may be a placeholder of a variable"""
+"""a possible placeholder in a variable"""
 
 
 def fillable(text: str) -> tuple[str, ...]:
-    """The pieces of a variable's value that may be placeholders, with their braces."""
+    """Possible placeholders in a variable's value, with their braces."""
     return tuple(match.group() for match in FILLED.finditer(text))
 
 
 def asks_for(session: Session, placeholder: str) -> bool:
-    """Whether anything that it runs names this start-time value."""
+    """Whether the session uses this start-time value."""
     name = START_TIME[placeholder]
     texts = (*session.command, *(word for _, word in session.variables), session.setup, *session.around.words)
     return any(name in text for text in texts)
 
 
 def late(word: str, placeholder: str = "") -> bool:
-    """Whether a bash word waits for a start-time value, or for this one."""
+    """Whether a bash word holds this start-time value; without a name, any of them."""
     names = [START_TIME[placeholder]] if placeholder else [*START_TIME.values(), FILES]
     return any(f'"${name}"' in word for name in names) or (not placeholder and f'"${OF_SERVERS}' in word)
 
@@ -236,7 +233,7 @@ FILES = "COMBORUN_FILES"
 NUMBERS = {"episodes", "first_episode", "last_episode", "end_episode", "episodes_per_rank", "first_seed"} | {
     *("attempt", "gpu", "gpu_count", "port", "egl_device")
 }
-"""start-time placeholders that are numbers in JSON where a value is nothing else"""
+"""start-time placeholders that are numbers in JSON, if the value is nothing else"""
 
 _ALONE = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[A-Za-z0-9_-]+)*)\}")
 _NO_TEXT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null")
@@ -245,7 +242,7 @@ _HOME = "~/"
 
 @dataclass(frozen=True)
 class Number:
-    """A number, true, false or null of a JSON file, as it is written there."""
+    """A number, true, false or null, as JSON writes it."""
 
     text: str
 
@@ -255,7 +252,7 @@ JsonTree = str | Number | tuple["JsonTree", ...] | Mapping[str, "JsonTree"]
 
 @dataclass(frozen=True)
 class FileText:
-    """The content of a file: `text`, or `tree` to be written as JSON. Both may hold placeholders."""
+    """The content of a file: `text`, or `tree` as JSON. Both may hold placeholders."""
 
     text: str = ""
     tree: JsonTree | None = None
@@ -275,7 +272,7 @@ def file_word(content: FileText, values: Mapping[str, str]) -> BashWord:
 
 
 def _json(tree: JsonTree, values: Mapping[str, str], indent: str = "\n") -> str:
-    """JSON whose strings still hold their placeholders; its own braces are none, since a name never follows them."""
+    """JSON with placeholders in its strings. JSON's own braces can't be mistaken: no name follows them."""
     deeper = indent + " "
     match tree:
         case Number():
@@ -293,7 +290,7 @@ def _json(tree: JsonTree, values: Mapping[str, str], indent: str = "\n") -> str:
 
 
 def _string(text: str, values: Mapping[str, str]) -> str:
-    """A value that is one placeholder and nothing else is what the placeholder is, were it written there itself."""
+    """A string of JSON; a placeholder alone stands without quotes if its value is a number, true, false or null."""
     alone = _ALONE.fullmatch(text)
     if alone and (alone[1] in NUMBERS or _NO_TEXT.fullmatch(values.get(alone[1], ""))):
         return text
@@ -322,9 +319,9 @@ _OURS = ("--standalone", "--nproc", "--log-dir", "--log_dir", "--tee", "--redire
 
 
 def launched(command: str, processes: int | None = None, arguments: str = "", program: str = "") -> str:
-    """The command line that starts `command` on every rank, placeholders still in it. Raises CommandError.
+    """The command line that starts `command` on every rank, with its placeholders. Raises CommandError.
 
-    Without `processes` there is a rank for each GPU. `program` takes the place of `python -m torch.distributed.run`.
+    Without `processes` there is a rank for each GPU. `program` replaces `python -m torch.distributed.run`.
     """
     words = split_command(command)
     interpreter, script = _parts(words)
@@ -339,11 +336,11 @@ def launched(command: str, processes: int | None = None, arguments: str = "", pr
 
 
 def check_arguments(text: str) -> None:
-    """Raise CommandError for options of the launcher that comborun sets itself."""
+    """Raise CommandError for a launcher's option that comborun sets."""
     for word in split_command(text):
         if word.startswith(_OURS):
             hint = "`processes` says how many, and `combo logs --rank R` finds the logs"
-            raise CommandError(f"{word.partition('=')[0]} is set already", hint, word)
+            raise CommandError(f"comborun sets {word.partition('=')[0]} itself", hint, word)
 
 
 def _parts(words: tuple[str, ...]) -> tuple[str, list[str]]:
@@ -351,8 +348,8 @@ def _parts(words: tuple[str, ...]) -> tuple[str, list[str]]:
     name = PurePosixPath(words[0]).name
     if name in {"torchrun", "accelerate", "deepspeed"} or MODULE in words[:4]:
         raise CommandError(
-            f"`{words[0]}` starts the ranks itself, and `launcher` would start it once for each",
-            "leave the launcher out of the command, or `launcher` out of the grid",
+            f"`{words[0]}` starts all ranks, and `launcher` would start it once for each rank",
+            "remove the launcher from the command, or `launcher` from the grid",
             words[0],
         )
     if re.fullmatch(r"python[0-9.]*", name):
@@ -361,7 +358,7 @@ def _parts(words: tuple[str, ...]) -> tuple[str, list[str]]:
             rest.pop(0)
         if not rest or (rest[0].startswith("-") and rest[0] != "-m"):
             hint = "python SCRIPT ..., or python -m MODULE ...; other options of Python belong in `variables`"
-            raise CommandError(f"the launcher can't start `{' '.join(words[:2])}`", hint, words[0])
+            raise CommandError(f"no launcher can start `{' '.join(words[:2])}`", hint, words[0])
         return words[0], rest
     if words[0] == "-m" or name.endswith(".py"):
         return "python", list(words)

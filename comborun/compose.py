@@ -1,8 +1,7 @@
 """A plan as a Docker Compose file: a service for each session, with its own GPUs, range and output folder. Pure.
 
-Compose starts everything at once and knows no queue. So services that would share a GPU, a display or a name of
-`exclusive` run one after another: each waits until the one before it has succeeded. After a failure the services behind
-it do not start.
+Compose has no queue. So services with the same GPU, display or name of `exclusive` run one after another: each waits
+until the one before it has succeeded. After a failure the services behind it do not start.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
 
 INSIDE = "/comborun"
-"""where a service has its output"""
+"""folder of a service's output"""
 FILES = "/tmp/comborun"  # noqa: S108 - inside a container, where any user can write
-"""where the files of `files` are in a service"""
+"""folder of the files of `files` in a service"""
 _X11 = "/tmp/.X11-unix:/tmp/.X11-unix"  # noqa: S108 - where X servers have their sockets
 _XVFB, _PER_HOST = "display: xvfb", "resources.per_host"
 _INSTEAD = {
@@ -34,7 +33,7 @@ _INSTEAD = {
     _PER_HOST: "leave it out of this grid, or use combo run",
 }
 _HOME = "\0"
-"""no bash word holds it"""
+"""stands for the host's home: no bash word holds it"""
 HEAD = """\
 # {grid}: {count} services, written by `combo export compose`. Start it with
 #   env UID=$(id -u) GID=$(id -g) docker compose up
@@ -46,7 +45,7 @@ _WORD = re.compile(r"\"\$(?P<name>\w+)\"|'(?P<literal>[^']*)'|\"(?P<quote>')\"|(
 
 
 def compose_text(plan: Plan) -> str:
-    """The text of the file. Raises UserError for what a Compose file can't say."""
+    """The text of the file. Raises UserError for settings that Compose does not have."""
     if boxless := [one.name for one in plan.sessions if one.around.container is None]:
         raise UserError(f"{boxless[0]} has no container", "`container: {image: NAME}` in the grid")
     if plan.servers:
@@ -72,7 +71,7 @@ def compose_text(plan: Plan) -> str:
 
 
 def expanded(word: str, values: Mapping[str, str]) -> str:
-    """What a bash word of ours is, start-time values filled in; _HOME stands for the host's home."""
+    """The text of a bash word, with start-time values filled in, and _HOME for the host's home."""
     pieces = (
         (_HOME if match["name"] == "HOME" else values[match["name"]])
         if match["name"]
@@ -83,12 +82,12 @@ def expanded(word: str, values: Mapping[str, str]) -> str:
 
 
 def _written(text: str) -> str:
-    """As Compose reads it back: `$` is its own."""
+    """The text with `$` escaped for Compose."""
     return text.replace("$", "$$").replace(_HOME, "${HOME}")
 
 
 def _granted(plan: Plan) -> Iterable[tuple[Session, tuple[int, ...]]]:
-    """GPUs for each session, from those that have the least to do so far."""
+    """Each session with its GPUs: those with the least work so far."""
     load = dict.fromkeys(plan.gpus, 0)
     for session in plan.sessions:
         least = sorted(load, key=lambda gpu: (load[gpu], gpu))
@@ -117,7 +116,7 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
         )
     variables = {name: expanded(word, values) for name, word in session.variables}
     shown = {"DISPLAY": values["COMBORUN_DISPLAY"]} if session.display else {}
-    entries = {
+    entries: dict[str, Any] = {
         "image": expanded(box.image, values),
         "init": True,
         "user": "${UID:-1000}:${GID:-1000}",
@@ -138,11 +137,11 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
         "command": [DoubleQuotedScalarString(_written(text)) for text in _command(session, values)],
         "deploy": _resources(session, gpus),
     }
-    return {key: value for key, value in entries.items() if value}
+    return _given(entries)
 
 
 def _command(session: Session, values: Mapping[str, str]) -> list[str]:
-    """The command; files and setup come before it, in a bash of the image."""
+    """The command, after a bash that writes files and runs setup."""
     files = [(f"{FILES}/{name}", expanded(text, values)) for name, text in session.around.files]
     before = [f"printf %s {shlex.quote(text)} >{path}" for path, text in files]
     if says_something(session.setup):
@@ -154,7 +153,7 @@ def _command(session: Session, values: Mapping[str, str]) -> list[str]:
 
 
 def _resources(session: Session, gpus: tuple[int, ...]) -> dict[str, Any]:
-    """Its GPUs; as many cores as it asks for; its memory, as a limit where the grid enforces it."""
+    """Its GPUs, cores and memory; memory is a limit if the grid enforces it."""
     cores, memory = session.request.cpus, f"{session.request.memory}M" if session.request.memory else ""
     devices = [DoubleQuotedScalarString(str(gpu)) for gpu in gpus]
     reserved = {
@@ -165,16 +164,15 @@ def _resources(session: Session, gpus: tuple[int, ...]) -> dict[str, Any]:
         "cpus": DoubleQuotedScalarString(str(cores)) if cores else "",
         "memory": memory if session.watch.memory else "",
     }
-    reservations = {
-        name: {key: value for key, value in part.items() if value}
-        for name, part in (("limits", limits), ("reservations", reserved))
-    }
-    resources = {name: part for name, part in reservations.items() if part}
-    return {"resources": resources} if resources else {}
+    return _given({"resources": _given({"limits": _given(limits), "reservations": _given(reserved)})})
+
+
+def _given(entries: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value}
 
 
 def _display(session: Session, gpus: tuple[int, ...]) -> str:
-    """The X server of the host that it uses; empty for none."""
+    """Its X server of the host; empty for none."""
     display = session.display
     if display is None or not display.by_gpu:
         return display.word() if display else ""
@@ -182,7 +180,7 @@ def _display(session: Session, gpus: tuple[int, ...]) -> str:
 
 
 def _start_time(session: Session, gpus: tuple[int, ...]) -> dict[str, str]:
-    """In a container GPUs count from 0."""
+    """The values of start-time placeholders. In a container GPUs count from 0."""
     within = ",".join(str(index) for index in range(len(gpus)))
     ranks = max(1, session.around.ranks)
     values = {

@@ -1,6 +1,6 @@
 """Errors that a user can fix.
 
-UserError          a message and a hint; shown without a traceback, exit code 2
+UserError          a message and a hint, shown without a traceback; exit code 2
 |-- GridError      a grid file with one or more mistakes, each with its place
 `-- HostError      the host can't be reached, or refused a command; exit code 3
     `-- RunGoneError  the host answers, but the run's folder is not there
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 
 class UserError(Exception):
-    """A mistake or a circumstance that the user can fix."""
+    """A mistake or a situation that the user can fix."""
 
     exit_code = 2
 
@@ -35,7 +35,7 @@ class Problem:
     message: str
     hint: str = ""
     count: int = 1
-    """mistakes for which it stands"""
+    """number of mistakes that it stands for"""
 
     @property
     def place(self) -> str:
@@ -47,11 +47,11 @@ class Problem:
 
 
 ALIKE_SHOWN = 5
-"""mistakes of the same kind that are printed"""
+"""most mistakes of the same kind that are printed"""
 
 
 class GridError(UserError):
-    """All mistakes of a grid file at once; `file` names it where they stand in another one that it uses."""
+    """All mistakes of a grid file at once; `file` names it if they are in another file that it uses."""
 
     def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
         from comborun.text import several, shape
@@ -68,7 +68,7 @@ class GridError(UserError):
             shown.append(f"and {more} more of these kinds")
         super().__init__(f"{file or first.file} has {several(count, 'mistake')}\n" + "\n".join(shown))
         self.problems = problems
-        if len(problems) == 1 and file in ("", first.file):  # its cause stands in the first line
+        if len(problems) == 1 and file in ("", first.file):  # the first line names the cause
             self.message, self.hint = f"{first.place}: {first.message}", first.hint
 
 
@@ -79,4 +79,4 @@ class HostError(UserError):
 
 
 class RunGoneError(HostError):
-    """The host answers, but the folder of the run is not there; its file system may come back."""
+    """The host answers, but the run's folder is missing; its file system may come back."""

@@ -1,6 +1,6 @@
-"""A plan as jobs of Slurm: arrays in which every task runs one session. Pure: plan -> requests, job scripts, texts.
+"""A plan as jobs of Slurm: arrays in which each task runs one session. Pure.
 
-This module decides what is requested from Slurm; comborun/host/engines/arrays.py submits it on the host.
+comborun/host/engines/arrays.py submits them on the host.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
 
 MARGIN_S = 300
-"""seconds that a task is asked for beyond the session's own limit, so that the session ends by that one: for its start,
-for Slurm's warning 1 to 2 minutes ahead, and for what ends a command that doesn't hear"""
+"""seconds that a task gets beyond the session's own limit: for its start, for Slurm's warning 1 to 2 minutes before the
+end, and for ending a command that ignores signals"""
 SETTLE_MINUTES = 30
-"""of the small job that judges what was lost and submits what is due again"""
+"""time limit of the small job that judges lost sessions and submits retries"""
 _SHORT_MINUTES = 2
 _PROGRAM = (
     'read -r python <"$1/dispatch/python"',
@@ -31,7 +31,7 @@ _PROGRAM = (
 
 
 class Kind(NamedTuple):
-    """What one task requests. Sessions of one kind become one array. 0 and empty: the cluster decides."""
+    """The request of one task. Sessions of one kind become one array. 0 or empty: the cluster decides."""
 
     gpus: int
     cpus: int
@@ -58,7 +58,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(session: Session, slurm: Slurm) -> Kind:
-    """What a session's task asks for, from its resources and its limit."""
+    """The request of a session's task, from its resources and its limit."""
     limit = -(-(session.watch.max_s + MARGIN_S) // 60) if session.watch.max_s else 0
     return Kind(
         gpus=session.gpus,
@@ -70,13 +70,13 @@ def kind_of(session: Session, slurm: Slurm) -> Kind:
 
 
 def kinds(plan: Plan) -> tuple[Kind, ...]:
-    """The different requests of a plan, in the order of the sessions; their numbers count from 1."""
+    """The different requests of a plan, in the order of the sessions."""
     slurm = _slurm(plan)
     return tuple(dict.fromkeys(kind_of(session, slurm) for session in plan.sessions))
 
 
 def texts(plan: Plan) -> Iterator[tuple[str, str]]:
-    """Path below the run directory, and text, of all that Slurm needs besides the sessions."""
+    """Path below the run directory, and text, of each file for Slurm."""
     slurm, found = _slurm(plan), kinds(plan)
     numbers = {kind: number for number, kind in enumerate(found, 1)}
     yield RUN.engine, "slurm\n"
@@ -87,13 +87,13 @@ def texts(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def policy_entries(plan: Plan) -> dict[str, int]:
-    """What dispatch/policy.json says of arrays."""
+    """The entries of dispatch/policy.json about arrays."""
     slurm = plan.slurm
     return {"slurm_parallel": slurm.parallel, "slurm_array": slurm.array} if slurm else {}
 
 
 def array_script(kind: Kind, slurm: Slurm) -> str:
-    """The text of `slurm/array-<kind>.sh`: a task runs the session that its batch has in the line of its index."""
+    """The text of `slurm/array-<kind>.sh`: a task runs the session in the line of its index in the batch."""
     requests = [
         *([f"--gres={kind.gres}"] if kind.gpus else []),
         *([f"--cpus-per-task={kind.cpus}"] if kind.cpus else []),
@@ -112,7 +112,7 @@ def array_script(kind: Kind, slurm: Slurm) -> str:
 
 
 def settle_script(slurm: Slurm, *, after: bool) -> str:
-    """The text of `slurm/settle.sh`: what an array's end leaves to do, and the grid's `after` in the end."""
+    """The text of `slurm/settle.sh`, which runs after each array, and at last the grid's `after`."""
     minutes = slurm.minutes if after else SETTLE_MINUTES
     time = [f"--time={minutes}"] if minutes else []
     return _script(
@@ -129,7 +129,7 @@ def _script(what: str, how: str, options: list[str], verb: str) -> str:
 
 
 def _warning_s(minutes: int) -> int:
-    """How long before its limit Slurm is to warn a task; it may do so a minute earlier."""
+    """How long before its limit Slurm warns a task; the warning may come a minute earlier."""
     return 60 if minutes == 0 or minutes > _SHORT_MINUTES else 20 * minutes
 
 

@@ -1,6 +1,6 @@
-"""How a session is judged: its records, its progress, what ends it, what is retried.
+"""How a session is judged: its records, its progress, its limits, its retries.
 
-None of this is part of a session's digest, because it changes how work is watched and judged, not the work itself.
+None of this is part of a session's digest, because it does not change the work.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from comborun.rules.fields import TRAINING
 from comborun.rules.words import Failure
 
 Source = Literal["output", "log"]
-"""of records: files below the output folder, or the log"""
+"""where records are: in files below the output folder, or in the log"""
 
 
 @dataclass(frozen=True)
@@ -23,27 +23,27 @@ class ResultRules:
     """Where a session's records are, and what their fields mean."""
 
     files: tuple[str, ...] = ("**/*.jsonl",)
-    """globs below the output folder; empty when the program leaves no records and its exit code has to do"""
+    """globs below the output folder; empty: the program leaves no records, and its exit code decides"""
     success: str = "success"
-    """the field of the verdict; here and below a word, or a JSON object with a test (comborun/rules/fields.py)"""
+    """the field of the verdict: a word, or a JSON object with a test, as in the fields below (rules/fields.py)"""
     episode: str = "episode"
     metrics: tuple[str, ...] = ()
     """the fields to report, in this order; empty: every numeric field"""
     compare: tuple[str, ...] = ()
-    """of them those by which policies are compared, as by their success rates"""
+    """metrics by which policies are compared, as by their success rates"""
     format: str = ""
-    """one of FORMATS (comborun/rules/episodes.py); empty: what each file looks like"""
+    """one of FORMATS (rules/formats.py); empty: recognised for each file"""
     source: Source = "output"
     videos: tuple[str, ...] = ()
-    """globs below the output folder of what shows its episodes; no part of the work"""
+    """globs of videos below the output folder"""
     pattern: str = ""
-    """of the lines of the log that are its records; its groups are their fields"""
+    """regular expression of log lines that are records; its groups are their fields"""
     policy: str = ""
     environment: str = ""
     seed: str = ""
-    """fields with the combo's names and the seed; empty: those that are called so"""
+    """fields with the combo's names and the seed; empty: the fields of these names"""
     base: int = 0
-    """the episode that rows and the command call 0: each of `seeds` has a range of its own in the combo"""
+    """the episode that rows and the command call 0: each of `seeds` has its own range in the combo"""
 
     @property
     def has_records(self) -> bool:
@@ -51,7 +51,7 @@ class ResultRules:
 
     @property
     def counted(self) -> bool:
-        """Whether they are episodes; a training has none."""
+        """Whether its records are episodes; a training has none."""
         return self.has_records and self.format != TRAINING
 
 
@@ -60,18 +60,18 @@ _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<d
 
 @dataclass(frozen=True)
 class ProgressRules:
-    """How to read progress from a session's log before its records show it. Only the live view uses this."""
+    """How to read progress from a session's log. Only the live view uses this."""
 
     pattern: str | None = None
-    """a regular expression of Python: group `done` (else the first) and, if there is one, `total` (else the second)"""
+    """regular expression of Python: group `done` (or the first), and perhaps `total` (or the second)"""
     counts_from: int | None = None
-    """None: the number is how many are done. Else it names the one that has just begun, with this for the first"""
+    """None: the number says how many are done. Else it names the episode that begins, and this names the first one"""
     silent: bool = False
-    """prints nothing for long stretches: silence says nothing"""
+    """whether it prints nothing for long"""
     guess: bool = True
-    """without a pattern, a counter up to the planned number is taken for one of episodes"""
+    """without a pattern: whether a counter up to the planned number counts episodes"""
     each: int = 0
-    """what the pattern's total stands for, in episodes (or steps), before the bar starts again; 0: for all of them"""
+    """episodes (or steps) for which the pattern's total stands before the bar starts again; 0: all of them"""
 
 
 ANY_PROGRESS = ProgressRules()
@@ -80,21 +80,21 @@ NO_PROGRESS = ProgressRules(guess=False)
 
 
 def has_total(pattern: re.Pattern[str]) -> bool:
-    """Whether it finds the number beside what is done that all of it would be."""
+    """Whether it has a group for the total."""
     return "total" in pattern.groupindex or (not pattern.groupindex and pattern.groups > 1)
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:
-    """A regular expression with a group for what is done and, perhaps, one for the total. Raises UserError."""
+    """A regular expression with a group for what is done and perhaps one for the total. Raises UserError."""
     from comborun.rules.patterns import PatternError, unhurried  # slow to import
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of sets that may be read differently one day
+            warnings.simplefilter("ignore", FutureWarning)  # about sets that Python may read differently one day
             pattern = re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise UserError(
-            f"`{text}` is no regular expression: {error}", "the syntax is Python's; a literal [ is \\["
+            f"`{text}` is not a regular expression: {error}", "the syntax is Python's; a literal [ is \\["
         ) from None
     try:
         unhurried(text)
@@ -109,7 +109,7 @@ def compile_pattern(text: str) -> re.Pattern[str]:
         raise UserError(f"`{text}` has no group for the number of episodes", f"put it in parentheses, {_EXAMPLE}")
     if not names and pattern.groups > 2:
         hint = "name them, (?P<done>\\d+) and (?P<total>\\d+), or begin the others with (?:"
-        raise UserError(f"`{text}` has {pattern.groups} groups, and which is the number of episodes is not clear", hint)
+        raise UserError(f"`{text}` has {pattern.groups} groups; which one is the number of episodes?", hint)
     return pattern
 
 
@@ -117,27 +117,27 @@ NoticeKind = Literal["finished", "failed", "stalled", "host"]
 NOTICE_KINDS: tuple[NoticeKind, ...] = ("finished", "failed", "stalled", "host")
 
 PLANNED = "{episodes}"
-"""in a line that is evidence: how many the attempt had to make"""
+"""in `evidence.line`: the number of the attempt's episodes"""
 IGNORE = "ignore"
-"""in the place of a failure class: log lines that mean nothing"""
+"""in place of a failure class: log lines that mean nothing"""
 Signature = tuple[str, str]
-"""failure class, or IGNORE, and the regular expression (Python) of a log line that shows it"""
+"""failure class or IGNORE, and the regular expression of a log line that shows it"""
 
 
 @dataclass(frozen=True)
 class EvidenceRules:
-    """What proves that a session did its work: all named evidence must hold. Without any, the exit code decides."""
+    """What proves that a session did its work. All of it must hold; without any the exit code decides."""
 
     records: bool = True
-    """as many records as planned; only where `results` names files"""
+    """a record for each planned episode, if `results` names files"""
     line: str = ""
-    """a regular expression that a line of the log must match; empty: none"""
+    """regular expression that a log line must match; empty: none"""
     files: tuple[str, ...] = ()
     """globs below the output folder; each must match a file that is not empty"""
 
     @property
     def beside_records(self) -> str:
-        """The evidence that it needs besides records, in words; empty if none."""
+        """The evidence besides records, in words; empty if none."""
         line = (f"a line of the log like '{self.line}'",) if self.line else ()
         return " and ".join((*line, *(f"a file '{glob}'" for glob in self.files)))
 
@@ -147,16 +147,16 @@ BY_RECORDS = EvidenceRules()
 
 @dataclass(frozen=True)
 class WatchRules:
-    """When the supervisor ends a command, in whole seconds."""
+    """When the supervisor ends a command, in whole seconds; 0: never."""
 
     stall_s: int = 0
-    """without progress for so long; 0: never ended for it"""
+    """after so long without progress"""
     max_s: int = 0
-    """running for longer; 0: no limit"""
+    """after so long"""
     hang_s: int | None = None
-    """alive for so long after its work was done; 0: never ended for it; None: as the library has it"""
+    """so long after its work was done; None: the host program's default"""
     memory: bool = False
-    """holding more main memory than it asks for"""
+    """if it holds more main memory than it asks for"""
 
 
 NO_LIMITS = WatchRules()
@@ -164,7 +164,7 @@ NO_LIMITS = WatchRules()
 
 @dataclass(frozen=True)
 class RetryRule:
-    """How often a failure of one class is retried, and after what wait; each wait is twice the one before."""
+    """How often a failure of one class is retried, and after which wait; the wait doubles each time."""
 
     failure: Failure
     times: int
@@ -188,4 +188,4 @@ DEFAULT_RETRY = (
     RetryRule(Failure.SERVER_LOST, 2, 30.0),
     RetryRule(Failure.PREEMPTED, 10, 0.0),
 )
-"""causes of the machine only: a program that fails says something about the policy, and trying again hides it"""
+"""Only failures of the machine are retried: a program's own failure says something about the policy."""

@@ -6,9 +6,9 @@
     processes := N | N-M                      without them: one for each resource, counted on from the last one
     N         := text that Python's int() accepts: with blanks, a plus sign, underscores, digits of any script
 
-Resources ascend over all parts and are below the number that there is. Processes ascend without a gap, from any first
-one. Within a part, one of the two counts divides the other: either each process has several resources, or each
-resource several processes, consecutive ones in both cases.
+Resources ascend over all parts, and each must exist. Processes ascend without a gap, from any first one. Within a part,
+one of the two counts divides the other: each process has several consecutive resources, or each resource several
+consecutive processes.
 
 The rules and their order are those of RLinf a3816b59 (parse_rank_config in
 rlinf/scheduler/cluster/utils.py, ComponentPlacement and FlexiblePlacementStrategy in rlinf/scheduler/placement).
@@ -16,7 +16,7 @@ rlinf/scheduler/cluster/utils.py, ComponentPlacement and FlexiblePlacementStrate
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from comborun.plan import Plan
 
 MOST_PROCESSES = 100_000
-"""of one component; RLinf has no such bound, and would fill the memory of the host"""
+"""most processes of one component; RLinf has no limit, and would fill the memory of the host"""
 
 _SHAPE = "such as 0-3, all, or 0-1:0-3 for the processes 0 to 3 on the GPUs 0 and 1"
 
@@ -41,9 +41,9 @@ Part = tuple[range, range]
 
 
 def parse_placement(text: str | int, resources: int) -> dict[int, list[int]]:
-    """Process -> its GPUs, ascending in both, where there are `resources` GPUs, numbered from 0.
+    """Process -> its GPUs, both ascending, on a host with `resources` GPUs, numbered from 0.
 
-    Raises PlacementError for all that RLinf refuses, and for more than MOST_PROCESSES.
+    Raises PlacementError for everything that RLinf refuses, and for more than MOST_PROCESSES.
     """
     whole = str(text)
     placed: dict[int, list[int]] = {}
@@ -57,7 +57,7 @@ def parse_placement(text: str | int, resources: int) -> dict[int, list[int]]:
 
 
 def _part(text: str, before: Part | None, resources: int) -> Part:
-    """One part, checked against the one before it in the order in which RLinf does it."""
+    """One part, checked against the one before it, in RLinf's order."""
     sides = text.split(":")
     if len(sides) > 2:
         raise PlacementError(f"`{text}` has more than one colon", "GPUs:processes; a comma begins the next part")
@@ -69,14 +69,14 @@ def _part(text: str, before: Part | None, resources: int) -> Part:
     if before and processes[0] != expected:
         raise PlacementError(
             f"`{text}`: its first process is {processes[0]}, and {expected} comes next",
-            "processes are numbered on from part to part, without a gap and without a repeat",
+            "the numbers of processes go on from part to part, without a gap or a repeat",
         )
     if processes.stop > MOST_PROCESSES:
-        raise PlacementError(f"`{text}`: no host runs so many processes", f"number them below {MOST_PROCESSES:,}")
+        raise PlacementError(f"`{text}`: too many processes for a host", f"number them below {MOST_PROCESSES:,}")
     if len(processes) % len(gpus) and len(gpus) % len(processes):
         raise PlacementError(
-            f"`{text}`: {len(processes)} processes can't be dealt evenly to {len(gpus)} GPUs",
-            "in each part, one number divides the other; a comma begins another part",
+            f"`{text}`: {len(processes)} processes can't be shared out evenly to {len(gpus)} GPUs",
+            "in each part, one number must divide the other; a comma begins another part",
         )
     return gpus, processes
 
@@ -86,7 +86,7 @@ def _resources(side: str, part: str, resources: int) -> range:
     if ranks is None:
         raise PlacementError(f"`{part}` names no GPU", _SHAPE)
     if resources < 1:
-        raise PlacementError(f"`{part}`: there is no GPU, the host has none", "`nvidia-smi -L` on the host lists them")
+        raise PlacementError(f"`{part}`: the host has no GPU", "`nvidia-smi -L` on the host lists them")
     if ranks[-1] >= resources:
         there = f"the host has {resources}, numbered 0 to {resources - 1}"
         raise PlacementError(f"`{part}`: there is no GPU {ranks[-1]}: {there}", "lower it, or write `all`")
@@ -103,7 +103,7 @@ def _processes(side: str, part: str) -> range:
 
 
 def _ranks(text: str, part: str) -> range | None:
-    """One or two numbers; None where there is no text at all. A minus sign is taken for the dash of a range."""
+    """One or two numbers; None without text. A minus sign counts as the dash of a range."""
     if not text:
         return None
     try:
@@ -111,7 +111,7 @@ def _ranks(text: str, part: str) -> range | None:
     except ValueError:
         ends = []
     if len(ends) not in {1, 2}:
-        raise PlacementError(f"`{part}`: `{text}` is neither a number nor two with a dash", _SHAPE)
+        raise PlacementError(f"`{part}`: `{text}` is neither a number nor a range", _SHAPE)
     first, last = ends[0], ends[-1]
     if first > last:
         raise PlacementError(f"`{part}`: {first} is above {last}", f"write {last}-{first}")
@@ -121,7 +121,7 @@ def _ranks(text: str, part: str) -> range | None:
 def _out_of_order(gpus: range, before: range, part: str) -> PlacementError:
     if gpus[-1] >= before[0]:
         again = max(gpus[0], before[0])
-        message = f"`{part}`: GPU {again} stands in a part before it"
+        message = f"`{part}`: an earlier part has GPU {again} already"
         return PlacementError(message, f"name each GPU once; `{again}:0-1` puts two processes on it")
     return PlacementError(f"`{part}`: GPU {gpus[0]} after {before[-1]}", "name GPUs in ascending order")
 
@@ -133,29 +133,29 @@ def _dealt(gpus: range, processes: range) -> dict[int, list[int]]:
 
 
 GPUS = "cluster"
-"""RLinf's name for all GPUs, where a placement says nothing else"""
+"""RLinf's name for all GPUs, the default"""
 NODES = "node"
-"""and for machines as such: processes without a GPU"""
+"""RLinf's name for machines: for processes without a GPU"""
 LAYOUTS = ((8, False), (4, False), (2, False), (2, True), (1, True))
 """GPUs in all, and whether the components share them: the layouts that people ask about"""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A part of a program that runs in processes of its own, such as `env` and `rollout` of RLinf."""
+    """A part of a program with its own processes, such as `env` and `rollout` of RLinf."""
 
     name: str
     placement: str
-    """the string, as the grid has it"""
+    """the string of the grid"""
     node_group: str
     processes: tuple[tuple[int, ...], ...]
-    """the host's GPUs of each, by index; they are numbered from 0, as RLinf does it in the end"""
+    """the host's GPUs of each process, by index"""
     gpu_memory: int = 0
-    """MiB that a process takes on each of its GPUs, or each copy in it; 0: not said"""
+    """MiB of a process on each of its GPUs; with copies, MiB of one copy; 0: unknown"""
     copies: int = 0
-    """copies of the environment in all, shared out evenly to the processes; 0: it has none"""
+    """copies of the environment in all, the same number for each process; 0: none"""
     videos: int = 0
-    """that each process writes; 0: not said"""
+    """videos that each process writes; 0: unknown"""
 
     @property
     def gpus(self) -> tuple[int, ...]:
@@ -163,12 +163,12 @@ class Component:
 
     @property
     def uneven(self) -> bool:
-        """Whether its copies can't be shared out evenly, which RLinf asserts when it starts."""
+        """Whether its copies can't be shared out evenly; then RLinf does not start."""
         return bool(self.copies % len(self.processes))
 
     @property
     def process_memory(self) -> int:
-        """MiB that one process takes on each of its GPUs; 0: not said."""
+        """MiB of one process on each of its GPUs; 0: unknown."""
         return self.gpu_memory * (self.copies // len(self.processes) if self.copies else 1)
 
 
@@ -185,13 +185,13 @@ def on_gpu(components: Iterable[Component], gpu: int) -> Iterator[tuple[Componen
 
 
 def memory_on(components: Iterable[Component], gpu: int) -> int:
-    """MiB that they take on a GPU; 0 where that is not said of each of them."""
+    """MiB of all processes on a GPU; 0 if that of one is unknown."""
     taken = [component.process_memory for component, _ in on_gpu(components, gpu)]
     return sum(taken) if all(taken) else 0
 
 
 def videos_of(components: Iterable[Component]) -> int:
-    """How many videos the program is to leave; 0: not said."""
+    """Number of videos that the program will write; 0: unknown."""
     return sum(component.videos * len(component.processes) for component in components)
 
 
@@ -199,13 +199,8 @@ def gibibytes(mib: int) -> str:
     return f"{mib / 1024:.1f} GiB"
 
 
-@dataclass(frozen=True)
-class GpuBudget:
-    """A GPU of the host and what sessions may have of it."""
-
-    gpu: int
-    mib: int | None
-    """None: nvidia-smi did not tell"""
+Budgets = Mapping[int, int | None]
+"""GPU of the host -> MiB for sessions; None: unknown"""
 
 
 @dataclass(frozen=True)
@@ -215,11 +210,11 @@ class Layout:
     gpus: int
     shared: bool
     components: tuple[Component, ...]
-    """placed on the GPUs from 0 on, whether the host has them or not"""
+    """placed on the GPUs from 0 on, even if the host does not have them"""
     memory: int
-    """MiB on the GPU that has most to hold; 0: not said"""
+    """MiB on the fullest GPU; 0: unknown"""
     problem: str
-    """why this host can't; empty: it can"""
+    """why it does not fit this host; empty: it fits"""
 
     @property
     def kind(self) -> str:
@@ -236,11 +231,10 @@ def _copies(component: Component) -> str:
     return f" ({several(component.copies, 'copy', 'copies')})" if component.copies else ""
 
 
-def layouts(components: Sequence[Component], rooms: Sequence[GpuBudget]) -> tuple[Layout, ...]:
-    """What the usual layouts would take of this host, the largest first.
+def layouts(components: Sequence[Component], rooms: Budgets) -> tuple[Layout, ...]:
+    """The usual layouts on this host, the largest first.
 
-    Copies are as many as before, or the next number that can be dealt evenly; one for each process, where
-    more don't fit.
+    The number of copies stays, or is rounded up to be even; it is one for each process if more don't fit.
     """
     placed = [component for component in components if component.gpus]
     wanted = [(count, shared) for count, shared in LAYOUTS if not _pointless(count, shared, len(placed))]
@@ -251,7 +245,7 @@ def _pointless(gpus: int, shared: bool, components: int) -> bool:
     return components == 0 or (shared and components == 1 and gpus > 1) or (not shared and gpus % components > 0)
 
 
-def _layout(components: Sequence[Component], gpus: int, shared: bool, rooms: Sequence[GpuBudget]) -> Layout:
+def _layout(components: Sequence[Component], gpus: int, shared: bool, rooms: Budgets) -> Layout:
     each = gpus if shared else gpus // len(components)
     laid = tuple(
         _on(component, range(each) if shared else range(place * each, (place + 1) * each))
@@ -271,25 +265,26 @@ def _on(component: Component, gpus: range) -> Component:
     return replace(component, placement=text, processes=tuple((gpu,) for gpu in gpus), copies=copies)
 
 
-def _problem(components: Sequence[Component], gpus: int, rooms: Sequence[GpuBudget]) -> str:
+def _problem(components: Sequence[Component], gpus: int, rooms: Budgets) -> str:
     if gpus > len(rooms):
         return f"needs {gpus} GPUs"
-    return next(filter(None, (too_much(components, place, room) for place, room in enumerate(rooms[:gpus]))), "")
+    return too_much(components, zip(range(gpus), rooms, strict=False), rooms)
 
 
-def too_much(components: Iterable[Component], gpu: int, room: GpuBudget) -> str:
-    """Why they don't fit there; empty if they do, or if it is unknown."""
-    memory = memory_on(components, gpu)
-    if room.mib is None or memory <= room.mib:
-        return ""
-    return f"takes {gibibytes(memory)} of GPU {room.gpu}, which offers {gibibytes(room.mib)}"
+def too_much(components: Sequence[Component], gpus: Iterable[tuple[int, int]], rooms: Budgets) -> str:
+    """Why they don't fit; empty if they do, or if it is unknown. `gpus`: number in the placement, GPU of the host."""
+    for number, gpu in gpus:
+        memory, room = memory_on(components, number), rooms[gpu]
+        if room is not None and memory > room:
+            return f"takes {gibibytes(memory)} of GPU {gpu}, which offers {gibibytes(room)}"
+    return ""
 
 
 # In words
 
 
-def placement_lines(plan: Plan, free: Sequence[GpuBudget]) -> Iterator[str]:
-    """A block for each placement of the plan, with the sessions that have it; nothing where none has one."""
+def placement_lines(plan: Plan, free: Budgets) -> Iterator[str]:
+    """A block of lines for each placement of the plan."""
     found = dict.fromkeys(session.components for session in plan.sessions if session.components)
     for components in found:
         names = [session.name for session in plan.sessions if session.components == components]
@@ -299,12 +294,11 @@ def placement_lines(plan: Plan, free: Sequence[GpuBudget]) -> Iterator[str]:
         yield from _layout_lines(layouts(components, free), free)
 
 
-def _gpu_lines(components: Sequence[Component], free: Sequence[GpuBudget]) -> Iterator[str]:
-    offered = {room.gpu: room.mib for room in free}
+def _gpu_lines(components: Sequence[Component], free: Budgets) -> Iterator[str]:
     rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
     width = max((len(text) for _, text in rows), default=0)
     for gpu, text in rows:
-        memory, room = memory_on(components, gpu), offered[gpu]
+        memory, room = memory_on(components, gpu), free[gpu]
         taken = gibibytes(memory) if memory else "memory not said"
         yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
 
@@ -330,10 +324,10 @@ def _several_processes(component: Component) -> str:
     return several(count, "process", "processes")
 
 
-def _layout_lines(found: Sequence[Layout], free: Sequence[GpuBudget]) -> Iterator[str]:
+def _layout_lines(found: Sequence[Layout], free: Budgets) -> Iterator[str]:
     if not found:
         return
-    smallest = min((room.mib for room in free if room.mib is not None), default=None)
+    smallest = min((room for room in free.values() if room is not None), default=None)
     offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
     yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
     kinds = max(len(layout.kind) for layout in found)

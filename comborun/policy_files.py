@@ -1,4 +1,4 @@
-"""Policies that are files of the host: `policies: {glob: ~/ckpt/*.pt}`. The plan fixes which files these are."""
+"""Policies that are files on the host: `policies: {glob: ~/ckpt/*.pt}`. The plan fixes which files these are."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WILD = re.compile(r"[*?\[]")
 @dataclass(frozen=True)
 class PolicyGlob:
     patterns: tuple[str, ...]
-    """absolute or below ~/ of the host, as bash reads them; `**` goes through folders"""
+    """absolute or below ~/ of the host, as in bash; `**` goes through folders"""
     exclude: tuple[str, ...] = ()
-    """patterns of names that are no policies"""
+    """patterns of names that are not policies"""
     line: int = 0
     column: int = 0
-    """where it stands in the grid file"""
+    """its place in the grid file"""
 
     def __str__(self) -> str:
         return ", ".join(self.patterns)
@@ -31,22 +31,22 @@ class PolicyGlob:
 
 @dataclass(frozen=True)
 class Match:
-    """The files that the host found."""
+    """A file or folder that the host found."""
 
     pattern: str
     path: str
-    """as in the pattern, below ~/ or absolute"""
+    """below ~/ or absolute, as the pattern"""
     folder: bool = False
 
 
 @dataclass(frozen=True)
 class PolicyFiles:
-    """The files that matched a glob when the plan was made; a resumed run keeps them."""
+    """The files that matched when the plan was made; a resumed run keeps them."""
 
     patterns: tuple[str, ...]
     exclude: tuple[str, ...]
     found: tuple[tuple[str, str], ...]
-    """name of the policy, path of its file"""
+    """policy and path"""
 
     def like(self, other: PolicyFiles) -> bool:
         """Whether both have the same patterns."""
@@ -54,12 +54,13 @@ class PolicyFiles:
 
 
 def named(matches: tuple[Match, ...]) -> tuple[tuple[str, str], ...]:
-    """A name for each file: what the pattern's wildcards stand for, without the suffix; numbers in their order.
+    """Name and path of each file, sorted with step_9 before step_10.
 
-    `~/ckpt/*.pt` gives `step_9`, `~/runs/*/model.pt` gives the folder's name. Files that would share a name get their
-    suffix, too. Raises UserError for a name without a letter or digit, or when two can't be told apart.
+    The name is what the pattern's wildcards match, without the suffix: `~/ckpt/*.pt` gives `step_9`, and
+    `~/runs/*/model.pt` the folder's name. Files with the same name keep their suffix. Raises UserError for a name
+    without a letter or digit, or if two are still the same.
     """
-    files = {match.path: match for match in reversed(matches)}  # one that two patterns find is one
+    files = {match.path: match for match in reversed(matches)}  # two patterns may find the same file
     ordered = sorted(files.values(), key=lambda match: natural(match.path))
     short = [_name(match, whole=False) for match in ordered]
     often = Counter(short)
@@ -78,7 +79,7 @@ def _name(match: Match, *, whole: bool) -> str:
 
 
 def _wild(pattern: PurePosixPath, path: PurePosixPath) -> tuple[str, ...]:
-    """The folders of a path that stand for a wildcard."""
+    """The folders of a path that match a wildcard."""
     fixed = next((index for index, part in enumerate(pattern.parts) if _WILD.search(part)), len(pattern.parts) - 1)
     if "**" in pattern.parts:
         return path.parts[fixed:-1]

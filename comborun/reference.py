@@ -1,4 +1,4 @@
-"""The documents and the example that come with comborun, and the entry of one key in the grid reference."""
+"""The documents and the example that are installed with comborun, and the reference of one key of a grid."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _PACKAGE = Path(__file__).parent
 _TABLE = re.compile(r"\| key(?: of (?:an entry of )?`(?P<of>\w+)`)? \|")
 _LINK = re.compile(r"\[(?P<text>[^\]]+)\]\((?P<to>[^)]*)\)")
 _SETUP = "setup: source ../../.venv/bin/activate\n"
-"""of the example, in a checkout"""
+"""the example's line in a checkout"""
 
 
 def shared(name: str) -> Path:
-    """A folder that the wheel carries, `docs` or `example`; in a checkout it is beside the package."""
+    """The folder `docs` or `example`: in the wheel, or in a checkout beside the package."""
     carried = _PACKAGE / "shared" / name
     return carried if carried.is_dir() else _PACKAGE.parent / {"example": "examples/quadruped"}.get(name, name)
 
 
 def pages() -> dict[str, Path]:
-    """The documents, by name."""
+    """Name -> file of each document."""
     return {path.stem: path for path in sorted(shared("docs").glob("*.md"))}
 
 
 def example_grid(text: str) -> str:
-    """The example's grid for any folder: its programs run in the Python that runs comborun."""
+    """The example's grid for any folder. Its programs use the Python that runs comborun."""
     activate = Path(sys.prefix) / "bin/activate"
     return text.replace(_SETUP, f"setup: source {quote(str(activate))}\n" if activate.exists() else "")
 
@@ -39,9 +39,9 @@ def example_grid(text: str) -> str:
 @dataclass(frozen=True)
 class _Row:
     section: str
-    """the key whose keys the table lists; empty for those of the grid itself"""
+    """the key whose keys the table lists; empty: the grid's own"""
     cells: dict[str, str]
-    """by the heads of the table, the key first"""
+    """head of the table -> cell, the key first"""
 
     @property
     def key(self) -> str:
@@ -54,8 +54,8 @@ class _Row:
 
 
 def key_reference(document: str, key: str) -> str:
-    """What the grid reference says of a key such as `limits.parallel` or `shards`: its row, the keys in it, and the
-    section that the row points at. Raises UserError for what is no key."""
+    """The reference of a key such as `limits.parallel` or `shards`: its row, the keys in it, and the section to which
+    the row links. Raises UserError for an unknown key."""
     rows = list(_rows(document))
     found = [row for row in rows if key == row.key] or [row for row in rows if key == row.key.rpartition(".")[2]]
     below = [row for row in rows if row.section == key]
@@ -67,7 +67,6 @@ def key_reference(document: str, key: str) -> str:
 
 
 def reference_keys(document: str) -> list[str]:
-    """Every key that the grid reference has a row for."""
     return [row.key for row in _rows(document)]
 
 

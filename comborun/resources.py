@@ -1,7 +1,4 @@
-"""What a session requests from its host, what surrounds its command, and the facts about the host.
-
-Memory is in MiB, as nvidia-smi counts.
-"""
+"""What a session requests from its host, what surrounds its command, and facts about the host. Memory is in MiB."""
 
 from __future__ import annotations
 
@@ -17,20 +14,19 @@ BashWord = NewType("BashWord", str)
 
 
 PinMode = Literal["cvd", "device-arg", "both", "none"]
-"""how a session finds its GPUs: CUDA_VISIBLE_DEVICES, an argument of its command, both, or in its own way"""
+"""how a session finds its GPUs: by CUDA_VISIBLE_DEVICES, an argument of its command, both, or by itself"""
 PIN_MODES: tuple[PinMode, ...] = get_args(PinMode)
 
 
 NOTHING = Request()
-"""beside the number of GPUs, which changes the work"""
 
 
 @dataclass(frozen=True)
 class Reserve:
-    """What stays free for others, such as a training job, whether they use it or not. In MiB and cores."""
+    """What stays free for others, such as a training job, whether they use it or not."""
 
     gpu_memory: int = 0
-    """on each GPU"""
+    """of each GPU"""
     cpus: int = 0
     memory: int = 0
 
@@ -52,11 +48,11 @@ class Display:
     """The X display of a session: its own, an existing one, or one for each GPU."""
 
     server: str = ""
-    """`xvfb`, or the number of an existing X server; empty if `by_gpu` says it"""
+    """`xvfb`, or the number of an existing X server; empty with `by_gpu`"""
     by_gpu: tuple[tuple[int, int], ...] = ()
-    """index of a GPU -> number of the X server that is bound to it"""
+    """index of a GPU, number of its X server"""
     geometry: str = DEFAULT_GEOMETRY
-    """width x height x depth, of an own one"""
+    """width x height x depth of its own display"""
 
     @property
     def own(self) -> bool:
@@ -64,11 +60,11 @@ class Display:
 
     @property
     def token(self) -> str:
-        """Of the X server that only one session may have at a time; empty where it need not be alone."""
+        """The name under which only one session at a time may have an existing X server; else empty."""
         return f"display-{self.server}" if self.server and not self.own else ""
 
     def word(self) -> str:
-        """As the session's script has it."""
+        """How session.json has it."""
         if self.by_gpu:
             return " ".join(f"{gpu}=:{number}" for gpu, number in self.by_gpu)
         return self.server if self.own else f":{self.server}"
@@ -80,12 +76,12 @@ RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 
 @dataclass(frozen=True)
 class Links:
-    """A folder; each attempt gets a folder of its own with links to the entries of this one."""
+    """A folder; each attempt gets its own folder with links to the entries of this one."""
 
     source: str
     """a bash word"""
     exclude: tuple[str, ...] = ()
-    """patterns of entries that get no link"""
+    """patterns of entries without a link"""
 
 
 @dataclass(frozen=True)
@@ -95,21 +91,21 @@ class Container:
     mounts: tuple[str, ...] = ()
     """bash words: HOST:INSIDE or HOST:INSIDE:ro"""
     options: tuple[str, ...] = ()
-    """bash words, handed to the runtime in front of the image"""
+    """bash words: more options of the runtime"""
 
 
 @dataclass(frozen=True)
 class Around:
     files: tuple[tuple[str, str], ...] = ()
-    """name and text, a bash word, of each file that is written before the command starts"""
+    """name and text (a bash word) of each file that is written before the command starts"""
     links: Links | None = None
     ranks: int = 0
-    """processes that a launcher starts for the command; 0: it starts by itself"""
+    """processes that a launcher starts; 0: no launcher"""
     container: Container | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
-        """All that may wait for the start of a session."""
+        """All bash words that may hold start-time values."""
         box = (self.container.image, *self.container.mounts, *self.container.options) if self.container else ()
         return (*(text for _, text in self.files), *box)
 
@@ -118,7 +114,7 @@ BARE = Around()
 
 
 Engine = Literal["local", "slurm"]
-"""who starts sessions: the dispatcher of the run, on its host; or Slurm, on the nodes of a cluster"""
+"""who starts sessions: the run's dispatcher on its host, or Slurm on the nodes of a cluster"""
 
 
 @dataclass(frozen=True)
@@ -126,21 +122,21 @@ class Slurm:
     """The grid's `slurm` block."""
 
     options: tuple[str, ...] = ()
-    """long options of sbatch, each one clean word: `--partition=gpu`"""
+    """long options of sbatch, each one word: `--partition=gpu`"""
     settle_options: tuple[str, ...] = ()
     """the same for the small job that settles the run"""
     gpu_type: str = ""
     """the type in `--gres=gpu:TYPE:N`; empty: any"""
     minutes: int = 0
-    """that a task may take at most; 0: not said"""
+    """most minutes of a task; 0: the cluster decides, as for the limits below"""
     parallel: int = 0
-    """tasks of the run that run at once, at most; 0: as many as Slurm starts"""
+    """most tasks of the run at once"""
     array: int = 0
-    """tasks of one array, at most; 0: as many as the cluster takes"""
+    """most tasks of one array"""
 
     @property
     def whole_node(self) -> bool:
-        """Whether no task shares its node with another."""
+        """Whether each task has a node alone."""
         return any(option.partition("=")[0] == "--exclusive" for option in self.options)
 
 
@@ -157,34 +153,29 @@ class HostFacts:
     memory: int
     """bytes of main memory"""
     gpus: tuple[int, ...]
-    """indexes in PCI bus order; empty where nvidia-smi is absent or does not answer"""
+    """indexes in PCI bus order; empty if nvidia-smi is absent or does not answer"""
     bash: str
     tmux: str
-    """version, empty where there is none"""
+    """version, or empty; as the versions of bash and screen"""
     screen: str
     missing: tuple[str, ...]
-    """programs that the box half needs and that are not there"""
+    """missing programs that comborun needs there"""
     lacking: tuple[str, ...] = ()
-    """required secrets that are in no environment there"""
+    """required secrets that no environment there has"""
     absent: tuple[str, ...] = ()
-    """what else the grid names and is not there, a line each"""
-
+    """other things that the grid names and the host lacks, a line each"""
     origins: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """for the manifest: what the policies' files are, and the commit of the folders that commands run in"""
-
+    """for the manifest: the policies' files, and the commits of the folders in which commands run"""
     cards: tuple[Card, ...] = ()
     """one for each of `gpus`"""
-
     available: int | None = None
-    """available bytes of main memory at that time; None: unknown"""
-
+    """available bytes of main memory; None: unknown"""
     gpu_trouble: str = ""
-    """the problem with nvidia-smi, as a clause; `gpus` may then lack some or all"""
+    """the problem with nvidia-smi, as a clause; then `gpus` may lack some or all"""
     gpu_fix: str = ""
-    """a command on that host that mends it, if one is known"""
-
+    """a command on that host that solves it, if known"""
     python: str = ""
-    """the interpreter that the host program runs with"""
+    """the interpreter of the host program"""
 
     @property
     def called(self) -> str:

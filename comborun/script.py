@@ -34,7 +34,7 @@ python_of_run "$run" start "$@"
 
 
 def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
-    """The text of `sessions/<name>/session.sh`; `secrets` are the names of those that its run has."""
+    """The text of `sessions/<name>/session.sh`; `secrets` are names of environment variables."""
     policy, environment = shlex.quote(session.policy), shlex.quote(session.environment)
     return page(session, f"policy {policy} in environment {environment}, {_range(session)}", secrets=secrets)
 
@@ -42,22 +42,22 @@ def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
 def server_script(one: Instance) -> str:
     """The text of `servers/<name>/session.sh`: a model server is supervised like a session."""
     session = _session(one.name, one.server, gpus=one.server.gpus, pin=one.server.pin)
-    return page(session, "a model server, until no session is left that asks it", family="servers")
+    return page(session, "a model server, until no session uses it any more", family="servers")
 
 
 def after_script(after: After) -> str:
-    """The text of `sessions/after/session.sh`: the grid's own command for the end."""
+    """The text of `sessions/after/session.sh`: the grid's command for the end of a run."""
     return page(_session(AFTER, after), "runs once, when all sessions have ended")
 
 
 def _session(name: str, program: After | Server, gpus: int = 0, pin: PinMode = "cvd") -> Session:
-    """A program that is no combo's, as a session without episodes."""
+    """A program without a combo, as a session without episodes."""
     own = program.command, program.setup, program.workdir, program.variables
     return Session(name, "", "", "step", 0, 0, None, *own, gpus, ResultRules(()), "", pin=pin)
 
 
 def notify_script(notify: Notify) -> str:
-    """The text of `dispatch/notify.sh`: the grid's own command for news, which it reads on its standard input."""
+    """The text of `dispatch/notify.sh`: the grid's command for notices."""
     return "\n".join(
         [
             "#!/usr/bin/env bash",
@@ -133,23 +133,23 @@ _RUN = """\
 shopt -s execfail
 exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD\""""
 PINNED = {"cvd", "both"}
-"""modes in which CUDA_VISIBLE_DEVICES names the granted GPUs"""
+"""pin modes in which CUDA_VISIBLE_DEVICES names the granted GPUs"""
 
 
 def page(session: Session, about: str, *, family: str = "sessions", secrets: tuple[str, ...] = ()) -> str:
-    """The text of `session.sh`. `about` says in one line what it runs, `family` is the folder of the run that holds it,
-    `secrets` are the names of environment variables that go into its container."""
+    """The text of `session.sh`. `about`: what it runs, in one line. `family`: its folder in the run. `secrets`: names
+    of environment variables for its container."""
     granted = _granted(session, family)
     return "\n".join((*_head(session, about), "", *granted, "", *_FAIL.splitlines(), *_body(session, secrets), ""))
 
 
 def says_something(setup: str) -> bool:
-    """Whether there is a command in it: bash takes a function of comments only for a mistake."""
+    """Whether it holds a command: a bash function with comments only is a syntax error."""
     return any(line.strip() and not line.strip().startswith("#") for line in setup.splitlines())
 
 
 def command_lines(command: tuple[BashWord, ...], name: str = "command") -> Iterator[str]:
-    """An array, a flag with its values on a line of their own."""
+    """An array, with one line for each flag and its values."""
     yield from (f"{name}=(", *(f"  {line}" for line in _flag_per_line(command)), ")")
 
 
@@ -165,7 +165,7 @@ def _head(session: Session, about: str) -> Iterator[str]:
 
 
 def _episodes(session: Session) -> Iterator[str]:
-    """Their range, in all forms that programs take."""
+    """The range of episodes, in all forms that programs take."""
     first, count = "COMBORUN_FIRST_EPISODE", "COMBORUN_EPISODES"
     yield f"export {first}=${{{first}:-{session.own_first}}} {count}=${{{count}:-{session.count}}}"
     yield f"export COMBORUN_LAST_EPISODE=$(({first} + {count} - 1))"
@@ -225,7 +225,7 @@ def _display(display: Display) -> str:
 
 
 def _server(name: str) -> Iterator[str]:
-    """Where a model server is; by hand, where one of this run is ready."""
+    """The address of a model server; by hand, that of one of this run that is ready."""
     url, host, port = (variable(name, field) for field in FIELDS)
     yield f'export {url}="${{{url}:-$(cat -- "$run/servers/{name}"{{,-gpu*}}/url 2>/dev/null | head -n 1)}}"'
     yield f"export {port}=${{{url}##*:}} {host}=${{{url}#http://}}"
@@ -233,7 +233,7 @@ def _server(name: str) -> Iterator[str]:
 
 
 def _body(session: Session, secrets: tuple[str, ...]) -> Iterator[str]:
-    """Everything after the values. With setup, the page itself goes on inside its container."""
+    """Everything after the values. With setup, the script itself goes on inside its container."""
     box, setup = session.around.container, says_something(session.setup)
     if box and setup:
         yield from ("", "if [[ ! ${COMBORUN_INSIDE-} ]]; then # outside the container, up to `fi`")
@@ -290,7 +290,7 @@ def _links(session: Session) -> Iterator[str]:
     without = "".join(f" ! -name {shlex.quote(pattern)}" for pattern in links.exclude)
     yield f'find "${{from%/}}/" -mindepth 1 -maxdepth 1{without} -exec ln -sfn -t "$work" -- {{}} + ||'
     yield '  session_fail 73 "can\'t make links in $work"'
-    if session.results.files:  # a link that looks like a record would be counted as one of this attempt's
+    if session.results.files:  # a link that looks like a record would count as this attempt's record
         yield "shopt -s nullglob globstar"
         yield f"patterns=({' '.join(map(shlex.quote, session.results.files))})"
         yield 'for pattern in "${patterns[@]}"; do'
@@ -325,7 +325,7 @@ def _place(session: Session) -> str:
 
 
 def _docker(session: Session, box: Container, secrets: tuple[str, ...]) -> Iterator[str]:
-    """A docker container is not our child and outlives its client, so it is ended by its name."""
+    """A docker container is not our child process and outlives its client, so it gets a name by which it is ended."""
     yield "container=("
     yield "  docker run --rm --init"
     yield '  "--name=comborun-${COMBORUN_SESSION//\\//-}"'
@@ -363,7 +363,6 @@ def _apptainer(session: Session, box: Container) -> Iterator[str]:
 
 
 def _flag_per_line(command: tuple[BashWord, ...]) -> Iterator[str]:
-    """The words of a command, a flag with its values on a line of their own."""
     line: list[str] = []
     for word in command:
         if line and (word.startswith("-") or not line[0].startswith("-")):

@@ -1,4 +1,4 @@
-"""Model servers: a run starts them before the sessions that use them, one of each or one on each GPU. Pure."""
+"""Model servers, which start before the sessions that use them: one of each, or one on each GPU. Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 FIELDS = ("url", "host", "port")
-"""of a server, as `{server.NAME.FIELD}` in what asks it"""
+"""parts of a server's address, as in `{server.NAME.url}`"""
 ASKED = re.compile(r"\{server\.(?P<name>[a-z][a-z0-9-]*)\.(?P<field>url|host|port)\}")
 OF_SERVERS = "COMBORUN_SERVER_"
-"""begins the variables of all of them"""
+"""start of their variables' names"""
 DEFAULT_HEALTH_S = 10
 DEFAULT_MISSES = 6
-"""a server that is busy may leave a look or two without an answer"""
+"""more than one, because a busy server may miss a check"""
 DEFAULT_RESTARTS = 3
 
 
@@ -36,37 +36,36 @@ class Server:
     variables: tuple[tuple[str, BashWord], ...]
     gpus: int = 0
     each_gpu: bool = False
-    """one for every GPU of `request.only`, else of the plan's; each serves the sessions of its GPU"""
+    """one for each GPU of `request.only`, or else of the plan; each serves the sessions of its GPU"""
     request: Request = NOTHING
     pin: PinMode = "cvd"
     ready: tuple[str, ...] = ("tcp",)
-    """checks as comborun/host/health.py reads them: all have to hold, while its process lives"""
+    """checks for comborun/host/health.py, which must all hold"""
     ready_within_s: int = 0
-    """0: as long as it takes"""
+    """0: no limit"""
     warm_up: tuple[str, str, str, int, str] | None = None
-    """one request before the first client's: method, path, media type, seconds that it may take, body"""
+    """a request before the first client's: method, path, media type, seconds that it may take, body"""
     health_s: int = DEFAULT_HEALTH_S
-    """between two looks, once it is ready; 0: none"""
+    """seconds between two checks of its health; 0: no checks"""
     misses: int = DEFAULT_MISSES
-    """looks in a row without an answer, after which it is ended"""
+    """failed checks in a row after which it is ended"""
     restarts: int = DEFAULT_RESTARTS
-    """in a row, after it has ended by itself or was ended for its health"""
+    """most restarts in a row"""
     digest: str = ""
-    """of its command: a part of the work of every session that uses it"""
+    """of its command: a part of the work of each session that uses it"""
 
     @property
     def resources(self) -> Request:
-        """All that it asks of its host."""
         return replace(self.request, gpus=self.gpus)
 
 
 def variable(name: str, field: str = "") -> str:
-    """The environment variable of a server's field; without one the beginning of all three."""
+    """The environment variable of a part of a server's address; without one the start of all three names."""
     return f"{OF_SERVERS}{name.upper().replace('-', '_')}_{field.upper()}"
 
 
 def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
-    """Those of `servers` whose variables a session's command uses."""
+    """The servers whose variables these texts hold."""
     commands = list(texts)
     names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
     return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))
@@ -77,18 +76,17 @@ class Instance(NamedTuple):
 
     name: str
     gpu: int | None
-    """the GPU whose sessions it serves; None: it is the only one"""
+    """the GPU whose sessions it serves; None: it serves all"""
     server: Server
 
     @property
     def request(self) -> Request:
-        """All that it asks of its host."""
         asked = self.server.resources
         return asked if self.gpu is None else replace(asked, only=(self.gpu,))
 
 
 def instances(plan: Plan) -> Iterator[Instance]:
-    """Everything that runs, in the plan's order."""
+    """The processes of all model servers, in the plan's order."""
     for server in plan.servers:
         if server.each_gpu:
             for gpu in server.request.only or plan.gpus:
@@ -98,7 +96,7 @@ def instances(plan: Plan) -> Iterator[Instance]:
 
 
 def table(plan: Plan) -> str:
-    """`dispatch/servers.jsonl`: a record for each."""
+    """`dispatch/servers.jsonl`: a record for each instance."""
     return "".join(
         row(
             name=one.name,
@@ -112,7 +110,7 @@ def table(plan: Plan) -> str:
 
 
 def row(**fields: Any) -> str:
-    """A record of a table; what is not said is left out."""
+    """A record without its empty fields."""
     return render(
         (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
     )

@@ -1,7 +1,7 @@
-"""Stopping early: which comparisons are tested pair by pair, fixed before the first episode. Pure.
+"""Stopping early: the comparisons that are tested pair by pair, fixed before the first episode. Pure.
 
-The family is every comparison that the report of the run will print, whether or not it may stop early. Each gets the
-same share of the error, so an early decision holds whatever the others show.
+The family is every comparison that the run's report will print, whether or not it may stop early. Each gets the same
+share of the error, so an early decision holds whatever the others show.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class PlannedComparison:
 
     @property
     def combos(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Policy and environment of each."""
         return (self.a, self.environment), (self.b, self.environment)
 
     @property
@@ -45,12 +44,12 @@ class StopRule:
     alpha: float
     """two-sided, for the whole family"""
     family: int
-    """comparisons that the report prints, those of environments without the rule among them"""
+    """number of comparisons in the report, also in environments without the rule"""
     comparisons: tuple[PlannedComparison, ...]
     futility: float = 0.0
-    """a gap: a comparison ends undecided once it is not likely to find even that one; 0: never"""
+    """a gap: a comparison ends undecided if it is unlikely to find even this one; 0: never"""
     width: float = 0.0
-    """a comparison ends undecided once the interval of its difference is no wider; 0: never"""
+    """a comparison ends undecided if the interval of its difference is no wider; 0: never"""
 
     @property
     def environments(self) -> frozenset[str]:
@@ -64,7 +63,7 @@ class StopRule:
 
     @classmethod
     def from_data(cls, data: Any) -> Self:
-        """Raises KeyError, TypeError or ValueError for what is none."""
+        """Raises KeyError, TypeError or ValueError for other data."""
         planned = tuple(PlannedComparison(**entry) for entry in data["comparisons"])
         ends = (float(data.get(name, 0)) for name in ("futility", "width"))
         return cls(float(data["alpha"]), int(data["family"]), planned, *ends)
@@ -80,17 +79,17 @@ class StopRequest:
 
     alpha: float
     comparisons: Pairs | None
-    """None: every policy with every other"""
+    """None: all pairs of policies"""
     environments: tuple[str, ...] | None
-    """None: all of them"""
+    """None: all"""
     n_max: int | None
-    """None: as many pairs as there are planned episodes"""
+    """most pairs of a comparison; None: all planned episodes"""
     futility: float = 0.0
     width: float = 0.0
 
 
 def stop_rule(request: StopRequest, sessions: Sequence[Session]) -> StopRule:
-    """The rule for a plan's sessions. Comparisons of policies that do not meet in an environment are left out."""
+    """The rule for a plan's sessions, without policies that do not meet in an environment."""
     environments = tuple(dict.fromkeys(session.environment for session in sessions))
     stopping = environments if request.environments is None else request.environments
     comparisons = tuple(
@@ -117,7 +116,7 @@ def _policies(environment: str, sessions: Iterable[Session]) -> tuple[str, ...]:
 def _planned(
     request: StopRequest, environment: str, pair: tuple[str, str], sessions: Sequence[Session]
 ) -> PlannedComparison | None:
-    """None where the two have no episode in common."""
+    """None if the two policies have no common episode."""
     spans = [episodes_of([one for one in sessions if combo_of(one) == (policy, environment)]) for policy in pair]
     if not all(spans):
         return None

@@ -1,4 +1,4 @@
-"""Words for people: amounts, guesses at misspelled words, harmless text, and names for files and sessions."""
+"""Text for people: guesses at misspelled words, text that is safe to print, and names for files and sessions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
 _ALIKE = 0.65
-"""of difflib's ratio, at least: `cdv` is like `cvd` (0.67), and `nope` not like `openpi` (0.60)"""
+"""least ratio of difflib: `cdv` is like `cvd` (0.67), and `nope` is not like `openpi` (0.60)"""
 
 
 def close_to(word: str, known: Iterable[str]) -> str:
-    """The known word that looks most like `word`, or the only one that it begins; empty when there is none."""
+    """The known word that is most similar to `word`, or the only one that begins with it; or empty."""
     import difflib  # slow to import, and only a mistake needs it
 
     folded = {entry.casefold(): entry for entry in known}
@@ -31,7 +31,7 @@ def close_to(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint: the closest known word, or else all of them when they are few."""
+    """A hint: the most similar known word, or else all known words if there are few."""
     known = list(known)
     if close := close_to(word, known):
         return f"did you mean `{close}`?"
@@ -44,11 +44,11 @@ def listed(words: Iterable[str]) -> str:
 
 ESCAPE = escape()
 INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
-"""Unicode categories of characters that show nothing and may do something"""
+"""Unicode categories of invisible characters, some of which control a terminal"""
 
 
 def harmless(text: str, keep: str = "\n\t") -> str:
-    """`text` without escape sequences and control characters, but for those in `keep`."""
+    """`text` without escape sequences and control characters, except those in `keep`."""
     plain = ESCAPE.sub("", text)
     return "".join(one for one in plain if one in keep or unicodedata.category(one) not in INVISIBLE)
 
@@ -62,7 +62,7 @@ def shape(sentence: str) -> str:
 
 
 def alike(sentences: Iterable[tuple[str, str]]) -> list[str]:
-    """Sentences of several places; those of the same shape become one, with a count."""
+    """Sentences (place, text). Those of the same shape become one, with a count."""
     groups: dict[str, list[tuple[str, str]]] = {}
     for where, what in sentences:
         groups.setdefault(shape(what), []).append((where, what))
@@ -71,7 +71,7 @@ def alike(sentences: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """On one line and without what would steer a terminal or reverse the reading direction: `\\n`, `\\u202e`."""
+    """`text` on one line, with escapes for characters that control a terminal or the reading direction."""
     if text.isprintable():
         return text
     return "".join(
@@ -81,12 +81,12 @@ def printable(text: str) -> str:
 
 
 LONGEST = 60
-"""characters; screen takes 80, and the run's mark and the attempt are still to come"""
+"""characters of a session's name; screen allows 80, and the run and the attempt are added"""
 _DIGEST = 8
 
 
 def clean(name: str) -> str:
-    """`name` in `[A-Za-z0-9_-]`, never empty and never with a dash in front. Raises UserError when nothing is left."""
+    """`name` in `[A-Za-z0-9_-]`, without a leading dash. Raises UserError if nothing is left."""
     plain = unicodedata.normalize("NFKD", name)
     plain = "".join(character for character in plain if not unicodedata.combining(character))
     cleaned = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")
@@ -104,12 +104,11 @@ def natural(name: str) -> list[tuple[int, str]]:
 
 
 def session_name(environment: str, policy: str) -> str:
-    """`<environment>_<policy>`, cleaned; over 60 characters it is cut and ends with a digest of both names."""
     return shortened(f"{clean(environment)}_{clean(policy)}", f"{environment}\0{policy}")
 
 
 def shortened(cleaned: str, whole: str) -> str:
-    """`cleaned` in at most 60 characters; what is cut off is replaced by a digest of `whole`."""
+    """`cleaned` in at most 60 characters; a longer one is cut and ends with a digest of `whole`."""
     if len(cleaned) <= LONGEST:
         return cleaned
     import hashlib  # slow to import, and few names are so long

@@ -1,4 +1,4 @@
-"""The work of a session, without its name. Sessions of the same work share their records over ranges of episodes."""
+"""The work of a session, and ranges of episodes. Sessions of the same work share their records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spans = tuple[range, ...]
 
 
 def spans(indices: Iterable[int]) -> Spans:
-    """The ranges that hold exactly `indices`, which may come in any order and more than once."""
+    """The ranges of `indices`, which may be unsorted and repeated."""
     found: list[range] = []
     for index in sorted(set(indices)):
         if found and found[-1].stop == index:
@@ -28,7 +28,7 @@ def spans(indices: Iterable[int]) -> Spans:
 
 
 def union(ranges: Iterable[range]) -> Spans:
-    """The same indices as disjoint ranges."""
+    """The same indices in disjoint ranges."""
     found: list[range] = []
     for span in sorted((span for span in ranges if span), key=lambda span: span.start):
         if found and span.start <= found[-1].stop:
@@ -39,7 +39,7 @@ def union(ranges: Iterable[range]) -> Spans:
 
 
 def gaps(planned: Spans, seen: Sequence[int]) -> Spans:
-    """What of `planned` is not in `seen`, an ascending sequence without repetitions; nothing at once where all is."""
+    """The indices of `planned` that are not in `seen`, which ascends without repetitions. Fast if none is missing."""
     if len(planned) == 1 and len(seen) == size(planned) and planned[0].start == seen[0] == seen[-1] - len(seen) + 1:
         return ()
     return minus(planned, spans(seen))
@@ -54,7 +54,7 @@ def minus(among: Spans, others: Spans) -> Spans:
         while at < len(others) and others[at].start < span.stop:
             left.append(range(start, others[at].start))
             start = max(start, others[at].stop)
-            if others[at].stop > span.stop:  # it reaches into the next one
+            if others[at].stop > span.stop:  # it may overlap the next one, too
                 break
             at += 1
         left.append(range(start, span.stop))
@@ -67,12 +67,12 @@ def within(among: Spans, index: int) -> bool:
 
 
 def size(among: Spans) -> int:
-    """How many indices; not len(range), which overflows beyond 63 bits."""
+    """Number of indices; len(range) would overflow beyond 63 bits."""
     return sum(span.stop - span.start for span in among)
 
 
 def describe(among: Spans, limit: int = 12) -> str:
-    """`3-7, 12`; of very many ranges the first, and how many more there are."""
+    """`3-7, 12`; of many ranges the first ones, and how many more there are."""
     names = [str(span.start) if span.stop - span.start == 1 else f"{span.start}-{span.stop - 1}" for span in among]
     more = len(names) - limit
     return ", ".join(names[:limit]) + (f" and {more} more ranges" if more > 0 else "")
@@ -81,18 +81,18 @@ def describe(among: Spans, limit: int = 12) -> str:
 Combo = tuple[str, str]
 """policy, environment"""
 Replicate = tuple[str, str, int]
-"""and the episode at which one of its seeds begins"""
+"""policy, environment, and the first episode of one of its seeds"""
 
 _KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
 
 
 def work(session: Session) -> tuple[Any, ...]:
-    """What determines its results. How they are read belongs to the report, and not to the work."""
+    """Everything that determines its results; how they are read is not part of it."""
     return tuple(getattr(session, key) for key in _KEYS)
 
 
 def differences(before: Session, now: Session) -> tuple[str, ...]:
-    """A phrase for each key of the work that is otherwise now."""
+    """A phrase for each part of the work that differs."""
     triples = zip(_KEYS, work(before), work(now), strict=True)
     return tuple(_difference(key, had, has) for key, had, has in triples if had != has)
 
@@ -102,22 +102,22 @@ def combo_of(session: Session) -> Combo:
 
 
 def replicate_of(session: Session) -> Replicate:
-    """Its combo, and which of the combo's `seeds` it is for: the same work throughout."""
+    """Its combo, and the first episode of its seed: sessions with these in common do the same work."""
     return session.policy, session.environment, session.results.base
 
 
 def name_of_combo(session: Session) -> str:
-    """Its name without the range that it was cut to."""
+    """Its name without its range of episodes."""
     return session.name.removesuffix(range_suffix(session.first, session.count))
 
 
 def range_suffix(first: int, count: int) -> str:
-    """What the name of a session ends with that was cut to a range."""
+    """The end of the name of a session for a range."""
     return f"_e{first}-{first + count - 1}"
 
 
 def episodes_of(sessions: Iterable[Session]) -> Spans:
-    """All episodes (or steps) that are planned in them."""
+    """All their planned episodes (or steps)."""
     return union(session.episodes for session in sessions)
 
 
@@ -134,7 +134,7 @@ def _difference(key: str, before: Any, now: Any) -> str:
 
 
 def _words(before: tuple[str, ...], now: tuple[str, ...]) -> str:
-    """The first words that differ, with the option in front of them."""
+    """The first words that differ, with the option before them."""
     pairs = list(zip(before, now, strict=False))
     place = next((index for index, (a, b) in enumerate(pairs) if a != b), len(pairs))
     option = f"{now[place - 1]} " if 0 < place < len(now) and now[place - 1].startswith("-") else ""

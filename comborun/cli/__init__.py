@@ -1,4 +1,4 @@
-"""The commands. The only part of `comborun` that may import every package; no package imports it."""
+"""The commands. This package may import every other one; no other one imports it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMMANDS = {
         "presets": ("presets", "List the evaluation programs that a grid can name."),
         "check": ("check", "Find every mistake in a grid file."),
         "try": ("try_", "Run one episode of one combo, and show whether it counts."),
-        "docs": ("check", "Print the reference of a grid's key."),
+        "docs": ("check", "Print the reference of a key of a grid."),
         "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
         "export": ("plan", "Write the plan for another program, such as Docker Compose."),
     },
@@ -58,7 +58,7 @@ _COMMANDS = {
 
 
 class Commands(click.Group):
-    """Loads a command when it is named: `combo --help` and `combo stop` need no grid model."""
+    """Loads a command only when it is used: `combo --help` and `combo stop` need no grid model."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
@@ -82,7 +82,7 @@ def _modules() -> dict[str, str]:
 
 
 def _loaded(module: str, name: str) -> click.Command:
-    """Loads without garbage collection, since all modules stay: saves a fifth of the time."""
+    """Load without garbage collection, because all modules stay. This saves a fifth of the time."""
     gc.disable()
     try:
         command: click.Command = getattr(

@@ -1,4 +1,4 @@
-"""combo attach: the windows of sessions, or the log of a session that has none. It changes and ends nothing."""
+"""combo attach: the windows of sessions, or the log of a session without one. It changes nothing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 @click.command()
 @sessions_argument("words", metavar="[SESSION]")
 @of_run_option
-@click.option("--all", "tiled", is_flag=True, help="A tmux window here, with a pane for every running session.")
-@click.option("--write", is_flag=True, help="Let keys through: Ctrl-C then reaches the program.")
+@click.option("--all", "tiled", is_flag=True, help="Open a tmux window here, with a pane for every running session.")
+@click.option("--write", is_flag=True, help="Send keys to the session: Ctrl-C then reaches the program.")
 @click.option("--show", is_flag=True, help="Print the command instead of running it.")
 def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, show: bool) -> None:
     """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
 
-    The log of a session that has ended is shown instead. screen has no read-only view: without --write its log is
-    followed. On Slurm it goes to the session's node, into its allocation: to its log, or with --write to a shell.
+    Shows the log of a session that has ended. screen has no read-only view: without --write this follows the log. On
+    Slurm this runs on the session's node, in its allocation: it follows the log, or with --write opens a shell.
 
     \b
     combo attach stairs_flat
@@ -51,7 +51,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
         _attach_all(target, source, show=show)
         return
     if not words:
-        raise UserError("name a session, or give --all", "combo status names them")
+        raise UserError("name a session, or give --all", "combo status lists them")
     session, alive = _chosen(target, source, words, write=write)
     seen = latest(target.transport, RunLayout(target.directory), [session])[session]
     why = f"`{target.command('explain', session)}` says why"
@@ -68,7 +68,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
         click.echo(_instead(session, seen.begin), err=True)
         _print_log(target, session, on=True)
     elif not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UserError("opening a window needs a terminal, and there is none here", f"combo logs -f {session}")
+        raise UserError("a window needs a terminal, and this is not one", f"combo logs -f {session}")
     else:
         _become(_way(target.transport.host, command))
 
@@ -76,7 +76,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
 def _chosen(
     target: Target, source: Source, words: tuple[str, ...], *, write: bool
 ) -> tuple[str, SessionStatus | Server | None]:
-    """The named session (of several the one that runs), and its status; None if it does not run."""
+    """The named session (of several the running one), and its status; None if it does not run."""
     names = list(target.sessions(source, words, guess=not write))
     status = once(source)
     running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}
@@ -84,12 +84,12 @@ def _chosen(
     if len(names) > 1:
         names = [name for name in names if name in running] or names
     if len(names) > 1:
-        raise UserError(f"{' '.join(words)} is {len(names)} sessions", f"name one of them: {', '.join(names[:8])}")
+        raise UserError(f"{' '.join(words)} means {len(names)} sessions", f"name one of them: {', '.join(names[:8])}")
     return names[0], running.get(names[0])
 
 
 def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, write: bool) -> list[str]:
-    """What shows a running session on its host. Raises UserError where Slurm does not tell its job."""
+    """The command that shows a running session on its host. Raises UserError if Slurm does not tell its job."""
     assert seen.begin
     if seen.begin.multiplexer != SLURM:
         return _view(target.transport.host, seen, write=write)
@@ -100,7 +100,7 @@ def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, wri
 
 
 def _instead(session: str, begin: Begin) -> str:
-    """Why the log of a running session is followed, and no window is opened."""
+    """Why this follows a running session's log and opens no window."""
     if begin.multiplexer == "screen":
         return "screen has no read-only view: this follows the log; --write opens the window"
     return f"the window of {session} is gone, but it still runs: this follows its log"
@@ -112,7 +112,7 @@ def _print_log(target: Target, session: str, *, on: bool) -> None:
 
 
 def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
-    """What shows a session: its window, or its log where a window can't be shown read-only."""
+    """The command that shows a session: its window, or its log if the window can't be shown read-only."""
     assert seen.begin
     if (seen.begin.multiplexer in ("screen", SLURM) and not write) or _closed(host, seen.begin):
         return follow_command(seen.log)
@@ -120,7 +120,7 @@ def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
 
 
 def _become(command: list[str]) -> None:
-    """Leave the host and go on as another program."""
+    """Close the connection and replace this process by another program."""
     click.get_current_context().close()
     os.execvp(command[0], command)
 
@@ -131,23 +131,23 @@ def _socket(host: str) -> str:
 
 
 def _way(host: str, command: list[str], *options: str) -> list[str]:
-    """The command as it is typed here; on another host through the user's ssh, which has a terminal."""
+    """The command for this machine; for another host through the user's ssh, with a terminal."""
     if host == LOCAL:
         return command
     from comborun.remote.ssh.config import Address, Options, ssh_arguments
 
     if not shutil.which("ssh"):
-        raise UserError("opening a window on another host needs the ssh program", "install openssh-client")
+        raise UserError("a window on another host needs the program ssh", "install openssh-client")
     return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), shlex.join(command)]
 
 
 def _closed(host: str, begin: Begin) -> bool:
-    """Whether a session's window is gone: its session has ended, or the tmux server has, which ends no session."""
+    """Whether a session's window is gone; its session may still run."""
     return host == LOCAL and begin.multiplexer == "tmux" and begin.address not in open_windows(_socket(host))
 
 
 def _attach_all(target: Target, source: Source, *, show: bool) -> None:
-    """A pane for every session that runs; a host is reached over one connection for all of them."""
+    """A pane for every running session; all share one connection to the host."""
     host, layout = target.transport.host, RunLayout(target.directory)
     running = [session.name for session in once(source).sessions if session.alive]
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
@@ -156,12 +156,12 @@ def _attach_all(target: Target, source: Source, *, show: bool) -> None:
         if seen.begin and seen.begin.multiplexer != "none":
             panes[name] = "TMUX= " + shlex.join(_way(host, _view(host, seen, write=False), *shared))
     if not panes:
-        raise UserError("no session is running that has a window", "combo status shows them all")
+        raise UserError("no running session has a window", "combo status shows them all")
     if show:
         click.echo("\n".join(panes.values()))
         return
     if not sys.stdout.isatty():
-        raise UserError("a window needs a terminal, and this is none", "--show prints the commands")
+        raise UserError("a window needs a terminal, and this is not one", "--show prints the commands")
     _become(tile(f"combo-{target.run[-4:]}", panes))
 
 
@@ -170,5 +170,5 @@ def _control_folder() -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):
-        raise UserError(f"{folder} is not a folder of yours alone", "set TMPDIR to a folder of your own")
+        raise UserError(f"others may use the folder {folder}", "set TMPDIR to a folder of your own")
     return folder

@@ -1,4 +1,4 @@
-"""combo calibrate: what sessions of a grid take and hold on its host, alone and side by side."""
+"""combo calibrate: time and memory of a grid's sessions on its host, alone and side by side."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _LEVEL_HEADS = ("at once", "episodes", "one by one", "side by side", "speed (one
 def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json: bool) -> None:
     """Measure the time and memory of a grid's sessions: one of each combo alone, then 2, 4, 8 ... side by side.
 
-    Runs in the foreground, in a folder of its own, and ends its sessions when it is interrupted. Stops when twice as
-    many sessions get less than 10 % more done, or would need reserved resources. Writes the measurements into a file
-    beside the grid, which `combo plan` and `combo launch` use from then on.
+    Runs in the foreground, in a folder of its own, and ends its sessions if you interrupt it. Stops when twice as many
+    sessions do less than 10 % more work, or would need reserved resources. Writes the measurements into a file beside
+    the grid, which `combo plan` and `combo launch` use from then on.
 
     \b
     combo calibrate grid.yaml
@@ -86,7 +86,7 @@ def _progress(*, quiet: bool) -> Progress:
 def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> TrialSetup:
     grid = chosen.read()
     warn(*map(str, grid.warnings))
-    read_calibrations(grid)  # raises for a file that can't be read before anything runs
+    read_calibrations(grid)  # an error in the old file comes before anything runs
     setup = trial_setup(grid, where.connect, lambda whole: whole, progress, ".calibrate")
     if endless := next((one for one in setup.plan.sessions if not one.count), None):
         raise UserError(f"nothing says how many episodes `{endless.name}` has", "add them, such as `episodes: 100`")
@@ -101,9 +101,7 @@ def _write(grid: Grid, result: Calibration) -> Path:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
-        raise UserError(
-            f"{path} can't be written: {error}", "calibrate a copy of the grid in a folder of yours"
-        ) from None
+        raise UserError(f"can't write {path}: {error}", "calibrate a copy of the grid in a folder of yours") from None
     return path
 
 
@@ -122,7 +120,7 @@ def show_calibration(result: Calibration, path: Path) -> None:
         click.echo()
         show_table(heads, rows, numbers={*heads} - {"policy", "environment"})
     if disturbed(result.steps):
-        click.echo("\n! More got done side by side than can be: something else was busy while combos ran alone.")
+        click.echo("\n! Sessions side by side were faster than possible: the host was busy while combos ran alone.")
         click.echo("  Calibrate again when the host is quiet.")
     click.echo(f"\nBest: {result.best} at once ({result.stopped}).")
     click.echo(f"Written to {path}; `{program()} plan` uses it.")

@@ -37,8 +37,8 @@ cat >"$run/.canary.part" && mv -fT -- "$run/.canary.part" "$run/canary.json"
 def canary(target: Target, episodes: int, as_json: bool) -> int:
     """Run the first episodes of every combo once more, alone, and compare them with the run.
 
-    Runs one session at a time, with the same commands and seeds. If outcomes or starts differ from the run's, the
-    program is not repeatable, or parallel sessions change its results. The run's report then says so first.
+    Runs one session at a time, with the same commands and seeds. If outcomes or starts of episodes differ, the program
+    is not repeatable, or parallel sessions change its results. Then the run's report begins with that.
 
     \b
     combo canary
@@ -52,7 +52,7 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
     _refuse_company(source)
     plan = canary_plan(view.plan, view.id, episodes)
     publication = launch_canary(transport, plan, view.directory, episodes)
-    await_beginning(transport, publication.directory)  # what it waits for is shown while it is watched
+    await_beginning(transport, publication.directory)
     alone = Target(transport, publication.run, publication.directory)
     if not as_json:
         click.echo(f"{view.id}: {episodes_each(plan)} of every combo run alone, as {alone.run}")
@@ -65,14 +65,14 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
 
 
 def _refuse_company(source: Source) -> None:
-    """Raise UserError while the run itself goes on: a canary has to run alone."""
+    """Raise UserError while the run goes on: a canary must run alone."""
     view = source.view
     if view.plan.slurm:
         hint = f"on a node of yours (srun --pty bash): {program()} run GRID --new, and then {program()} canary"
-        raise UserError(f"{view.id} ran on Slurm, and a canary needs one machine for itself", hint)
+        raise UserError(f"{view.id} ran on Slurm, and a canary needs a machine for itself", hint)
     if not once(source).finished:
         hint = f"wait for its end, or {program()} stop {view.id}"
-        raise UserError(f"{view.id} still runs, and a canary has to be alone on the machine", hint)
+        raise UserError(f"{view.id} still runs, and a canary must be alone on the machine", hint)
 
 
 def _watch(alone: Target, *, quiet: bool) -> None:
@@ -86,10 +86,10 @@ def _watch(alone: Target, *, quiet: bool) -> None:
 
 
 def _write(target: Target, result: Canary) -> None:
-    """Written beside the run's records, so that every report of the run shows it."""
+    """Write it beside the run's records, so that every report of the run shows it."""
     done = target.transport.run(_WRITE, target.directory, stdin=result.to_json().encode("utf-8", "replace"))
     if done.code:
-        raise HostError(f"{target.directory}/canary.json can't be written on {target.transport.host}", done.complaint)
+        raise HostError(f"can't write {target.directory}/canary.json on {target.transport.host}", done.complaint)
 
 
 def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
@@ -101,15 +101,15 @@ def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json:
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})
     if result.differing:
         click.echo(
-            "Some episodes went differently when run alone: the program is not repeatable, or parallel sessions"
-            " affect each other."
+            "Some episodes had another outcome alone: the program is not repeatable, or parallel sessions affect each"
+            " other."
         )
     elif result.combos and not result.silent:
-        click.echo("All episodes that were compared went as in the run.")
+        click.echo("All compared episodes had the same outcome as in the run.")
     elif result.combos:
         click.echo(f"{several(len(result.silent), 'combo')} of {len(result.combos)} could not be compared.")
     elif not rejects:
-        click.echo("The canary left no record: nothing can be said.")
+        click.echo("The canary left no record, so nothing can be compared.")
     if rejects:
         from comborun.reporter.comparing.canary import told_rejects
 

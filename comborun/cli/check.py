@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--preset",
     metavar="P",
     shell_complete=offers("presets"),
-    help="The program that it is for; `combo presets` lists them.",
+    help="The evaluation program; `combo presets` lists them.",
 )
 @click.option("--example", type=click.Path(path_type=Path), metavar="DIR", help="Copy the example into a new folder.")
 def init(name: str, preset: str | None, example: Path | None) -> None:
@@ -43,7 +43,7 @@ def init(name: str, preset: str | None, example: Path | None) -> None:
     \b
     combo init --name push_cube > grid.yaml
     combo init --preset openpi > grid.yaml
-    combo init --example walker     a walking robot in MuJoCo, to run and to read
+    combo init --example walker     a walking robot in MuJoCo
     """
     if example:
         _copy_example(example)
@@ -53,22 +53,22 @@ def init(name: str, preset: str | None, example: Path | None) -> None:
 
 def _copy_example(folder: Path) -> None:
     if folder.exists():
-        raise UserError(f"{folder} is there already", "name a new folder")
+        raise UserError(f"{folder} exists already", "name a new folder")
     shutil.copytree(shared("example"), folder, ignore=shutil.ignore_patterns("__pycache__"))
     grid = folder / "grid.yaml"
     grid.write_text(example_grid(grid.read_text("utf-8")), "utf-8")
-    click.echo(f"{folder}: the example; its simulator comes with `comborun[example]`\nNext: {program()} run {grid}")
+    click.echo(f"{folder}: the example; `comborun[example]` has its simulator\nNext: {program()} run {grid}")
 
 
 @click.command()
 @click.argument("topic", required=False, metavar="[KEY or PAGE]", shell_complete=offers("topics"))
 def docs(topic: str | None) -> None:
-    """Print the reference of one key of a grid, or a page of the documentation.
+    """Print the reference of a key of a grid, or a page of the documentation.
 
     \b
     combo docs limits.parallel
     combo docs shards
-    combo docs report            a page; without a name, which there are
+    combo docs report            a page; without a name, the list of pages
     """
     found = pages()
     if topic is None:
@@ -92,7 +92,7 @@ def schema() -> None:
 @grid_argument
 @json_option
 def check(grid: GridChoice, as_json: bool) -> None:
-    """Find every mistake in a grid file at once, and count by it what its last try or run here has left.
+    """Find every mistake in a grid file at once, and count the last results of its try or run on this machine.
 
     \b
     combo check grid.yaml
@@ -112,12 +112,12 @@ def check(grid: GridChoice, as_json: bool) -> None:
     if latest:
         session, counts = latest
         planned = f" of {session.count}" if session.count else ""
-        click.echo(f"  the last results of {session.name}: by this grid, {counts.records}{planned} episodes count")
+        click.echo(f"  the last results of {session.name}: {counts.records}{planned} episodes count by this grid")
         show_why(harmless(counts.why), checked.path)
 
 
 def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
-    """A session of the grid's last try or run with its counts by the present grid; None without an ended one."""
+    """A session of the grid's last try or run, counted by the present grid; None if none has ended."""
     from comborun.grid.axes import names_of
     from comborun.grid.results import rules_of
     from comborun.rules.counts import where_it_ran
@@ -132,7 +132,7 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
 
 
 def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
-    """The first attempts of the newest run, as far as they have ended."""
+    """The ended first attempts of the newest run."""
     from comborun.plan import Plan
 
     root, name = Path(grid.root).expanduser(), clean(grid.name)
@@ -141,7 +141,7 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
     try:
         sessions = Plan.from_json(newest.read_text("utf-8")).sessions if newest else ()
     except (OSError, ValueError):
-        return  # of another version, or removed by now
+        return  # another version made it, or it was removed
     for session in sessions:
         at = AttemptLayout(f"{newest and newest.parent}/{RUN.attempt(session.name, 1).directory}")
         if Path(at.end).exists():
@@ -149,7 +149,7 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
 
 
 def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
-    """As the session's host would count it by these rules."""
+    """The counts as the session's host would count by these rules."""
     from comborun.reporter.records.reading import Context
     from comborun.rules.results import Folder, name_unread
     from comborun.rules.tally import tally

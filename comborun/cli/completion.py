@@ -1,4 +1,4 @@
-"""combo completion, and the words that it offers: from this machine's memory, without asking a host."""
+"""combo completion, and the words that it offers, from files of this machine. It asks no host."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def topics(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str
 
 
 def sessions(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    """Of the run that --run names, or of the newest one."""
+    """Sessions of the run that --run names, or of the newest one."""
     wanted = ctx.params.get("wanted") or ""
     launches = [launch for launch in remembered() if launch.run.startswith(wanted) or launch.grid == wanted]
     plan = _plan(launches[-1]) if launches else None

@@ -1,4 +1,4 @@
-"""combo retry, slots, pause, drain and notify: steer a run that is under way. None of them ends anything."""
+"""combo retry, slots, pause, drain and notify: steer a run. They end nothing."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @click.option("--stalled", is_flag=True, help="All sessions that were ended because they stalled.")
 @json_option
 def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: bool) -> int:
-    """Start sessions again that ended without success, each with a fresh budget of retries.
+    """Start sessions again that ended without success, each with a new budget of retries.
 
-    What runs or has succeeded is left alone, and said.
+    Running and successful sessions are left alone, with a message.
 
     \b
     combo retry stairs_flat
@@ -41,14 +41,14 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
     """
     chosen = [f"--{word}" for word, given in which.items() if given]
     if len(chosen) + bool(sessions) != 1:
-        raise UserError("name sessions, or give one of --failed and --stalled", "combo status names them")
+        raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
     target.note_change()
     source = target.source()
     sessions = target.sessions(source, sessions)
     check_no_servers(source.view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
     code = _show(target, steered, _go_on(source) if steered.done else "", as_json=as_json)
-    return 0 if chosen else code  # that none has failed is no failure
+    return 0 if chosen else code  # no failed session is not an error
 
 
 @click.command()
@@ -57,7 +57,7 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
 @of_run_option
 @json_option
 def slots(count: int, target: Target, as_json: bool) -> int:
-    """Let N sessions run at once from now on. If more are running, none of them ends; fewer start.
+    """Let N sessions run at once from now on. Running sessions go on, even if they are more.
 
     \b
     combo slots 4
@@ -72,7 +72,7 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     @repeatable()
     @of_run
     @click.option(
-        "--why", default="", metavar="TEXT", help="The reason, in one line; everybody who looks at the run sees it."
+        "--why", default="", metavar="TEXT", help="The reason, in one line; everybody who watches the run sees it."
     )
     @json_option
     def hold(target: Target, why: str, as_json: bool) -> int:
@@ -86,7 +86,7 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
 
 pause = _holding(
     "pause",
-    """Start nothing new until `combo resume`. What runs goes on.
+    """Start nothing new until `combo resume`. Running sessions go on.
 
     \b
     combo pause --why "the training job needs the GPU until noon"
@@ -115,19 +115,19 @@ def notify(target: Target, as_json: bool) -> int:
 
 
 def check_no_servers(view: RunView, names: Iterable[str]) -> None:
-    """Raise UserError where a model server is named: it comes and goes with its sessions."""
+    """Raise UserError for the name of a model server: it starts and ends with its sessions."""
     for name in names:
         if name in server_names(view.plan):
             raise UserError(
-                f"{name} is a model server of {view.id}: it starts with the sessions that ask it, and ends after them",
-                f"{program()} explain {name} says how it is; {program()} stop {view.id} ends all",
+                f"{name} is a model server of {view.id}: it starts with the sessions that use it, and ends after them",
+                f"{program()} explain {name} shows its state; {program()} stop {view.id} ends all",
             )
 
 
 def _go_on(source: Source) -> str:
-    """Start the dispatcher if it is gone though the run was not stopped or held; returns a note for the user.
+    """Start the dispatcher if it is gone, unless the run is stopped or held. Returns a note for the user.
 
-    Slurm has to be handed what is due anew, even while it has other tasks of the run.
+    On Slurm, submit the new attempts.
     """
     transport, view, status = source.transport, source.view, once(source)
     if status.stopped or status.hold:

@@ -1,4 +1,4 @@
-"""combo doctor: problems on a host, what each would cost, and the fix."""
+"""combo doctor: problems on a host, the cost of each, and the fix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SYMBOLS = {Level.ERROR: "✗", Level.WARNING: "!", Level.NOTE: "·", Level.OK: 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "cyan", Level.OK: "green"}
 _COUNTED = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "note"}
 _UNBROKEN = 10_000
-"""columns without a terminal: a line is not broken"""
+"""columns without a terminal: lines are not broken"""
 
 
 @click.command()
@@ -37,9 +37,9 @@ _UNBROKEN = 10_000
 )
 @json_option
 def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
-    """Look for problems on a host: what each would cost, and the fix.
+    """Look for problems on a host, with the cost of each and the fix.
 
-    Changes nothing there. The exit code is 1 when something keeps sessions from running or would end them.
+    Changes nothing there. The exit code is 1 if a problem would prevent or end sessions.
 
     \b
     combo doctor
@@ -72,7 +72,7 @@ def document(host: str, examination: Examination) -> dict[str, object]:
 
 
 def lines(host: str, examination: Examination, width: int) -> Iterator[Text]:
-    """The examination as people read it. Commands are never broken: the terminal does that, and they can be copied."""
+    """The examination for people. Commands are not broken into lines, so that they can be copied."""
     yield _title(host, examination.about)
     yield Text()
     label = max((len(finding.check) for finding in examination.findings), default=0)

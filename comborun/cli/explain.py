@@ -1,4 +1,4 @@
-"""combo explain: why a session is not running, what it is doing, or how it ended."""
+"""combo explain: why a session does not run, what it does, or how it ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from comborun.text import harmless
 @of_run_option
 @json_option
 def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
-    """Explain why a session isn't running, what it is doing, or how it ended, and how to continue.
+    """Explain why a session does not run, what it does, or how it ended, and how to continue.
 
     \b
     combo explain stairs_flat

@@ -1,4 +1,4 @@
-"""combo launch and combo run: start a grid's sessions, after a smoke test if the user wants one."""
+"""combo launch and combo run: start a grid's sessions, perhaps after a smoke test."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _OPTIONS = (
     click.option(
         "--multiplexer", type=click.Choice(["tmux", "screen"]), help="The program whose windows show the sessions."
     ),
-    click.option("--new", is_flag=True, help="Start another run, even when this grid has one."),
+    click.option("--new", is_flag=True, help="Start another run, even if this grid has one."),
     click.option(
         "--changed",
         type=click.Choice(["rerun", "keep"]),
-        help="For combos that the new grid changes or removes: rerun applies the new grid, keep keeps their old"
+        help="For combos that the new grid changes or removes: `rerun` uses the new grid, `keep` keeps their old"
         " settings and records.",
     ),
     click.option("--force", is_flag=True, help="Start even if the host lacks something that the grid needs."),
@@ -76,7 +76,7 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
     combo launch grid.yaml --parallel 4 --multiplexer screen
     combo launch grid.yaml --set limits.parallel=4 --set episodes=10
     combo launch grid.yaml --smoke 1            an episode of each combo first
-    combo launch grid.yaml --changed rerun      what has changed is done anew
+    combo launch grid.yaml --changed rerun      changed combos run again
     combo launch grid.yaml --slurm --host login1
     """
     started = start_run(grid, where, Request(**options))
@@ -120,11 +120,11 @@ class Started:
     target: Target
     launched: Launched
     waits: str = ""
-    """what the first session waits for, `waits for ...`; empty if one has begun, or no look was made"""
+    """what the first session waits for, `waits for ...`; empty if one has begun, or it is unknown"""
     lacks: str = ""
     """the missing work of a finished run"""
     failed: tuple[SessionStatus, ...] = ()
-    """at once"""
+    """sessions that failed at once"""
 
     @property
     def runs(self) -> bool:
@@ -143,7 +143,7 @@ class Started:
 
 
 def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
-    """Check, publish and start a grid; safe to repeat, so that an interruption loses nothing."""
+    """Check, publish and start a grid. This is safe to repeat, so an interruption loses nothing."""
     run = ""
     try:
         grid = chosen.read()
@@ -173,26 +173,26 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
 
 
 def _rest(request: Request, run: str) -> str:
-    """How to do the rest of a launch that was interrupted: with --new the same command would make another run."""
+    """How to do the rest of an interrupted launch: with --new the same command would make another run."""
     if not request.new:
-        return "What had been started goes on; the same command again does the rest"
+        return "Started sessions go on; the same command again does the rest"
     rest = "the same command without --new does the rest"
     if run:
-        return f"The run {run} is there, and what had been started goes on; {rest}"
+        return f"The run {run} exists, and started sessions go on; {rest}"
     return f"If `{program()} runs` shows a new run, {rest}; else nothing was started"
 
 
 def _confirm(changes: str) -> bool:
-    """Whether the run is to follow a changed grid. Raises UserError without a terminal."""
+    """Ask whether the run should follow a changed grid. Raises UserError without a terminal."""
     if not sys.stdin.isatty():
         raise UserError(
             changes,
-            "--changed rerun applies the new grid to these combos, and their old records no longer count; --changed"
+            "--changed rerun uses the new grid for these combos, and their old records no longer count; --changed"
             " keep keeps their old settings and records; --new starts another run. None of them stops a session",
         )
     click.echo(harmless(changes), err=True)
     try:
-        return click.confirm("With n the run goes on as it was. Take over the new grid?", default=True, err=True)
+        return click.confirm("With n the run goes on as before. Use the new grid?", default=True, err=True)
     except click.Abort:
         click.echo("\nNothing was changed.", err=True)
         raise
@@ -246,13 +246,13 @@ def _sentence(started: Started) -> str:
         return f"this grid's run is {kind}{f' ({why})' if why else ''}, and nothing was started: {lifts}"
     tried = len(smoke_sessions(launched.plan))
     rest = sum(session.flag != "dropped" for session in launched.plan.sessions) - tried
-    smoke = f", and {tried} of a smoke test before them" if tried else ""
+    smoke = f", after {tried} of a smoke test" if tried else ""
     now = f"the first {started.waits}" if started.waits else _failures(started.failed, rest)
     begins = "Slurm has them" if launched.plan.slurm else now or "the first is running"
     return {
         "new": f"{several(rest, 'session')} planned{smoke}; {begins}",
-        "resumed": f"this grid has a run already, which goes on with what is missing{f'; {now}' if now else ''}",
-        "finished": "this grid's run has finished, and no session is started again; --new starts another run",
+        "resumed": f"this grid has a run already, which goes on with its missing work{f'; {now}' if now else ''}",
+        "finished": "this grid's run has finished, and no session starts again; --new starts another run",
     }[launched.publication.state]
 
 
@@ -265,9 +265,9 @@ def _failures(failed: tuple[SessionStatus, ...], of: int) -> str:
 
 
 def smoke_test(started: Started, *, quiet: bool = False) -> bool:
-    """Wait until the run's smoke sessions have ended; whether each has shown that its combo can be recorded.
+    """Wait until the run's smoke sessions have ended. Returns whether each of them left a record.
 
-    The dispatcher itself holds the rest back and halts the run: whoever waits here can leave.
+    The dispatcher holds the other sessions back and halts the run, so the user may stop waiting.
     """
     if not smoke_sessions(started.launched.plan):
         return True

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="Show the output of one rank of a launcher.")
 @click.option("--stderr", is_flag=True, help="With --rank: show its standard error.")
 def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: Any) -> None:
-    """Show the end of the logs of sessions, or of all sessions. With several, each line names its session.
+    """Show the end of the logs of some sessions, or of all. With several, each line names its session.
 
-    On a terminal, control characters of the log are not let through.
+    On a terminal, control characters are removed.
 
     \b
     combo logs -f stairs_flat
@@ -46,7 +46,7 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
     combo logs vlm                              a model server, by its name
     combo logs -f                               all sessions, as they print
     combo logs --rank 3 --stderr pick_ppo
-    combo logs stairs_flat -n 1000000 > it.log  every byte as it is
+    combo logs stairs_flat -n 1000000 > it.log  every byte, unchanged
     """
     source = target.source()
     names = target.sessions(source, sessions, guess=True) if sessions else source.view.sessions
@@ -63,28 +63,28 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
 
 
 def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> Log:
-    """Raises UserError for options that don't name the log of one rank, and if there is none."""
+    """The log of one rank. Raises UserError if the options don't name one, or it does not exist."""
     if rank is None:
-        raise UserError("--stderr needs --rank", "name it: --rank 0; a session's own log holds both")
+        raise UserError("--stderr needs --rank", "such as --rank 0; the session's log holds both streams")
     if len(names) != 1:
-        raise UserError("--rank needs one session", "name it: combo logs --rank 0 SESSION")
+        raise UserError("--rank needs one session", "combo logs --rank 0 SESSION")
     seen = latest(target.transport, RunLayout(target.directory), names)[names[0]]
     path = rank_log(target.transport, seen, rank, "stderr" if stderr else "stdout")
     return Log(names[0], seen.number, path=str(path))
 
 
 def _check_begun(target: Target, name: str, *, wait: bool) -> None:
-    """Print that a session is waited for. Raises UserError if it has no log and `wait` is not set."""
+    """For a session without a log: print that this waits, or raise UserError unless `wait` is set."""
     if latest(target.transport, RunLayout(target.directory), [name])[name].number:
         return
     why = f"`{target.command('explain', name)}` says what it waits for"
     if not wait:
         raise UserError(f"{name} has not started yet", f"{why}; logs -f waits with it")
-    click.echo(f"{name} has not started yet; its log follows when it has, Ctrl-C leaves. {why}", err=True)
+    click.echo(f"{name} has not started yet; its log follows when it does, Ctrl-C leaves. {why}", err=True)
 
 
 def _print_lines(pieces: Iterable[Piece], width: int) -> None:
-    """Whole lines of several logs, each behind the name of its session."""
+    """Print whole lines of several logs, each after the name of its session."""
     begun: dict[str, bytes] = {}
     for piece in pieces:
         name = piece.log.session
@@ -97,12 +97,12 @@ def _print_lines(pieces: Iterable[Piece], width: int) -> None:
 
 
 def print_log(pieces: Iterable[bytes]) -> None:
-    """A log on standard output: every byte as it is, or, on a terminal, without control characters."""
+    """Print a log: every byte unchanged, but on a terminal without control characters."""
     if not sys.stdout.isatty():
         for piece in pieces:
             sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()
         return
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for piece in pieces:  # \r stays: progress bars draw over themselves
+    for piece in pieces:  # \r stays for progress bars
         click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and the host and the run that they name."""
+"""Arguments and options that commands share, and the hosts and runs that they name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PLAIN = re.compile(
     r"^(name|host|root): +(?!(?i:~|null|true|false) *$)([A-Za-z~/][\w@./~-]*)(?: +#.*| *)$", re.MULTILINE | re.ASCII
 )
 SLOTS = click.IntRange(1, 999_999)
-"""what the host reads as a number of sessions at once: six digits"""
+"""number of sessions at once: the host reads six digits"""
 
 _SET = click.option(
     "--set", "given", multiple=True, metavar="KEY=VALUE", help="Set one value of the grid: limits.parallel=4."
@@ -57,7 +57,7 @@ slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions t
 
 
 def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Completes a word. The words are looked up when a shell completes, since that needs the plan."""
+    """Completes a word; the words are looked up only when a shell completes."""
 
     def offer(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
         from comborun.cli import completion
@@ -91,13 +91,13 @@ _HOST = (
 
 
 class GridChoice(NamedTuple):
-    """A grid file, and single values of it that the command line replaces."""
+    """A grid file, and values of the command line that replace some of its values."""
 
     path: Path
     given: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As it is typed again."""
+        """The grid and its options, to be typed again."""
         return f"{self.path}{self.options}"
 
     @property
@@ -105,7 +105,7 @@ class GridChoice(NamedTuple):
         return "".join(f" --set {shlex.quote(setting)}" for setting in self.given)
 
     def read(self) -> Grid:
-        """The grid without mistakes. Raises UserError with all of them."""
+        """The grid. Raises UserError with all of its mistakes."""
         from comborun.remote.grids import read_grid
 
         return read_grid(self.path, self.given)
@@ -134,12 +134,12 @@ class Target:
     run: str
     directory: str
     options: str = ""
-    """what a later command needs to find the host, as it is typed"""
+    """options with which a later command finds the host"""
     away: HostError | None = None
     """set if the host does not answer: then only the copy on this machine can be used"""
 
     def source(self) -> Source:
-        """The run, by its newest plan, as it can be looked at."""
+        """The run with its newest plan."""
         from comborun.monitor.observe import load_run
         from comborun.monitor.watch import Source
 
@@ -159,37 +159,37 @@ class Target:
         return found.names
 
     def bring(self, options: FetchOptions | None = None) -> Copy:
-        """Its records on this machine, as new as on its host.
+        """Copy its records to this machine.
 
-        Where the host does not answer they are older, and that is said. Raises HostError where there are none.
+        If the host does not answer, prints the age of the last copy. Raises HostError if there is none.
         """
         if self.away:
             age = age_of_copy(self.transport.host, self.run, self.directory)
             if age is None:
                 raise self.away
             click.echo(f"! {harmless(self.away.message)}", err=True)
-            click.echo(f"! the records are as they were brought here {brief(age)} ago", err=True)
+            click.echo(f"! the records were copied {brief(age)} ago", err=True)
             return copy_of(self.transport.host, self.run, self.directory), ()
         copy = bring(self.transport, self.run, self.directory, options)
-        assert copy  # only a fetch beside a live table may stop early
+        assert copy  # only a copy beside a live table may stop early
         return copy
 
     def bring_some(self) -> Copy | None:
-        """The same beside a live table: what comes in seconds; None if that is not all."""
+        """The same beside a live table, for some seconds; None if that was not enough."""
         from comborun.remote.fetch import FetchOptions
 
         return bring(self.transport, self.run, self.directory, FetchOptions(watched=True))
 
     def note_change(self) -> None:
-        """Print that the grid's file has changed since its launch, which only another launch takes over."""
+        """Print that the grid's file has changed since its launch: only another launch uses the changes."""
         if launch := changed_since(self.run):
             path = Path(launch.file)
             name = path.name if path.parent == Path.cwd() else launch.file
             command = f"{program()} launch {shlex.quote(name)}{launch.options}"
-            click.echo(harmless(f"Note: {name} has changed since: `{command}` takes the change over"), err=True)
+            click.echo(harmless(f"Note: {name} has changed since the launch: `{command}` uses the change"), err=True)
 
     def command(self, verb: str, session: str = "") -> str:
-        """A command about this run, or about a session of it, as the user can type it."""
+        """A command for this run, or for a session of it, as the user can type it."""
         which = f"{session} --run {self.run}" if session else self.run
         return f"{program()} {verb} {which}{self.options}"
 
@@ -205,7 +205,7 @@ class Where:
     root: str | None = None
 
     def connect(self, otherwise: str | None = None) -> Transport:
-        """The transport to the host, or to `otherwise` when none was named. Closed when the command ends."""
+        """The transport to the host, or to `otherwise` if none was named. It is closed at the end of the command."""
         host = self.host or otherwise or LOCAL
         opened = LocalTransport() if host == LOCAL else self._open(host)
         if context := click.get_current_context(silent=True):
@@ -218,7 +218,7 @@ class Where:
         return self.transport or (launches[-1] if launches else "ssh")
 
     def options(self, host: str) -> str:
-        """What a command needs to be about the same host from any laptop, as it is typed."""
+        """Options with which a command finds the same host from any laptop."""
         if host == LOCAL:
             return ""
         way = self.way(host)
@@ -226,9 +226,9 @@ class Where:
         return f" --host {shlex.quote(host)}" + (f" --transport {way}" if way != "ssh" else "") + root
 
     def find(self, wanted: str | None, *, kept: bool = False) -> Target:
-        """The run that the user means: by id or its beginning, grid, grid file, directory; or the newest.
+        """A run by its id or the start of it, its grid, grid file or directory; or the newest run.
 
-        With `kept`, a run that this machine remembers is returned if its host does not answer.
+        With `kept`, this machine's memory is used if the host does not answer.
         """
         if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
             directory = Path(wanted).resolve()
@@ -249,14 +249,14 @@ class Where:
         return Target(transport, run.id, run.directory, self.options(transport.host))
 
     def of_grid(self, path: Path) -> tuple[Where, str] | None:
-        """Where the runs of a grid file are, whoever launched them, and the grid's name; None if it is no such file."""
+        """Where the runs of a grid file are, whoever launched them, and the grid's name; None for another file."""
         if path.suffix not in {".yaml", ".yml"} or not path.is_file():
             return None
         name, host, root = _place_of(path)
         return replace(self, host=self.host or host_of(name) or host, root=self.root or root), name
 
     def runs(self, transport: Transport) -> tuple[Run, ...]:
-        """The runs on a host: below `root`, or below every root that is known there."""
+        """The runs on a host: below `root`, or below every known root."""
         memory = [launch.root for launch in reversed(remembered()) if launch.host == transport.host]
         return list_runs(transport, (self.root,) if self.root else (DEFAULT_ROOT, *memory))
 
@@ -270,7 +270,7 @@ class Where:
 
 
 def _place_of(path: Path) -> tuple[str, str | None, str]:
-    """A grid's name, host and root. The grid is read as a whole only if they are not plain words at a line's start."""
+    """A grid's name, host and root. Reads the whole grid only if they are not simple lines."""
     text = path.read_text("utf-8", errors="replace")
     plain = dict(_PLAIN.findall(text))
     if "name" in plain and len(_PLACE.findall(text)) == len(plain):
@@ -301,7 +301,7 @@ def root_options(command: Command) -> Command:
 def of_run(command: Command, *, kept: bool = False) -> Command:
     """Gives a command the argument and the options that name a run, as one argument `target`.
 
-    With `kept` it also gets a run whose host does not answer.
+    With `kept` this may be a run whose host does not answer.
     """
     with_target = _with_target(command, kept=kept)
 
@@ -313,14 +313,14 @@ def of_run(command: Command, *, kept: bool = False) -> Command:
 
 
 def one_run(argument: str | None, option: str | None) -> str | None:
-    """The run that is named as the argument or by --run. Raises UserError if both name one, and not the same."""
+    """The run of the argument or of --run. Raises UserError if they name two different runs."""
     if argument and option and argument != option:
         raise UserError(f"two runs are named: {argument}, and {option} by --run", "name one of them")
     return argument or option
 
 
 def of_run_option(command: Command) -> Command:
-    """The same for commands whose arguments are something else: the run is an option."""
+    """The same for commands with other arguments: the run is an option."""
     return run_option(root_options(_with_target(command)))
 
 

@@ -1,4 +1,4 @@
-"""combo plan and combo export: what a new run would do, in which order, and how."""
+"""combo plan and combo export: what a new run would do, and in which order."""
 
 from __future__ import annotations
 
@@ -57,16 +57,16 @@ _MOST = 3
     "--gap",
     type=click.FloatRange(0.1, 99),
     metavar="POINTS",
-    help="Show how many episodes it takes to find a gap of so many percentage points.",
+    help="Show how many episodes would find a gap of so many percentage points.",
 )
 @json_option
 def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: Any) -> None:
-    """Show what a new run would do, in which order, and how. Changes nothing. Exits with 3 if Slurm refuses the jobs.
+    """Show what a new run would do, and in which order. Changes nothing. The exit code is 3 if Slurm refuses the jobs.
 
     \b
     combo plan grid.yaml
     combo plan grid.yaml --script stairs_flat
-    combo plan grid.yaml --gap 5                how many episodes a gap needs
+    combo plan grid.yaml --gap 5                how many episodes this gap needs
     combo plan grid.yaml --slurm --host login1  as job arrays on Slurm
     """
     checked = grid.read()
@@ -99,16 +99,16 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
         click.echo(line)
     if slurm:
         _show_job_scripts(laid)
-    if refused:  # last, where a person looks
+    if refused:  # last, where people see it
         raise refused
 
 
 def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
-    """The run that a launch of the grid would be about; nothing where there is none."""
+    """The run that a launch of the grid would use, if there is one."""
     own = next((run for run in list_runs(transport, (grid.root,)) if run.id.rsplit("-", 2)[0] == grid.name), None)
     if own is None:
         return {}
-    about = f"`{program()} launch` would use that run, --new starts another; the plan below is for a new run"
+    about = f"`{program()} launch` would use it, --new starts another; the plan below is for a new run"
     return {"has a run": f"{own.id}: {about}"}
 
 
@@ -146,7 +146,6 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
 
 
 def _list(laid: Plan) -> None:
-    """The sessions, in their order."""
     width = max(len(session.name) for session in laid.sessions)
     for number, session in enumerate(laid.sessions, 1):
         click.echo(f"{number:4}  {session.name.ljust(width)}  {_work(session)}")
@@ -163,9 +162,9 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     yield "at once", f"{seen.at_once}{limited}"
     if seen.never:
         never = ", ".join(seen.never[:_MOST])
-        yield "can't start", f"{never}: needs more than the host has free when nothing else runs"
+        yield "can't start", f"{never}: needs more than the host has when nothing else runs"
     if seen.filled:
-        yield "filled in", f"{', '.join(seen.filled)}: not in the grid; measured values are used"
+        yield "filled in", f"{', '.join(seen.filled)}: not in the grid, but measured"
     if seen.makespan is not None:
         yield "ends after", f"about {duration(seen.makespan)}"
     if seen.sequential is not None:
@@ -173,14 +172,14 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     if seen.unknown:
         more = len(seen.unknown) - _MOST
         listed = ", ".join(seen.unknown[:_MOST]) + (f" and {several(more, 'more combo')}" if more > 0 else "")
-        yield "ends after", f"not known: nothing tells how long an episode takes of {listed}"
+        yield "ends after", f"unknown, as the time of an episode of {listed}"
         yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told
 
 
 def _power(laid: Plan, gap: float | None) -> Mapping[str, Findable]:
-    """What the comparisons can find. Empty without scipy; with a wanted gap its absence is an error."""
+    """The gaps that the comparisons can find. Empty without scipy, which is an error only if the user gave a gap."""
     try:
         from comborun.reporter.comparing.power import answers
 
@@ -192,11 +191,11 @@ def _power(laid: Plan, gap: float | None) -> Mapping[str, Findable]:
 
 
 def _power_rows(power: Mapping[str, Findable], gap: float | None) -> Iterator[tuple[str, str]]:
-    """Nothing where no two policies meet in an environment, or the number of episodes is not known."""
+    """No rows if no two policies meet in an environment, or the number of episodes is unknown."""
     if not power:
         return
     found = ", ".join(f"{scope} {_points(one['would_find'])}" for scope, one in power.items())
-    more = "" if gap else "; --gap tells how many episodes another gap needs"
+    more = "" if gap else "; --gap shows how many episodes another gap needs"
     yield "can find", f"a gap of so many points, with a chance of 80 %: {found}{more}"
     if gap:
         counts = (f"{scope} {_count(one['unpaired'])} ({_count(one['paired'])} paired)" for scope, one in power.items())
@@ -214,7 +213,7 @@ def _count(episodes: float | None) -> str:
 
 
 def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
-    """Show the requests to Slurm, and its answers. Changes nothing. Returns the error if it refuses some of them."""
+    """Show the requests to Slurm, and its answers. Changes nothing. Returns an error if Slurm refuses some of them."""
     assert plan.slurm
     of = Counter(kind_of(session, plan.slurm) for session in plan.sessions)
     limit = f", {plan.slurm.parallel} at once at most" if plan.slurm.parallel else ""
@@ -234,7 +233,6 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
 
 
 def _show_job_scripts(plan: Plan) -> None:
-    """As they are handed to sbatch."""
     arrays = [(path, text) for path, text in texts(plan) if PurePosixPath(path).name.startswith("array-")]
     for path, text in arrays[:_MOST]:
         click.echo(f"\n{click.style(str(path), bold=True)}")
@@ -245,10 +243,7 @@ def _show_job_scripts(plan: Plan) -> None:
 
 
 def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
-    """The cluster and its answer to each array, as rows; and the error if it refuses one of them.
-
-    A laptop without Slurm still shows what would be asked.
-    """
+    """The cluster and its answer to each array, as rows; and an error if it refuses one. Works without Slurm, too."""
     try:
         cluster = consult(transport, plan)
     except HostError as error:
@@ -269,9 +264,9 @@ def _word(answer: Answer) -> str:
 
 
 def _server_row(server: Server, plan: Plan) -> str:
-    """What a model server takes, when it is ready, and how many sessions ask it."""
+    """What a model server takes, when it is ready, and how many sessions use it."""
     asking = sum(server.name in dict(session.servers) for session in plan.sessions)
-    parts = [f"{several(asking, 'session')} {'asks' if asking == 1 else 'ask'} it"]
+    parts = [f"{several(asking, 'session')} {'uses' if asking == 1 else 'use'} it"]
     if server.gpus:
         copies = sum(one.server is server for one in instances(plan))
         of = f" of {', '.join(map(str, server.request.only))}" if server.request.only else ""

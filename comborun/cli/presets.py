@@ -1,4 +1,4 @@
-"""combo presets: which evaluation programs are known, and what is known of each."""
+"""combo presets: the known evaluation programs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def presets(context: click.Context, as_json: bool) -> None:
 @click.argument("preset", shell_complete=offers("presets"))
 @json_option
 def show(preset: str, as_json: bool) -> None:
-    """Explain a preset: what it runs, what it needs, what must be known, and which keys it sets.
+    """Explain a preset: what it runs, what it needs, what you must know, and which keys it sets.
 
     \b
     combo presets show isaaclab-eval
@@ -54,19 +54,19 @@ def show(preset: str, as_json: bool) -> None:
         return
     click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
     show_rows(dict(_facts(read)))
-    for title, lines in (("Before the first session", read.about.needs), ("To be known", read.about.notes)):
+    for title, lines in (("Before the first session", read.about.needs), ("Notes", read.about.notes)):
         if lines:
             click.echo("\n".join((f"\n{title}:", *(wrapped(line, "- ") for line in lines))))
     click.echo(f"\nWhat it sets ({read.file}):\n\n{textwrap.indent(read.settings_text, '  ')}", nl=False)
 
 
 def named_preset(wanted: str) -> Preset:
-    """The preset of that name, or the file at that path, relative to where the command is given."""
+    """The preset of that name, or the file at that path, relative to the current folder."""
     return find_preset(wanted, Path.cwd())
 
 
 def _summary(name: str) -> str:
-    """What a list says of a preset; one with mistakes hides none of the others."""
+    """A preset in one line, even if it has mistakes."""
     try:
         return named_preset(name).about.summary
     except UserError:
@@ -81,7 +81,7 @@ def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
     about = preset.about
     yield "kind", about.kind
     if about.kind == "evaluation":
-        yield "pairs", f"none: {about.unpaired}" if about.unpaired else "where records show how episodes started"
+        yield "pairs", f"none: {about.unpaired}" if about.unpaired else "if records show how episodes started"
     if about.shards:
         yield "shards", about.shards
     yield from _attributes("policies", about.attributes.policy, about.defaults.policy)

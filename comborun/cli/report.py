@@ -1,4 +1,4 @@
-"""combo report: report on a run or a folder, or compare two of them."""
+"""combo report: report on a run or a folder, or compare two runs."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 _MOST_SKIPPED = 5
 _CLAIM_LINES = 6
-"""for the claims, so that they and the files below fit on a screen"""
+"""lines of claims, so that they and the files below fit on a screen"""
 _ROWS_MOST, _FINDINGS_MOST = 24, 6
 _METRICS = 2
-"""that are shown where there is no rate"""
+"""metrics that are shown if there is no rate"""
 _PURPOSES = {
     "report.html": "for reading; one file, opens offline",
     "report.md": "for pasting",
@@ -55,7 +55,7 @@ _PURPOSES = {
     "--grid",
     type=click.Path(path_type=Path),
     metavar="GRID",
-    help="For a FOLDER: the grid that says what was planned and how to read it.",
+    help="For a FOLDER: the grid with the planned episodes, and with `results`.",
 )
 @click.option("--max-size", metavar="SIZE", help="The most to copy from another host; 50 GiB by default.")
 @click.option("--videos", type=click.Choice(["failed", "all"]), help="Also copy the videos of these episodes here.")
@@ -76,7 +76,7 @@ def report(run: str | None, wanted: str | None, where: Where, output: Path | Non
         if run:
             raise UserError(f"`{run}` besides the two runs of --compare", "name two runs, or leave --compare out")
         if other := next((name for name in ("grid", "videos", "figures", "ranking") if how[name]), None):
-            raise UserError(f"--{other} with --compare", "it is for the report of one run: leave it out")
+            raise UserError(f"--{other} with --compare", f"--{other} is for the report of one run: leave it out")
         _compare(pair, where, output, _size(how["max_size"]), as_json=as_json)
         return
     forms, grid, ranked = _forms(how["figures"] or ""), how["grid"], bool(how["ranking"])
@@ -85,9 +85,7 @@ def report(run: str | None, wanted: str | None, where: Where, output: Path | Non
 
         if how["videos"] or how["max_size"]:
             option = "--videos" if how["videos"] else "--max-size"
-            raise UserError(
-                f"{option} with a folder", "it is for what is copied from a host; a folder is read in place"
-            )
+            raise UserError(f"{option} with a folder", f"{option} is for files on a host; a folder is read in place")
         folder = output or Path(run) / "report"
         plan = _plan(grid, where) if grid else None
         with working("making the report"):
@@ -104,7 +102,7 @@ def report(run: str | None, wanted: str | None, where: Where, output: Path | Non
 
 
 def _plan(path: Path, where: Where) -> Plan:
-    """What a grid plans, wherever it would run: a session for each combo."""
+    """A grid's plan without a host: a session for each combo."""
     from comborun.monitor.trial_setup import plan_anywhere
     from comborun.remote.grids import read_grid
 
@@ -119,7 +117,7 @@ def make_report(
     *,
     ranked: bool = False,
 ) -> tuple[Summary, Path]:
-    """The report of a run, made from its own directory on this machine or from a mirror of it, and its folder."""
+    """Make the report of a run, from its directory on this machine or its mirror. Returns it and its folder."""
     from comborun.reporter import report_run
 
     show_skipped(skipped)
@@ -129,7 +127,7 @@ def make_report(
 
 
 def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which: str) -> None:
-    """The videos of failed episodes, or of all, that are not on this machine yet."""
+    """Copy the videos of failed episodes, or of all, that are not on this machine yet."""
     from comborun.remote.fetch import FetchOptions, fetch
     from comborun.reporter.collect import collect_run
 
@@ -143,7 +141,7 @@ def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which
     missing = [PurePosixPath(video) for video in named if not (source / video).exists()]
     wanted = {path for path in missing if path.parts[:1] == ("sessions",)}
     if unlisted := sum(path not in wanted for path in missing):  # several may have one name
-        words = f"not brought: {several(unlisted, 'video')} that no listing of the host names"
+        words = f"not copied: {several(unlisted, 'video')} that the host does not list"
         click.echo(f"{words}; `results: {{videos: '**/*.mp4'}}` in the grid lists them", err=True)
     if not wanted:
         return
@@ -155,23 +153,22 @@ def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which
 def show_skipped(skipped: Sequence[Skipped]) -> None:
     """Print the results that could not be copied."""
     for path, reason in skipped[:_MOST_SKIPPED]:
-        click.echo(f"not brought: {harmless(str(path), keep='')}: {reason}", err=True)
+        click.echo(f"not copied: {harmless(str(path), keep='')}: {reason}", err=True)
     if len(skipped) > _MOST_SKIPPED:
-        click.echo(f"and {len(skipped) - _MOST_SKIPPED} more: the report names them all", err=True)
+        click.echo(f"and {len(skipped) - _MOST_SKIPPED} more: the report has all of them", err=True)
 
 
 def _forms(words: str) -> tuple[str, ...]:
-    """The kinds of file that figures are wanted as."""
+    """The wanted file types of figures."""
     from comborun.reporter.figures.files import FORMS
 
     wanted = tuple(word.strip().lower() for word in words.split(",") if word.strip())
     if unknown := [word for word in wanted if word not in FORMS]:
-        raise UserError(f"--figures {unknown[0]}: no such kind of file", f"one or more of {', '.join(FORMS)}")
+        raise UserError(f"--figures {unknown[0]}: unknown type of file", f"one or more of {', '.join(FORMS)}")
     return wanted
 
 
 def _size(text: str | None) -> int | None:
-    """Bytes of a size such as `2 GiB`."""
     if text is None:
         return None
     from comborun.grid.values import parse_size
@@ -180,7 +177,7 @@ def _size(text: str | None) -> int | None:
 
 
 def _compare(pair: tuple[str, str], where: Where, output: Path | None, most: int | None, *, as_json: bool) -> None:
-    """Report two runs, or folders of results, against each other."""
+    """Compare two runs, or folders of results."""
     from comborun.reporter.report import report_between, without_garbage_collection
 
     with without_garbage_collection():
@@ -192,7 +189,7 @@ def _compare(pair: tuple[str, str], where: Where, output: Path | None, most: int
 
 
 def _collect(word: str, where: Where, most: int | None) -> tuple[Collected, Path]:
-    """All that a run or a folder holds, and where it is on this machine."""
+    """The records of a run or a folder, and their place on this machine."""
     from comborun.reporter.collect import collect_folder
 
     if not _is_folder(word, where):
@@ -202,16 +199,16 @@ def _collect(word: str, where: Where, most: int | None) -> tuple[Collected, Path
 
 
 def brought(target: Target, most: int | None = None) -> tuple[Path, tuple[Skipped, ...]]:
-    """Where the records of a run are on this machine, and what could not be brought here."""
+    """Copy the records of a run to this machine. Returns their place, and the files that could not be copied."""
     from comborun.remote.fetch import MOST, FetchOptions
 
-    with working("bringing the records here") as tell:
+    with working("copying the records") as tell:
         options = FetchOptions(most=MOST if most is None else most, progress=lambda files: tell(several(files, "file")))
         return target.bring(options)
 
 
 def collected(target: Target, most: int | None = None) -> tuple[Collected, Path]:
-    """All that a run has recorded, and where it is on this machine."""
+    """The records of a run, and their place on this machine."""
     from comborun.reporter.collect import collect_run
 
     source, skipped = brought(target, most)
@@ -221,7 +218,7 @@ def collected(target: Target, most: int | None = None) -> tuple[Collected, Path]
 
 
 def _is_folder(word: str, where: Where) -> bool:
-    """Whether a word means a folder of result files here: a path does; a bare name only when no run is called so."""
+    """Whether a word means a folder of result files: a path does; another name only if no run has it."""
     folder = Path(word)
     if where.host is None and not folder.is_dir() and _is_path(word) and not is_remembered(word):
         what = "is a file, not a folder of results" if folder.exists() else "no such file or folder"
@@ -253,7 +250,7 @@ def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> Non
 
 
 def _report_files(folder: Path) -> Iterator[str]:
-    """Names relative to the report's folder, those of its own folders too."""
+    """The files below the report's folder."""
     for name in _PURPOSES:
         for path in sorted((folder / name).iterdir()) if (folder / name).is_dir() else [folder / name]:
             if path.is_file():
@@ -278,7 +275,7 @@ def _show_claims(summary: Summary) -> None:
 
 
 def _show_rates(summary: Summary) -> None:
-    """A row for each combo that has a record, and what must be known of the data."""
+    """Print a row for each combo with records, and problems of the data."""
     recorded = [combo for combo in summary.combos if combo.counts and combo.counts.recorded]
     if recorded:
         heads, *rows = _rates(recorded)
@@ -295,7 +292,7 @@ def _show_rates(summary: Summary) -> None:
 
 
 def _rates(combos: Sequence[ComboSummary]) -> Iterator[tuple[str, ...]]:
-    """The heads and the first rows: successes of verdicts, the rate and its interval; without verdicts means."""
+    """The heads and the first rows: successes, the rate and its interval; without verdicts means of metrics."""
     from comborun.reporter import text
 
     judged = any(combo.rate and combo.rate.n for combo in combos)
@@ -313,19 +310,19 @@ def _rates(combos: Sequence[ComboSummary]) -> Iterator[tuple[str, ...]]:
 
 
 def differences(seen: RunStatus, summary: Summary) -> list[str]:
-    """Sessions whose outcome differs in the report, which reads every record: a sentence each."""
+    """A sentence for each session whose outcome differs in the report, which reads every record."""
     outcomes = {combo.key: combo.ending.outcome for combo in summary.combos}
     lines: list[str] = []
     for session in seen.proper:
         reported = outcomes.get((session.policy, session.environment))
-        alone = not session.part  # else the combo's outcome is that of several
+        alone = not session.part  # otherwise the combo's outcome is that of several sessions
         if alone and session.life is Life.ENDED and reported not in {None, session.outcome}:
             lines.append(f"{session.policy} in {session.environment}: {session.outcome}, but {reported} by its records")
     return lines
 
 
 def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
-    """A row per combo, what is decided, and where the files are."""
+    """Print a row for each combo, the decisions, and the files."""
     from comborun.reporter.pages.between import HEADS, NAMES, cells
 
     if as_json:

@@ -1,4 +1,4 @@
-"""combo resume: continue a run, for exactly the episodes that have no record yet."""
+"""combo resume: continue a run, for exactly the episodes without a record."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from comborun.text import harmless
 def resume(target: Target, dry_run: bool, as_json: bool) -> None:
     """Continue a run: run what is missing. No episode with a record runs again, if the command takes a range.
 
-    Lifts a hold. Sessions that ended without all of their records get another attempt. If episodes in the middle are
-    missing and the command takes a range, sessions for exactly these episodes are added.
+    Ends a pause, drain or halt. Sessions without all of their records get another attempt. If episodes in the middle
+    are missing and the command takes a range, this adds sessions for exactly these episodes.
 
     \b
     combo resume                the newest run
-    combo resume --dry-run      what it would do
+    combo resume --dry-run      show only what it would do
     """
     target.note_change()
     going = _look(target)
@@ -57,10 +57,10 @@ def _look(target: Target) -> Resuming:
 
 
 def _go_on(target: Target, going: Resuming) -> str:
-    """Safe to repeat: gaps first, then the hold, then new attempts, then the dispatcher; what was said of that."""
+    """First fill gaps, then lift the hold, then ask for attempts, then start the dispatcher: this is safe to repeat."""
     transport, view, what = target.transport, going.view, going.what
     if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):
-        raise HostError(f"{view.id} was changed by a launch just now", "the same command again looks anew")
+        raise HostError(f"a launch has just changed {view.id}", "give the same command again")
     if going.held or going.kept:
         steer(transport, view.directory, "resume")
     if what.again:

@@ -1,4 +1,4 @@
-"""combo runs and combo clean: the runs on all hosts that are remembered here, and the removal of old ones."""
+"""combo runs and combo clean: the runs on all hosts that this machine has used, and the removal of old runs."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _DAY_S = 86400.0
 @root_options
 @json_option
 def runs(grid: Path | None, where: Where, as_json: bool) -> int:
-    """List the runs on all hosts that were used from here, newest first; with --host, only on that host.
+    """List the runs on all hosts that this machine has used, newest first; with --host, only on that host.
 
-    With GRID, a grid file, only where that grid runs. A host that does not answer is shown as it was last seen.
+    With GRID, a grid file, only on that grid's host. A host that does not answer is shown as it was last seen.
 
     \b
     combo runs
@@ -45,7 +45,7 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
     """
     at = where.of_grid(grid) if grid else None
     if grid and not at:
-        raise UserError(f"{grid} is no grid file", "combo runs takes the file that was launched, such as grid.yaml")
+        raise UserError(f"{grid} is not a grid file", "combo runs takes a grid's file, such as grid.yaml")
     found = _listings(at[0] if at else where)
     entries = each_once(found)
     code = HostError.exit_code if all(one.complaint for one in found) else 0
@@ -71,7 +71,7 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
 
 
 def _listings(where: Where) -> tuple[Listing, ...]:
-    """The runs on the named host, else on all hosts."""
+    """The runs on the named host, or else on all hosts."""
     everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
     transports = {host: where.connect(host) for host in ([where.host] if where.host else everywhere)}
     with working(f"asking {several(len(transports), 'host')}"):
@@ -103,7 +103,7 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
     The host is that of the first RUN, or this machine.
 
     Keeps a run that goes on, and a run on another host that `combo report` has not copied since its end. Keeps a run
-    that was stopped, or is on this machine, unless it is named.
+    that was stopped, or is on this machine, unless you name it.
 
     \b
     combo clean --host h100
@@ -144,13 +144,13 @@ def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:
         return f"younger than {older:g} days (--older)"
     stopped = not run.done and run.held.get("kind") == "stopped"
     if not run.done and not stopped:
-        return "not finished; `combo stop RUN` ends one"
+        return "not finished; `combo stop RUN` ends a run"
     end = "stopped" if stopped else "done"
     if host != LOCAL and not (copy_of(host, run.id, run.directory) / "dispatch" / end).is_file():
-        return f"files not brought here; `combo report RUN --host {host}` brings them"
+        return f"not copied to this machine; `combo report RUN --host {host}` copies a run"
     if stopped and not named:
-        return "stopped, and can be resumed; name one to remove it"
-    return "" if host != LOCAL or named else "on this machine, without a copy; name one to remove it"
+        return "stopped, can be resumed; name a run to remove it"
+    return "" if host != LOCAL or named else "on this machine, without a copy; name a run to remove it"
 
 
 def _rows(going: Sequence[Run], bytes_of: dict[str, int]) -> Iterator[tuple[str, ...]]:

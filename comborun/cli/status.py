@@ -1,4 +1,4 @@
-"""combo monitor and combo status, and the report when all sessions have ended."""
+"""combo monitor and combo status, and the report after the last session."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from comborun.monitor.status import Link, RunStatus, SessionStatus
     from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping
 
-_MEND = "Mend `results` in the grid and give the same command again: it reads these files, and runs nothing."
+_MEND = "Correct `results` in the grid and give the same command again: it reads these files, and runs nothing."
 interval_option = click.option(
     "--interval", type=click.FloatRange(min=0.2), metavar="S", help="Seconds between two looks; by default `poll`."
 )
-plain_option = click.option("--plain", is_flag=True, help="Lines instead of a live table.")
+plain_option = click.option("--plain", is_flag=True, help="Print lines instead of a live table.")
 _MIRROR_S = 60.0
-"""between two fetches beside a live table"""
+"""seconds between two copies of the records beside a live table"""
 
 
 class Shown(NamedTuple):
@@ -89,7 +89,7 @@ def status(target: Target, as_json: bool) -> int:
 
 
 def watch_until_the_end(target: Target, shown: Shown) -> int:
-    """Watch a run, report when it has ended; the exit code says whether all succeeded."""
+    """Watch a run and report at its end. Returns the exit code, which says whether all sessions succeeded."""
     from comborun.cli.report import brought, differences, make_report, show_report  # `combo status` needs none of them
 
     ended = None
@@ -99,26 +99,26 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         stop_early = StopEarly(target) if source.view.plan.stop_early else None
         mirror = Mirroring(target) if target.transport.host != LOCAL else None
         ended = watch(source, shown.screen(), Clock(), settings, stop_early or mirror)
-        # a host that went away just when the report was to be made is waited for
+        # wait for a host that went away before the report
         copy = until_answered(partial(brought, target), Clock(), settings, _show_lost_link)
         summary, folder = make_report(*copy)
     except KeyboardInterrupt:
         _show_way_back(target, ended)
         return INTERRUPTED
     differing = differences(ended, summary)
-    if not shown.as_json:  # a stream of statuses stays one
+    if not shown.as_json:
         if stop_early:
             stop_early.tell(ended)
         show_report(summary, folder)
         for line in differing:
-            click.echo(f"! {harmless(line)}; the report says why", err=True)
+            click.echo(f"! {harmless(line)}; the report explains it", err=True)
         if any(_unread(session) for session in ended.sessions):
             click.echo(_MEND, err=True)
     return SOME_DID_NOT if differing else exit_code(ended)
 
 
 def _unread(session: SessionStatus) -> bool:
-    """Whether it wrote files that the grid does not read, and ended well."""
+    """Whether it ended well, but wrote files that the grid does not read."""
     wrote = session.uncounted and not session.uncounted.startswith(WROTE_NOTHING)
     return bool(wrote) and not session.done_with and session.failure in (None, Failure.NO_RESULT)
 
@@ -132,7 +132,7 @@ def _show_lost_link(link: Link) -> None:
 
 def _show_way_back(target: Target, ended: RunStatus | None) -> None:
     if ended:
-        click.echo("\nNo longer waiting. All sessions have ended; there is no report of them yet.", err=True)
+        click.echo("\nNo longer waiting. All sessions have ended; there is no report yet.", err=True)
     else:
         click.echo("\nNo longer watching. The sessions go on.", err=True)
     rows = {"report": "report"} if ended else {"watch": "monitor", "stop": "stop"}
@@ -157,7 +157,7 @@ def _status_now(target: Target) -> RunStatus:
 
 
 def _saved_status(target: Target, away: HostError) -> RunStatus:
-    """The status as it was last seen, with its age. Raises HostError if none is saved."""
+    """The last seen status, with its age. Raises HostError if none is saved."""
     kept = last_look(target.transport.host, target.run, target.directory)
     if kept is None:
         raise away
@@ -165,7 +165,7 @@ def _saved_status(target: Target, away: HostError) -> RunStatus:
 
 
 def exit_code(seen: RunStatus) -> int:
-    """0 unless a session of an ended run did not succeed, or the run was abandoned. Smoke tests don't count."""
+    """1 if a session of an ended run did not succeed, or the run was abandoned; else 0. Smoke tests don't count."""
     if not seen.finished:
         return SOME_DID_NOT if seen.abandoned else 0
     sessions = [*seen.proper, *([seen.after] if seen.after else [])]
@@ -173,7 +173,7 @@ def exit_code(seen: RunStatus) -> int:
 
 
 class Mirroring:
-    """Fetches new records beside a live table, so that a report is possible when the host is away."""
+    """Copies new records beside a live table, so that a report is possible if the host goes away."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -181,16 +181,16 @@ class Mirroring:
         self._at = 0.0
 
     def __call__(self, seen: RunStatus) -> str:
-        """A failed fetch leaves the mirror as it is. Raises HostError, since the link may be the reason."""
+        """A failed copy leaves the mirror as it is. Raises HostError, since the link may be the reason."""
         ended = sum(one.life is Life.ENDED for one in seen.every)
         changed = (seen.recorded, ended) != self._brought
-        if changed and not seen.finished and time.monotonic() >= self._at + _MIRROR_S:  # the report fetches at the end
+        if changed and not seen.finished and time.monotonic() >= self._at + _MIRROR_S:  # the report copies at the end
             try:
                 if self._target.bring_some():
                     self._brought = seen.recorded, ended
             except HostError:
                 raise
-            except UserError:  # no room here, say: the report tells of it
+            except UserError:  # such as a full disk, which the report reports
                 self._brought = seen.recorded, ended
             finally:
                 self._at = time.monotonic()
@@ -198,9 +198,9 @@ class Mirroring:
 
 
 class StopEarly:
-    """Fetches the records after each look that shows more of them, decides, and tells the host.
+    """Copies new records after a look, decides comparisons, and sends the decisions to the host.
 
-    A decision comes from the records alone: nothing depends on when this is called, how often, or by how many at once.
+    Decisions come from the records alone, so it does not matter when, how often, or by how many this is done.
     """
 
     def __init__(self, target: Target) -> None:
@@ -210,7 +210,7 @@ class StopEarly:
         self._undecided = ""
 
     def __call__(self, seen: RunStatus) -> str:
-        """Returns why comparisons can't be decided, or nothing. Raises HostError when the host can't be reached."""
+        """Returns why comparisons can't be decided, or nothing. Raises HostError if the host can't be reached."""
         if seen.recorded == self._recorded:
             return self._undecided
         try:
@@ -226,13 +226,13 @@ class StopEarly:
                 self._told = lines
         except HostError:
             raise
-        except UserError as error:  # the run goes on without: it only takes longer
+        except UserError as error:  # without a decision the run only takes longer
             self._undecided = f"stop_early decides nothing: {error.message}"
         self._recorded = seen.recorded
         return self._undecided
 
     def look(self) -> str:
-        """The same, without telling the host."""
+        """The same, without sending decisions."""
         try:
             self._decide()
         except UserError:
@@ -240,7 +240,7 @@ class StopEarly:
         return self._undecided
 
     def tell(self, ended: RunStatus) -> None:
-        """Print what was decided early, and what that has saved."""
+        """Print the early decisions, and how many episodes they saved."""
         for line in self._told.splitlines():
             if sentence := _sentence(json.loads(line)):
                 click.echo(harmless(sentence))
@@ -250,7 +250,7 @@ class StopEarly:
             click.echo(f"! {harmless(self._undecided)}", err=True)
 
     def _decide(self, *, whole: bool = False) -> Stopping | None:
-        """None while not all records are here: the next look goes on."""
+        """None if not all records are here yet."""
         from comborun.reporter.comparing.stopping import decide_run
 
         brought = self._target.bring() if whole else self._target.bring_some()
@@ -263,7 +263,7 @@ class StopEarly:
 
 
 def undecided_sentence(standings: Sequence[ComparisonProgress]) -> str:
-    """A sentence about comparisons whose next episodes are not shown to be a pair. Pure."""
+    """A sentence about comparisons whose next episodes may not be a pair."""
     stuck = [one for one in standings if one.unpaired]
     if not stuck:
         return ""

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 @click.option("--policy", metavar="P", help="Only sessions of this policy.")
 @click.option("--environment", metavar="E", help="Only sessions in this environment.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stopped, and stop nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask (without a terminal this is the default).")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask; the default without a terminal.")
 @json_option
 def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool, **how: Any) -> int:
-    """End a run, or single sessions of it, and everything that they started.
+    """End a run, or some of its sessions, and everything that they started.
 
-    INT first, then TERM, then KILL, and at last a sweep of every process that carries the session's marker. What could
-    not be ended is named with its pid. The same launch command later resumes what is missing.
+    Sends INT, then TERM, then KILL, at last to every process with the session's marker. Names processes that are left,
+    with their pids. The same launch command resumes the run later.
 
     \b
     combo stop                      the newest run; asks first
@@ -79,7 +79,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
 
 
 def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]) -> Stopping:
-    """What the words and options mean. A run that can't be looked at is still stopped as a whole, or by exact names."""
+    """What the words and options mean. A run whose status is unknown can be stopped as a whole, or by exact names."""
     run, host = target.run, target.transport.host
     try:
         source = target.source()
@@ -97,7 +97,7 @@ def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str |
 
 
 def _others(target: Target) -> tuple[str, ...]:
-    """The other runs of its grid that have not ended, the newest first."""
+    """The other unfinished runs of its grid, the newest first."""
     there = list_runs(target.transport, (target.directory.rpartition("/")[0],))
     going = [run for run in there if not run.done and run.held.get("kind") != "stopped"]
     grid = target.run.rsplit("-", 2)[0]
@@ -105,7 +105,7 @@ def _others(target: Target) -> tuple[str, ...]:
 
 
 def _superseded(plan: Plan, seen: RunStatus, names: tuple[str, ...], words: tuple[str, ...]) -> Iterator[str]:
-    """What still runs of the combos that POLICY ENVIRONMENT name, though a changed grid has replaced it."""
+    """Running sessions of combos named by policy and environment that a changed grid has replaced."""
     combos = {combo_of(one) for one in plan.sessions if one.name in names and one.name not in words}
     alive = {one.name for one in seen.every if one.alive}
     dropped = (one for one in plan.sessions if one.flag == "dropped" and one.name in alive)
@@ -113,9 +113,9 @@ def _superseded(plan: Plan, seen: RunStatus, names: tuple[str, ...], words: tupl
 
 
 def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
-    """Print which of the sessions have not ended yet, and the command that continues."""
+    """Print the sessions that have not ended yet, and the command that continues."""
     again = f"{program()} {shlex.join(('stop', '--run', target.run, *names))}{target.options}"
-    click.echo(f"\nInterrupted. The host goes on with it; `{again}` waits for the end.", err=True)
+    click.echo(f"\nInterrupted. The host goes on; `{again}` waits for the end.", err=True)
     seen = once(target.source())
     meant = [one for one in seen.sessions if not names or one.name in names]
     left = [one.name for one in meant if one.alive]
@@ -127,7 +127,7 @@ def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
 
 
 def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
-    """The run, and words for sessions of it: the first word is a run, or else a session of the newest run."""
+    """The run, and words for its sessions. The first word is a run, or else a session of the newest run."""
     if wanted is not None or not words:
         return where.find(wanted), words
     try:
@@ -147,7 +147,7 @@ def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Ta
 def _chosen(
     target: Target, source: Source, words: tuple[str, ...], policy: str | None, environment: str | None
 ) -> tuple[str, ...]:
-    """The sessions that the options name. Raises UserError when there are none."""
+    """The sessions that the words and options name. Raises UserError if there are none."""
     view, plan = source.view, source.view.plan
     names = target.sessions(source, words)
     check_no_servers(view, names)

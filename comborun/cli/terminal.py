@@ -1,4 +1,4 @@
-"""What commands show on the terminal, and how errors reach the user."""
+"""Output of the commands on the terminal, and their errors."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import textwrap
 import threading
 import time
 from itertools import zip_longest
@@ -37,9 +38,9 @@ _HINTS = {
     errno.ENAMETOOLONG: "write a shorter path",
 }
 _HUSHES: list[Callable[[], None]] = []
-"""each ends what a piece of work shows; a host may ask for a secret from a thread of its own"""
+"""each ends the display of some work; a question for a secret may come from another thread"""
 _LONG_WORD = re.compile(r"(\S{400})\S+")
-"""a path or a name that would fill the screen"""
+"""a path or name that would fill the screen"""
 _OF_REPORT = {"matplotlib", "numpy", "scipy"}
 _PROPOSED = re.compile(r": `results: (.*?)` counts them")
 SOME_DID_NOT = 1
@@ -47,10 +48,10 @@ INTERRUPTED = 130
 
 
 def guarded(command: click.Command) -> int:
-    """Run a command; errors that a person can mend are shown without a traceback. Returns the exit code."""
+    """Run a command. Shows errors that a user can fix without a traceback. Returns the exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our signs
+            stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows ? for our symbols
     try:
         code = command.main(standalone_mode=False, color=colour())
         sys.stdout.flush()
@@ -64,7 +65,7 @@ def guarded(command: click.Command) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone: `combo logs | head`
+    except BrokenPipeError:  # as in `combo logs | head`
         _discard_output()
         return 0
     except (ModuleNotFoundError, OSError, UnicodeError, RecursionError, MemoryError, RuntimeError) as error:
@@ -78,25 +79,25 @@ def guarded(command: click.Command) -> int:
 
 
 def _discard_output() -> None:
-    """The rest of the output can't be written; without this Python would complain about that at its end."""
+    """Drop output that can't be written; otherwise Python would complain at its end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _as_user_error(error: Exception) -> UserError | None:
-    """An error of this machine, or of a foreign file, as a UserError; None for a bug of ours."""
+    """An error of this machine or of a user's file as a UserError; None for a bug."""
     match error:
         case ModuleNotFoundError(name=str(name)) if name.partition(".")[0] in _OF_REPORT:
             hint = "pip install 'comborun[report]', or in a checkout: uv tool install '.[report]'"
-            return UserError(f"this needs {name}, which the launcher alone does without", hint)
+            return UserError(f"this needs {name}, which is not installed", hint)
         case OSError(filename=None):
             hint = _HINTS.get(error.errno or 0, "is it this machine's network, its disk, or a limit? ulimit -a")
             return UserError(f"operating system error: {error.strerror or error}", hint)
         case OSError():
             return UserError(f"{error.filename}: {error.strerror}", _HINTS.get(error.errno or 0, ""))
         case UnicodeError():
-            return UserError(f"a file or a name is no text that can be read: {error}")
+            return UserError(f"a file or a name is not readable text: {error}")
         case RecursionError():
-            return UserError("a file is nested too deeply to be read", "was it made by a program that went wrong?")
+            return UserError("a file is nested too deeply to be read", "did a faulty program write it?")
         case MemoryError():
             return UserError("there is not enough memory on this machine", "ulimit -v shows a limit that was set")
         case RuntimeError() if "new thread" in str(error):
@@ -106,7 +107,7 @@ def _as_user_error(error: Exception) -> UserError | None:
 
 @contextlib.contextmanager
 def repeatable() -> Iterator[None]:
-    """For commands that are safe to repeat: an interruption says so. Also a decorator."""
+    """Print after an interruption that the command is safe to repeat. Also a decorator."""
     try:
         yield
     except KeyboardInterrupt:
@@ -116,9 +117,9 @@ def repeatable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def working(what: str) -> Iterator[Callable[[object], None]]:
-    """Say on standard error what goes on, once it takes more than two seconds: with a clock on a terminal, else once.
+    """Print on standard error what takes more than two seconds: on a terminal with a clock, else once.
 
-    What is yielded takes how far it is. The thread imports nothing and holds no lock, because this process may fork.
+    Yields a function for the progress. The thread imports nothing and holds no lock, because this process may fork.
     """
     begun, reached, over = time.monotonic(), "", threading.Event()
 
@@ -153,19 +154,19 @@ def working(what: str) -> Iterator[Callable[[object], None]]:
 
 
 def ask_secret(question: str) -> str:
-    """What the user types in answer to a question, unseen."""
+    """Ask a question; the answer is not shown."""
     for hush in _HUSHES:
         hush()
     return str(click.prompt(question, hide_input=True, err=True))
 
 
 def colour() -> bool | None:
-    """False if the user wants no colour (no-color.org); None: the terminal decides."""
+    """False if the user wants no colour (no-color.org); None lets the terminal decide."""
     return False if os.environ.get("NO_COLOR") else None
 
 
 def show_error(error: UserError) -> None:
-    """Show a mistake and its hint; both may hold what a host said."""
+    """Show an error and its hint; both may hold text from a host."""
     click.secho("Error: ", fg="red", bold=True, nl=False, err=True, color=colour())
     click.echo(_LONG_WORD.sub(r"\1...", harmless(error.message)), err=True)
     if error.hint:
@@ -174,7 +175,7 @@ def show_error(error: UserError) -> None:
 
 
 def _with_key(error: click.ClickException) -> click.ClickException:
-    """The error; of an unknown option that is a key of the grid it says how the command takes it."""
+    """The error; if the unknown option is a key of the grid, it explains --set."""
     if not isinstance(error, click.NoSuchOption):
         return error
     from comborun.grid.model import GridFile
@@ -193,7 +194,7 @@ def answer(document: Any) -> None:
 
 
 def program() -> str:
-    """`combo` as the user can type it: its name when it is on the PATH, else its path."""
+    """`combo` as the user can type it: its name if it is on the PATH, else its path."""
     here, found = Path(sys.argv[0]).resolve().with_name("combo"), shutil.which("combo")
     if (found and Path(found).resolve() == here) or not here.is_file():
         return "combo"
@@ -236,19 +237,16 @@ def warn(*warnings: str) -> None:
 
 
 def wrapped(sentence: str, lead: str = "") -> str:
-    """Broken by columns where the terminal would break it, and indented there; whole where there is no terminal."""
+    """The sentence in lines of the terminal's width, indented after `lead`; in one line without a terminal."""
     if not sys.stdout.isatty():
         return f"{lead}{sentence}"
-    from rich.console import Console
-    from rich.text import Text
-
-    room = max(1, shutil.get_terminal_size().columns - len(lead))
-    first, *others = (line.plain.rstrip() for line in Text(sentence).wrap(Console(), room))
-    return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
+    width, blanks = shutil.get_terminal_size().columns, " " * len(lead)
+    lines = textwrap.TextWrapper(width, lead, blanks, break_long_words=False, break_on_hyphens=False)
+    return lines.fill(sentence)
 
 
 def show_why(why: str, grid: Path) -> None:
-    """Why rows don't count by a grid. The line that counts them stands alone and unbroken, to be copied."""
+    """Print why rows don't count by a grid. The line that would count them stands alone, to be copied."""
     proposed = _PROPOSED.search(why)
     if not proposed:
         if why:
@@ -261,7 +259,7 @@ def show_why(why: str, grid: Path) -> None:
 
 
 def show_line(keys: str, grid: Path) -> None:
-    """The line `results: {...}` of a grid with these keys, to be copied."""
+    """Print the line `results: {...}` of a grid with these keys, to be copied."""
     from comborun.grid.results import results_line
 
     click.echo(f"    {click.style(results_line(grid, keys), bold=True)}")

@@ -1,4 +1,4 @@
-"""combo try: one episode of one combo, and which of its results count."""
+"""combo try: run one episode of one combo, and show which of its results count."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _FILES_SHOWN = 8
 def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, as_json: bool) -> int:
     """Run one episode of one combo, here or on the grid's host, and show which of its results count.
 
-    Shows the command, the end of its log, its files, and the lines for `results:` that would make more of it count.
-    COMBO is a session's name, or its policy and environment; without it the first combo. Changes no run of the grid.
+    Shows the command, the end of its log, its files, and the lines for `results:` that would make more rows count.
+    COMBO is a session's name, or its policy and environment; the default is the first combo. Changes no run.
 
     \b
     combo try grid.yaml
@@ -63,7 +63,7 @@ def _nobody(*_: object) -> None:
 
 
 def _running(seconds: float, line: str) -> None:
-    """One line of the terminal, drawn again and again."""
+    """Draw one line of the terminal, again and again."""
     if sys.stdout.isatty():
         text = f"  running for {brief(seconds)}  {harmless(line)}"
         click.echo(f"\r\033[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
@@ -87,13 +87,13 @@ def _show(tried: TryResult, then: str) -> None:
     if (why := end.counts.why) != _trouble(tried) and not why.startswith(WROTE_NOTHING):  # else it has been said
         show_why(harmless(why), tried.grid)
     if tried.seed and tried.counts:
-        click.echo(f"  Its rows hold the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
+        click.echo(f"  Its rows have the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
         show_line(f"{{seed: {tried.seed}}}", tried.grid)
     click.echo(f"\nNext: {then}")
 
 
 def _trouble(tried: TryResult) -> str:
-    """Why nothing counts, in a few words: how the program ended, or what its files lack."""
+    """Why nothing counts, in a few words: how the program ended, or what its files lack; empty if it counts."""
     if tried.counts:
         return ""
     if tried.end.clean:
@@ -114,12 +114,12 @@ def _show_files(tried: TryResult) -> None:
 def _verdict(tried: TryResult) -> str:
     counts, planned = tried.end.counts, tried.session.count
     if not tried.session.results.has_records:
-        return "by its exit code alone: the grid says `results: none`"
+        return "only its exit code counts: the grid says `results: none`"
     of = f" of {planned}" if planned else ""
     if not tried.counts and not tried.end.clean:
         return "it failed"
     if not counts.countable:
-        return "the results are there, and are counted when the run is reported"
+        return "the results are there; the report counts them"
     if not counts.records:
         return "no episode counts"
     noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"

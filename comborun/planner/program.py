@@ -11,8 +11,8 @@ from comborun.grid.placement import MOST_GPUS, ComponentKeys, PlacedKeys
 from comborun.placement import (
     GPUS,
     NODES,
+    Budgets,
     Component,
-    GpuBudget,
     PlacementError,
     claimed,
     layouts,
@@ -238,7 +238,7 @@ def with_components(session: Session, combo: Combo, grid: Grid, host: HostFacts)
     components = _placed(combo, host, free)
     gpus = claimed(components)
     _check_claim(combo, grid, gpus)
-    if problem := next(filter(None, (too_much(components, room.gpu, room) for room in free)), ""):
+    if problem := too_much(components, zip(free, free, strict=True), free):
         raise UserError(f"{combo.label}: `placement` {problem}", _advice(components, free))
     most = [memory_on(components, gpu) for gpu in gpus]
     memory = session.request.gpu_memory or (max(most, default=0) if all(most) else 0)
@@ -266,7 +266,7 @@ def _check_claim(combo: Combo, grid: Grid, gpus: Sequence[int]) -> None:
         )
 
 
-def _placed(combo: Combo, host: HostFacts, free: Sequence[GpuBudget]) -> tuple[Component, ...]:
+def _placed(combo: Combo, host: HostFacts, free: Budgets) -> tuple[Component, ...]:
     """The components of a combo on this host. Raises UserError if it lacks GPUs, or copies can't be shared out."""
     entries = combo.settings.placed
     try:
@@ -300,7 +300,7 @@ def _component(name: str, entry: PlacedKeys, combo: Combo, gpus: Sequence[int]) 
     )
 
 
-def _advice(components: Sequence[Component], free: Sequence[GpuBudget]) -> str:
+def _advice(components: Sequence[Component], free: Budgets) -> str:
     fitting = [layout for layout in layouts(components, free) if not layout.problem]
     could = "; ".join(f"{layout.description} ({layout.kind})" for layout in fitting)
     return f"these layouts fit this host: {could}" if could else "no usual layout fits this host"
@@ -328,12 +328,12 @@ def _tight(placement: str) -> str:
     return "".join(placement.split())
 
 
-def rooms(host: HostFacts, reserve: Reserve) -> tuple[GpuBudget, ...]:
+def rooms(host: HostFacts, reserve: Reserve) -> Budgets:
     """The memory of each GPU for sessions."""
     totals = {card.index: card.total for card in host.cards}
     kept = reserve.gpu_memory + HEADROOM
     found = {gpu: totals.get(gpu) for gpu in host.gpus}
-    return tuple(GpuBudget(gpu, None if total is None else max(0, total - kept)) for gpu, total in found.items())
+    return {gpu: None if total is None else max(0, total - kept) for gpu, total in found.items()}
 
 
 def _listed(gpus: Sequence[int]) -> str:
