@@ -252,7 +252,7 @@ def _of_server(plan: Plan, status: RunStatus, one: Instance, seen: Server) -> It
     if waits := status.server_waits.get(one.name):
         yield f"it waits: {visible(waits)}"
     asking = sum(one.server.name in dict(session.servers) for session in plan.sessions if session.flag != "dropped")
-    yield f"{several(asking, 'session')} of the run {'asks' if asking == 1 else 'ask'} it"
+    yield f"{several(asking, 'session')} of the run {'uses' if asking == 1 else 'use'} it"
     if seen.attempt > 1:
         most = several(one.server.restarts, "time")
         yield f"this is its start {seen.attempt}; when it ends by itself it is started again, {most} in a row at most"

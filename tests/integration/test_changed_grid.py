@@ -126,7 +126,7 @@ def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk)
     changed = desk.grid(command=evaluate(pace=29, gate=gate))
     said, code = typed(desk, ["launch", str(changed)], "n\n")
     assert code == 0, said
-    assert "Take over the new grid?" in said
+    assert "Use the new grid?" in said
     assert "kept as the run has it" in said
     assert "dropped" not in (desk.runs[-1] / "dispatch/queue.jsonl").read_text()
 

@@ -72,11 +72,11 @@ def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
     grid = desk.grid(command=evaluate(pace=30))
     launched = desk.json("launch", grid)
     planned = desk.combo("plan", grid).stdout
-    assert re.search(rf"has a run +{launched['run']}: `\S*combo launch` would use that run, --new", planned)
+    assert re.search(rf"has a run +{launched['run']}: `\S*combo launch` would use it, --new", planned)
     assert launched["state"] == "new"
     assert launched["sessions"] == ["maze_good", "field_good", "maze_poor", "field_poor"]
     text = desk.combo("launch", grid).stdout
-    assert "goes on with what is missing" in text
+    assert "goes on with its missing work" in text
     for verb in ("monitor", "attach", "stop"):
         assert re.search(rf"combo {verb} ", text), text
 

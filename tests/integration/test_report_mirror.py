@@ -97,8 +97,8 @@ def test_results_that_were_not_brought_are_named_in_the_report_and_on_the_termin
     broken = [f"sessions/stairs_{policy}/attempt-1/out/{leaf}.jsonl" for policy in ("flat", "rough") for leaf in LOST]
     found = [finding.where for finding in summary.quality.findings if "leads nowhere" in finding.what]
     assert found == broken
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("not brought")]
-    assert sorted(told) == sorted(f"not brought: {path}: a link that leads nowhere" for path in broken)
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("not copied")]
+    assert sorted(told) == sorted(f"not copied: {path}: a link that leads nowhere" for path in broken)
 
 
 def test_many_results_that_were_not_brought_do_not_fill_the_terminal(
@@ -109,7 +109,7 @@ def test_many_results_that_were_not_brought_do_not_fill_the_terminal(
     make_report(*Target(Laptop(), ID, str(run)).bring())
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 6
-    assert told[-1] == "and 19 more: the report names them all"
+    assert told[-1] == "and 19 more: the report has all of them"
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -132,7 +132,7 @@ def test_ctrl_c_while_the_report_waits_for_the_host_says_how_to_make_it(
     target = Target(Laptop(CUT, KeyboardInterrupt()), ID, str(run))
     assert watch_until_the_end(target, Shown(0.2, plain=True)) == INTERRUPTED
     said = capsys.readouterr().err
-    assert "All sessions have ended; there is no report of them yet." in said
+    assert "All sessions have ended; there is no report yet." in said
     assert f"report {ID}" in said
     assert "The sessions go on" not in said
     assert not list(data.rglob("report.html"))
@@ -175,9 +175,9 @@ def test_videos_of_failed_episodes_are_brought_when_they_are_asked_for(
         bring_videos(target, source, skipped, "failed")
         (brought,) = source.rglob("*.mp4")
         assert (brought.name, brought.read_bytes()) == ("v1.mp4", films["v1.mp4"])
-    assert "not brought" not in capsys.readouterr().err
+    assert "not copied" not in capsys.readouterr().err
     bring_videos(target, source, skipped, "all")
-    assert "not brought: 2 videos" in capsys.readouterr().err
+    assert "not copied: 2 videos" in capsys.readouterr().err
     (output / "episodes.jsonl").write_text("".join(row(n, n != 1) for n in range(4)))
     bring_videos(target, *target.bring(), "failed")
     assert "no failed episode names one" in capsys.readouterr().err

@@ -45,7 +45,7 @@ def interrupted(*_: object, **__: object) -> Any:
     ("new", "there", "said"),
     [
         (False, True, "the same command again does the rest"),
-        (True, True, "The run little-2 is there, and what had been started goes on; the same command without --new"),
+        (True, True, "The run little-2 exists, and started sessions go on; the same command without --new"),
         (True, False, "shows a new run, the same command without --new does the rest; else nothing was started"),
     ],
 )

@@ -135,7 +135,7 @@ def test_gpus_that_the_host_has_not_are_refused_with_the_layouts_that_fit_it() -
     assert "`placement` on box: `2-3`: there is no GPU 3: the host has 2, numbered 0 to 1" in text
     assert "env 0 (2 copies), rollout 1 (2 GPUs, dedicated); env 0-1 (2 copies), rollout 0-1 (2 GPUs, shared)" in text
     assert "no usual layout fits this host" in refusal(DEDICATED + COMPONENTS, host(2, 12))
-    assert "the host has none" in refusal(DEDICATED + COMPONENTS, host(0))
+    assert "the host has no GPU" in refusal(DEDICATED + COMPONENTS, host(0))
 
 
 def test_all_is_every_gpu_of_the_host_and_copies_must_divide_by_it() -> None:

@@ -92,7 +92,7 @@ def test_pattern_b_has_its_model_server_on_two_gpus_and_its_simulators_on_the_ot
     assert told[0] == "embodiedbench_b: 22 sessions, 1128 episodes"
     assert told[1].startswith("at once 17, limited by `display-1`")
     assert "GPUs 2, 3" in told
-    assert any(line.startswith("server vlm 22 sessions ask it; 2 GPUs of 0, 1, alone there") for line in told)
+    assert any(line.startswith("server vlm 22 sessions use it; 2 GPUs of 0, 1, alone there") for line in told)
     script = planned("embodiedbench_b", host(4, RTX5090, 49), "--script", "hab-base_cosmos").output
     assert 'remote_url="$COMBORUN_SERVER_VLM_URL"/v1' in script
 

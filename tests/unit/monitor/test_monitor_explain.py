@@ -221,7 +221,7 @@ def test_a_server_explains_itself() -> None:
     assert (server_names(plan), one.state, one.attempt) == (("vlm",), "ended", 2)
     assert one.reasons[0].startswith("halted: ")
     assert one.reasons[1] == "it has ended 20 s ago (timed_out: not ready in 3 s)"
-    assert "1 session of the run asks it" in one.reasons
+    assert "1 session of the run uses it" in one.reasons
     assert [one.words.split()[0] for one in one.commands] == ["resume", "logs"]
     over = look_at(an_answer(host=(ended,), dispatcher=None, done={"at": NOW, "succeeded": 1}))
     (first, *_) = explain_server(view, classify(view, over), "vlm").reasons

@@ -28,19 +28,19 @@ ACCEPTED: list[tuple[str | int, int, Placed]] = [
 ]  # fmt: skip
 
 REFUSED: list[tuple[str, int, str]] = [
-    ("0-1,1-2", 8, "GPU 1 stands in a part before it"),
+    ("0-1,1-2", 8, "an earlier part has GPU 1 already"),
     ("0:0-1,1:1-2", 8, "first process is 1, and 2 comes next"),
     ("3-1", 8, "3 is above 1"),
     ("0:all", 8, "processes can't be `all`"),
     ("8", 8, "there is no GPU 8: the host has 8, numbered 0 to 7"),
     ("2,1", 8, "GPU 1 after 2"),
-    ("0-2:0-1", 8, "2 processes can't be dealt evenly to 3 GPUs"),
+    ("0-2:0-1", 8, "2 processes can't be shared out evenly to 3 GPUs"),
     ("0:0:0", 8, "more than one colon"),
     (" , ,", 8, "places no process"),
     (":0", 8, "names no GPU"),
     ("0:", 8, "names no process"),
-    ("all", 0, "the host has none"),
-    ("a", 8, "neither a number nor two with a dash"),
+    ("all", 0, "the host has no GPU"),
+    ("a", 8, "neither a number nor a range"),
     ("8:a", 8, "there is no GPU 8"),  # RLinf reads the GPUs first
     ("9" * 5000, 8, "neither a number"),  # more digits than int() takes
 ]
@@ -59,7 +59,7 @@ def test_what_rlinf_refuses_is_refused(text: str, resources: int, message: str) 
 
 @pytest.mark.parametrize("count", ["99999999999999999999999", str(MOST_PROCESSES), "9" * 4300])
 def test_more_processes_than_a_host_could_run_are_refused_at_once(count: str) -> None:
-    with pytest.raises(PlacementError, match="no host runs so many"):
+    with pytest.raises(PlacementError, match="too many processes"):
         parse_placement(f"0:0-{count}", 8)
     assert len(parse_placement(f"0:0-{MOST_PROCESSES - 1}", 1)) == MOST_PROCESSES
 

@@ -155,7 +155,7 @@ def test_a_placement_asks_for_all_gpus_up_to_its_last_and_counts_them_from_0() -
     assert all("--gres=gpu:4" in text for path, text in files(placed).items() if "array" in path)
     with pytest.raises(UserError, match="count from 0, so name all of them up to the last"):
         plan('placement: {env: "0", rollout: "2-3"}\n')
-    with pytest.raises(UserError, match="the host has none"):
+    with pytest.raises(UserError, match="the host has no GPU"):
         plan("placement: {env: all}\n")
     assert plan("placement: {env: all}\nresources: {gpus: 2}\n").sessions[0].request.only == (0, 1)
 
