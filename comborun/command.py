@@ -358,7 +358,7 @@ def _parts(words: tuple[str, ...]) -> tuple[str, list[str]]:
             rest.pop(0)
         if not rest or (rest[0].startswith("-") and rest[0] != "-m"):
             hint = "python SCRIPT ..., or python -m MODULE ...; other options of Python belong in `variables`"
-            raise CommandError(f"no launcher can start `{' '.join(words[:2])}`", hint, words[0])
+            raise CommandError(f"the launcher can't start `{' '.join(words[:2])}`", hint, words[0])
         return words[0], rest
     if words[0] == "-m" or name.endswith(".py"):
         return "python", list(words)

@@ -11,7 +11,6 @@ import re
 import shlex
 import shutil
 import sys
-import textwrap
 import threading
 import time
 from itertools import zip_longest
@@ -240,9 +239,12 @@ def wrapped(sentence: str, lead: str = "") -> str:
     """The sentence in lines of the terminal's width, indented after `lead`; in one line without a terminal."""
     if not sys.stdout.isatty():
         return f"{lead}{sentence}"
-    width, blanks = shutil.get_terminal_size().columns, " " * len(lead)
-    lines = textwrap.TextWrapper(width, lead, blanks, break_long_words=False, break_on_hyphens=False)
-    return lines.fill(sentence)
+    from rich.console import Console
+    from rich.text import Text
+
+    room = max(1, shutil.get_terminal_size().columns - len(lead))
+    first, *others = (line.plain.rstrip() for line in Text(sentence).wrap(Console(), room))  # it knows wide characters
+    return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
 
 
 def show_why(why: str, grid: Path) -> None:

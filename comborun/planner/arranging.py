@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.planner.knowledge import granted
 from comborun.planner.packing import at_once
@@ -28,7 +28,8 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     `plan` has one session for each combo of `grid`, and as many slots as the host can have. Without a host (a cluster
     decides), as many run at once as the grid says; otherwise the number is unknown.
     """
-    plan = replace(plan, sessions=filled(plan.sessions, known, plan))
+    share = plan.cpus // plan.limits.parallel if known.best else 0
+    plan = replace(plan, sessions=tuple(filled(one, known.pace(one), share) for one in plan.sessions))
     slots = (at_once(plan, host) if host else grid.limits.parallel) or 1
     said = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
     settings = {one.name: said[combo_of(one)] for one in plan.sessions}
@@ -55,18 +56,11 @@ def _by_combo(cut: Iterable[Sequence[Session]]) -> list[list[Session]]:
     return [*combos.values()]
 
 
-def filled(sessions: Sequence[Session], known: Knowledge, plan: Plan) -> tuple[Session, ...]:
-    """The sessions with the measured memory where the grid gives none, and with their share of the cores if they were
-    measured with it.
-    """
-    share = plan.cpus // plan.limits.parallel if known.best else 0
-    return tuple(_filled(session, known, share) for session in sessions)
-
-
-def _filled(session: Session, known: Knowledge, share: int) -> Session:
-    pace, asked = known.pace(session), session.request
+def filled(session: Session, pace: Pace | None, share: int) -> Session:
+    """The session with the measured memory and a share of the cores, as far as the grid does not give them."""
     if pace is None:
         return session
+    asked = session.request
     request = replace(
         asked,
         gpu_memory=asked.gpu_memory or (granted(pace.gpu_memory) if session.gpus else 0),
@@ -126,8 +120,7 @@ _WORTH = 0.98
 """of the time with fewer sessions: more sessions must save at least the rest"""
 
 
-@dataclass(frozen=True)
-class Uncut:
+class Uncut(NamedTuple):
     """The facts about a combo that decide how it is cut."""
 
     episodes: int

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
-from comborun.planner.knowledge import Measured, Step, granted
+from comborun.planner.arranging import filled
+from comborun.planner.knowledge import Measured, Step
 from comborun.planner.packing import fits, stage
 from comborun.text import shortened
 from comborun.work import combo_of
@@ -90,14 +91,8 @@ def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, 
     for number in range(at_once):
         session, measured = found[number % len(found)]
         few = first_episodes(session, episodes_for(measured, target, session.count), PURPOSE)
-        request = replace(
-            few.request,
-            cpus=few.request.cpus or share,
-            memory=few.request.memory or granted(measured.memory_mib),
-            gpu_memory=few.request.gpu_memory or (granted(measured.gpu_memory_mib) if few.gpus else 0),
-        )
         name = f"{few.name}_{number + 1}"
-        chosen.append(replace(few, name=shortened(name, name), request=request))
+        chosen.append(replace(filled(few, measured.pace, share), name=shortened(name, name)))
     return trial_plan(plan, distinct(chosen), at_once, PURPOSE)
 
 

@@ -94,17 +94,10 @@ def lay_out(
 
 def _limits(grid: Grid, parallel: int) -> Limits:
     """The limits of a plan. `parallel`: the number of slots if the grid gives none."""
-    limits = grid.limits
-    return Limits(
-        parallel=limits.parallel or parallel,
-        per_gpu=limits.per_gpu or 0,
-        stagger=limits.stagger,
-        attempts=limits.attempts,
-        breaker=limits.breaker,
-        fail_fast=limits.fail_fast.sessions,
-        fail_fast_percent=limits.fail_fast.percent,
-        warm_up=limits.warm_up,
-    )
+    given = grid.limits
+    failures = {"fail_fast": given.fail_fast.sessions, "fail_fast_percent": given.fail_fast.percent}
+    same = {name: getattr(given, name) for name in ("stagger", "attempts", "breaker", "warm_up")}
+    return Limits(parallel=given.parallel or parallel, per_gpu=given.per_gpu or 0, **same, **failures)
 
 
 def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
