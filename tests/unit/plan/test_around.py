@@ -109,7 +109,7 @@ def test_files_links_and_containers_are_a_part_of_the_work() -> None:
         ("workdir: {exclude: x}\ncommand: run", "`exclude` without `link_from`"),
         ("workdir: {folder: /a, link_from: /b}\ncommand: run", "`folder` and `link_from`"),
         ("launcher: {processes: 2}\ncommand: torchrun a.py", "starts all ranks"),
-        ("launcher: {processes: 2, arguments: --nproc-per-node=4}\ncommand: a.py", "comborun sets --nproc-per-node itself"),
+        ("launcher: {processes: 2, arguments: --nproc-per-node=4}\ncommand: a.py", "comborun sets --nproc-per-node"),
         ("launcher: torchrun\nresources: {gpus: 2}\npin: none\ncommand: a.py", "rank r takes the r-th GPU"),
         ("container: {mounts: data}\ncommand: run", "is no folder of the host"),
         ("container: {runtime: docker}\ncommand: run", "`container` without an `image`"),
