@@ -30,8 +30,6 @@ MOST = 999_999_999
 
 @dataclass(frozen=True)
 class File:
-    """One file below a run directory."""
-
     path: str
     text: str
     executable: bool = False
@@ -62,7 +60,6 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
 
 
 def serving(plan: Plan) -> Iterator[File]:
-    """The files of a plan's model servers."""
     for one in instances(plan):
         yield File(RUN.script(f"servers/{one.name}"), server_script(one))
         yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
@@ -177,7 +174,6 @@ def session_data(session: Session) -> str:
 
 
 def server_sheet(one: Instance) -> str:
-    """The text of `servers/<name>/session.json`."""
     server = one.server
     return _text(
         name=one.name,

@@ -172,7 +172,6 @@ def _given(entries: dict[str, Any]) -> dict[str, Any]:
 
 
 def _display(session: Session, gpus: tuple[int, ...]) -> str:
-    """Its X server of the host; empty for none."""
     display = session.display
     if display is None or not display.by_gpu:
         return display.word() if display else ""

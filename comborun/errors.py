@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 
 class UserError(Exception):
-    """A mistake or a situation that the user can fix."""
-
     exit_code = 2
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -47,7 +45,6 @@ class Problem:
 
 
 ALIKE_SHOWN = 5
-"""most mistakes of the same kind that are printed"""
 
 
 class GridError(UserError):
@@ -73,8 +70,6 @@ class GridError(UserError):
 
 
 class HostError(UserError):
-    """The host can't be reached, or could not carry out a request."""
-
     exit_code = 3
 
 

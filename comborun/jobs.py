@@ -87,7 +87,6 @@ def texts(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def policy_entries(plan: Plan) -> dict[str, int]:
-    """The entries of dispatch/policy.json about arrays."""
     slurm = plan.slurm
     return {"slurm_parallel": slurm.parallel, "slurm_array": slurm.array} if slurm else {}
 

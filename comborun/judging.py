@@ -35,7 +35,6 @@ class ResultRules:
     """one of FORMATS (rules/formats.py); empty: recognised for each file"""
     source: Source = "output"
     videos: tuple[str, ...] = ()
-    """globs of videos below the output folder"""
     pattern: str = ""
     """regular expression of log lines that are records; its groups are their fields"""
     policy: str = ""
@@ -80,7 +79,6 @@ NO_PROGRESS = ProgressRules(guess=False)
 
 
 def has_total(pattern: re.Pattern[str]) -> bool:
-    """Whether it has a group for the total."""
     return "total" in pattern.groupindex or (not pattern.groupindex and pattern.groups > 1)
 
 

@@ -146,7 +146,6 @@ class Component:
 
     name: str
     placement: str
-    """the string of the grid"""
     node_group: str
     processes: tuple[tuple[int, ...], ...]
     """the host's GPUs of each process, by index"""
@@ -284,7 +283,6 @@ def too_much(components: Sequence[Component], gpus: Iterable[tuple[int, int]], r
 
 
 def placement_lines(plan: Plan, free: Budgets) -> Iterator[str]:
-    """A block of lines for each placement of the plan."""
     found = dict.fromkeys(session.components for session in plan.sessions if session.components)
     for components in found:
         names = [session.name for session in plan.sessions if session.components == components]

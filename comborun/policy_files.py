@@ -31,8 +31,6 @@ class PolicyGlob:
 
 @dataclass(frozen=True)
 class Match:
-    """A file or folder that the host found."""
-
     pattern: str
     path: str
     """below ~/ or absolute, as the pattern"""

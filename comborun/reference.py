@@ -26,7 +26,6 @@ def shared(name: str) -> Path:
 
 
 def pages() -> dict[str, Path]:
-    """Name -> file of each document."""
     return {path.stem: path for path in sorted(shared("docs").glob("*.md"))}
 
 

@@ -81,7 +81,6 @@ class Links:
     source: str
     """a bash word"""
     exclude: tuple[str, ...] = ()
-    """patterns of entries without a link"""
 
 
 @dataclass(frozen=True)
@@ -136,7 +135,6 @@ class Slurm:
 
     @property
     def whole_node(self) -> bool:
-        """Whether each task has a node alone."""
         return any(option.partition("=")[0] == "--exclusive" for option in self.options)
 
 

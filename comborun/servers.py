@@ -65,7 +65,6 @@ def variable(name: str, field: str = "") -> str:
 
 
 def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
-    """The servers whose variables these texts hold."""
     commands = list(texts)
     names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
     return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))

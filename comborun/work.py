@@ -112,12 +112,10 @@ def name_of_combo(session: Session) -> str:
 
 
 def range_suffix(first: int, count: int) -> str:
-    """The end of the name of a session for a range."""
     return f"_e{first}-{first + count - 1}"
 
 
 def episodes_of(sessions: Iterable[Session]) -> Spans:
-    """All their planned episodes (or steps)."""
     return union(session.episodes for session in sessions)
 
 

@@ -72,7 +72,6 @@ def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
 
 
 def _squeezed(chosen: Sequence[Column], lacking: int) -> tuple[Column, ...]:
-    """The same columns with shortened names."""
     return tuple(
         replace(column, width=max(_SHORTEST_NAME, column.width - lacking)) if column.title == _NAME else column
         for column in chosen
@@ -128,7 +127,6 @@ def _emphasis(session: SessionStatus) -> str:
 
 
 def _episodes(cells: int, digits: int, session: SessionStatus, _: int) -> Text:
-    """A bar, when there is room, and done/planned."""
     done = "-" if session.done is None else str(session.done)
     planned = f"/{session.planned:<{digits}}" if session.planned else ""
     numbers = f"{done:>{digits}}{planned}"

@@ -38,9 +38,7 @@ class Explanation:
     """empty for a model server and for `after`, and so is the environment"""
     environment: str
     state: str
-    """its state, as in `combo status --json`"""
     outcome: str | None
-    """None until it has ended"""
     attempt: int
     reasons: tuple[str, ...]
     """sentences, the most important first"""

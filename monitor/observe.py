@@ -206,7 +206,6 @@ def save(view: RunView, answer: bytes) -> None:
 
 
 def last_look(host: str, run: str, directory: str) -> SavedLook | None:
-    """The saved look at a run, or None."""
     try:
         head, _, answer = _place(host, run, directory).read_bytes().partition(b"\n")
         fields = json.loads(head)

@@ -101,7 +101,6 @@ def _found(pattern: re.Pattern[str], pieces: Iterator[str]) -> Iterator[tuple[in
 
 
 def _number(match: re.Match[str], name: str, place: int) -> int | None:
-    """The number in a group, or None."""
     names = match.re.groupindex
     if name not in names if names else match.re.groups < place:
         return None

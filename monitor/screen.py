@@ -27,8 +27,6 @@ _PARTS = 10
 
 
 class Screen(ABC):
-    """Shows one status after the other."""
-
     ticking = False
     """whether it also shows the time that passes between two looks"""
 

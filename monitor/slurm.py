@@ -37,12 +37,10 @@ class Task:
 
     @property
     def begun(self) -> bool:
-        """Whether its script runs, or is about to."""
         return self.state in _BEGINNING
 
     @property
     def held(self) -> bool:
-        """Whether it waits for a release."""
         return self.pending and is_held(self.reason)
 
     @property

@@ -364,7 +364,6 @@ def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
 
 
 def _scheduler(scheduler: Scheduler | None) -> dict[str, Any] | None:
-    """The state of Slurm; None without Slurm."""
     if scheduler is None:
         return None
     return {"answered": scheduler.answered, "last_answer": scheduler.at, "complaint": scheduler.why or None}

@@ -53,8 +53,6 @@ _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in wo
 
 
 class TableOptions(NamedTuple):
-    """The size and the time zone of the table."""
-
     width: int
     height: int | None = None
     """most lines; None: no limit"""
@@ -86,7 +84,6 @@ def _urgency(session: SessionStatus) -> tuple[bool, int]:
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
-    """A line with the titles, and one for each session."""
     yield _row(chosen, [Text(column.title) for column in chosen], "dim")
     for session in sessions:
         yield _row(chosen, [column.cell(session, column.width) for column in chosen], style)
@@ -264,7 +261,6 @@ def _gpu(gpu: Card) -> Text:
 
 
 def _sum(gpus: Sequence[Card]) -> Text:
-    """All GPUs as one fact."""
     known = [(gpu.used * MIB, gpu.total * MIB) for gpu in gpus if gpu.used is not None and gpu.total]
     missing = len(gpus) - len(known)
     text = Text(f"{len(gpus)} gpus ")

@@ -69,8 +69,6 @@ class TrialSetup:
 
 @dataclass(frozen=True)
 class Done:
-    """A trial run that has ended."""
-
     directory: str
     status: RunStatus
     history: History

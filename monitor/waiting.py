@@ -187,7 +187,6 @@ class Question(NamedTuple):
 
     @property
     def full(self) -> bool:
-        """Whether all slots are in use."""
         return len(self.status.busy) >= self.slots
 
     def time(self, moment: float) -> str:
@@ -243,7 +242,6 @@ def _again(question: Question, waiting: Waiting) -> Iterator[str]:
 
 
 def _server(status: RunStatus, kind: str) -> Iterator[str]:
-    """The state of its model servers."""
     of_kind = [one for one in status.servers if one.name == kind or one.name.startswith(f"{kind}-gpu")]
     for one in of_kind or [Server(kind, "queued")]:
         waits = status.server_waits.get(one.name, "")

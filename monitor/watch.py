@@ -44,7 +44,6 @@ class Clock:
     """The clock of this machine. All times of the run are from the host's clock."""
 
     def now(self) -> float:
-        """Seconds since 1970."""
         return time.time()
 
     def elapsed(self) -> float:

@@ -54,8 +54,6 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one combo."""
-
     kind: Kind
     policy: str
     environment: str

@@ -35,7 +35,6 @@ def change_lines(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def change_notes(comparison: Comparison, choice: Choice | None) -> tuple[str, ...]:
-    """What became of each combo that the grid has changed."""
     taken = comparison.taken(choice)
     kept = [change for change in comparison.changes if change not in taken]
     return (*change_lines(taken), *(f"{line}; kept as the run has it" for line in change_lines(kept)))

@@ -134,7 +134,6 @@ def _is_futile(session: Session, outcome: Outcome, lacking: Spans, rejected: Rej
 
 
 def _gaps(session: Session, lacking: Spans) -> list[Session]:
-    """A session for each span, the last one first."""
     return [range_session(session, span.start, span.stop - span.start) for span in reversed(lacking)]
 
 

@@ -126,7 +126,6 @@ def _become(command: list[str]) -> None:
 
 
 def _socket(host: str) -> str:
-    """The socket name of comborun's tmux server on a host."""
     return os.environ.get("COMBORUN_TMUX_SOCKET", "comborun") if host == LOCAL else "comborun"
 
 

@@ -132,7 +132,6 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
 
 
 def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
-    """The ended first attempts of the newest run."""
     from comborun.plan import Plan
 
     root, name = Path(grid.root).expanduser(), clean(grid.name)

@@ -62,7 +62,6 @@ def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
 
 
 def document(host: str, examination: Examination) -> dict[str, object]:
-    """The examination as JSON."""
     return {
         "host": host,
         "healthy": examination.healthy,

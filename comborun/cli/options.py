@@ -139,7 +139,6 @@ class Target:
     """set if the host does not answer: then only the copy on this machine can be used"""
 
     def source(self) -> Source:
-        """The run with its newest plan."""
         from comborun.monitor.observe import load_run
         from comborun.monitor.watch import Source
 

@@ -104,7 +104,6 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
 
 
 def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
-    """The run that a launch of the grid would use, if there is one."""
     own = next((run for run in list_runs(transport, (grid.root,)) if run.id.rsplit("-", 2)[0] == grid.name), None)
     if own is None:
         return {}

@@ -66,7 +66,6 @@ def named_preset(wanted: str) -> Preset:
 
 
 def _summary(name: str) -> str:
-    """A preset in one line, even if it has mistakes."""
     try:
         return named_preset(name).about.summary
     except UserError:

@@ -151,7 +151,6 @@ def bring_videos(target: Target, source: Path, skipped: Sequence[Skipped], which
 
 
 def show_skipped(skipped: Sequence[Skipped]) -> None:
-    """Print the results that could not be copied."""
     for path, reason in skipped[:_MOST_SKIPPED]:
         click.echo(f"not copied: {harmless(str(path), keep='')}: {reason}", err=True)
     if len(skipped) > _MOST_SKIPPED:
@@ -159,7 +158,6 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
 
 
 def _forms(words: str) -> tuple[str, ...]:
-    """The wanted file types of figures."""
     from comborun.reporter.figures.files import FORMS
 
     wanted = tuple(word.strip().lower() for word in words.split(",") if word.strip())
@@ -177,7 +175,6 @@ def _size(text: str | None) -> int | None:
 
 
 def _compare(pair: tuple[str, str], where: Where, output: Path | None, most: int | None, *, as_json: bool) -> None:
-    """Compare two runs, or folders of results."""
     from comborun.reporter.report import report_between, without_garbage_collection
 
     with without_garbage_collection():
@@ -250,7 +247,6 @@ def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> Non
 
 
 def _report_files(folder: Path) -> Iterator[str]:
-    """The files below the report's folder."""
     for name in _PURPOSES:
         for path in sorted((folder / name).iterdir()) if (folder / name).is_dir() else [folder / name]:
             if path.is_file():
@@ -322,7 +318,6 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
 
 
 def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
-    """Print a row for each combo, the decisions, and the files."""
     from comborun.reporter.pages.between import HEADS, NAMES, cells
 
     if as_json:

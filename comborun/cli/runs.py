@@ -71,7 +71,6 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
 
 
 def _listings(where: Where) -> tuple[Listing, ...]:
-    """The runs on the named host, or else on all hosts."""
     everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
     transports = {host: where.connect(host) for host in ([where.host] if where.host else everywhere)}
     with working(f"asking {several(len(transports), 'host')}"):

@@ -40,8 +40,6 @@ _MIRROR_S = 60.0
 
 
 class Shown(NamedTuple):
-    """How a run is shown."""
-
     interval: float | None = None
     """seconds between two looks"""
     plain: bool = False

@@ -202,7 +202,6 @@ def program() -> str:
 
 
 def show_rows(rows: dict[str, str], *, err: bool = False) -> None:
-    """Rows of a label and a value, aligned."""
     width = max(map(len, rows), default=0)
     for label, value in rows.items():
         click.echo(f"  {click.style(label.ljust(width), dim=True)}  {value}", err=err)

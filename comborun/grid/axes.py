@@ -118,7 +118,6 @@ class Combo:
 
 
 def names_of(file: GridFile) -> dict[str, set[str]]:
-    """The names of its policies and environments, by kind."""
     return {kind: {entry.name for entry in getattr(file, axis)} for kind, axis in AXIS_OF.items()}
 
 
@@ -178,7 +177,6 @@ def axis_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def _match_problems(draft: Draft) -> Iterator[Problem]:
-    """Entries of include, exclude and overrides that match nothing."""
     for path, match in _matches(draft.file):
         if not (match.policy or match.environment):
             if path[0] not in draft.broken:
@@ -230,7 +228,6 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def glob_of(source: Source) -> tuple[PolicyGlob | None, tuple[Problem, ...]]:
-    """The glob in `policies`, if there is one, and its mistakes."""
     axis = source.root.get("policies")
     if not isinstance(axis, Map) or "glob" not in axis or isinstance(axis["glob"], Map):
         return None, ()

@@ -79,7 +79,6 @@ def _uses(draft: Draft, key: str) -> Iterator[Use]:
 
 
 def command_problems(draft: Draft) -> Iterator[Problem]:
-    """Commands that can't run, and combos without a command."""
     all_uses = uses(draft)
     for use in all_uses:
         yield from draft.tried(use.path, f"`{use.key}`", _check_words, use.text)

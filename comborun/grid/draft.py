@@ -31,7 +31,6 @@ K = TypeVar("K", bound=Keys)
 Path = tuple[str | int, ...]
 """the path to a place in the file: keys, and numbers of entries from 0"""
 MOST = 200
-"""most mistakes that are reported"""
 ROUNDS = 10
 """rounds of cutting out; the second one finds only mistakes that another one hid"""
 _OTHER_WORDS = {
@@ -239,7 +238,6 @@ def _meant(key: str, known: tuple[str, ...]) -> str:
 
 
 def keys_of(section: type[Keys]) -> tuple[str, ...]:
-    """The keys of a map, as they stand in the file."""
     return tuple(field.alias or name for name, field in section.model_fields.items())
 
 

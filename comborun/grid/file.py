@@ -53,11 +53,9 @@ class Grid(GridFile):
     # `name` is cleaned, since directories of runs begin with it
     path: Path
     text: str
-    """the text as the user wrote it"""
     combos: tuple[Combo, ...]
     warnings: tuple[Problem, ...]
     program: Preset | None
-    """its preset"""
     policy_glob: PolicyGlob | None
     """the glob whose files on the host are the policies"""
     policy_files: PolicyFiles | None

@@ -131,7 +131,6 @@ class SettingKeys(Keys):
 
     @property
     def ranged(self) -> bool:
-        """Whether the program can run any range of episodes."""
         return self.unit == "episode" and takes_range(self.command_text)
 
 

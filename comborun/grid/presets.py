@@ -109,7 +109,6 @@ def own_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def known_presets() -> Mapping[str, Path]:
-    """Name -> file of every preset, sorted by name."""
     found = {path.stem: path for folder in (SHIPPED, own_folder()) for path in folder.glob(f"*{SUFFIX}")}
     return dict(sorted(found.items()))
 

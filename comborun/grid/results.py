@@ -276,7 +276,6 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:
-    """Records without a known number of episodes."""
     uncounted = [
         combo.label
         for combo in draft.combos

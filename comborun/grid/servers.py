@@ -154,7 +154,6 @@ Servers = dict[ServerName, ServerKeys]
 
 
 def server_problems(draft: Draft) -> Iterator[Problem]:
-    """Servers that can't be started or used."""
     for name, keys in draft.file.servers.items():
         yield from _command_problems(draft, name, keys)
         if keys.per == "gpu":
@@ -165,7 +164,6 @@ def server_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def server_warnings(draft: Draft) -> Iterator[Problem]:
-    """Servers that no session uses: they are never started."""
     texts = [combo.settings.command + combo.settings.setup for combo in draft.combos]
     texts += [text for _, text in _texts(draft)]
     texts += [text for combo in draft.combos for text in combo.settings.variables.values()]

@@ -110,7 +110,6 @@ StopOr = Annotated[StopKeys, or_just("comparisons", _PAIRS)]
 
 
 def cut_problems(draft: Draft) -> Iterator[Problem]:
-    """Combos that can't be cut as the grid wants."""
     if draft.broken:
         return
     blocks = draft.where(lambda combo: _blocks(combo.settings) > 1 and not combo.settings.ranged)
@@ -161,7 +160,6 @@ def _blocks(settings: SettingKeys) -> int:
 
 
 def stopping_problems(draft: Draft) -> Iterator[Problem]:
-    """Comparisons that can't stop early."""
     stop, at = draft.file.stop_early, ("stop_early",)
     if stop is None or draft.broken:
         return

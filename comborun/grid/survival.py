@@ -179,7 +179,6 @@ def _check_unfilled(command: str) -> None:
 
 
 def survival_warnings(draft: Draft) -> Iterator[Problem]:
-    """Keys that are allowed but look like a mistake."""
     yield from _evidence_warnings(draft)
     yield from _retry_warnings(draft)
     silent = draft.where(

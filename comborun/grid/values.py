@@ -66,7 +66,6 @@ class Reads:
 
 
 def one_of(what: str, words: Iterable[str], hint: str = "") -> Reads:
-    """One of a few words."""
     known = {str(word): word for word in words}
 
     def read(tree: object) -> str:

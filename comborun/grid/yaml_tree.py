@@ -42,7 +42,6 @@ _KINDS = {"null": Kind.NULL, "bool": Kind.BOOLEAN, "int": Kind.NUMBER, "float": 
 
 
 def plain_kind(text: str) -> Kind:
-    """The kind of a scalar without quotes."""
     tag = str(_RESOLVER.resolve(ScalarNode, text, (True, False)))
     return _KINDS.get(tag.rpartition(":")[2], Kind.TEXT)
 

@@ -71,7 +71,6 @@ def filled(session: Session, pace: Pace | None, share: int) -> Session:
 
 
 def timed(session: Session, known: Knowledge, slowdown: float) -> Session:
-    """The session with its predicted time beside others."""
     pace = known.pace(session)
     if pace is None or not session.count:
         return session
@@ -121,8 +120,6 @@ _WORTH = 0.98
 
 
 class Uncut(NamedTuple):
-    """The facts about a combo that decide how it is cut."""
-
     episodes: int
     pace: Pace | None
 

@@ -113,7 +113,6 @@ class Measured:
     work: str
     """pace_key"""
     episodes: int
-    """number of episodes in the trial"""
     start_up_s: float
     episode_s: float
     memory_mib: int

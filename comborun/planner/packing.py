@@ -49,7 +49,6 @@ class Played:
     ends: tuple[float, ...]
     """end of each job in seconds from the first start, in the order of the jobs"""
     most: int
-    """most sessions that ran at once"""
     short_of: str
     """what the first waiting session lacked; empty if none waited"""
 

@@ -129,7 +129,6 @@ def with_servers(session: Session, servers: Sequence[Server]) -> Session:
 
 
 def allowed_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
-    """The GPUs that sessions or servers may get."""
     named = {gpu for keys in grid.servers.values() for gpu in keys.use_gpus or ()}
     return tuple(gpu for gpu in host.gpus if grid.use_gpus is None or gpu in grid.use_gpus or gpu in named)
 
