@@ -6,13 +6,13 @@ the loop goes on. Ctrl-C (KeyboardInterrupt) only leaves the loop.
 
 from __future__ import annotations
 
+import math
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -22,10 +22,9 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
 from comborun.monitor.screen import Screen
 from comborun.monitor.snapshot import parse_snapshot
-from comborun.monitor.status import UP, Link, RunStatus, SessionStatus
+from comborun.monitor.status import UP, Link, RunStatus
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules.names import RUN
-from comborun.rules.words import Life
 
 if TYPE_CHECKING:
     from comborun.addressing import Addressed
@@ -148,29 +147,37 @@ def watch(
     `react` gets the status after each answered look, and returns why `stop_early` can decide nothing, if so. It may
     talk to the host for as long as a look may. After its HostError the next look does not wait.
     """
-    memory, begun, at_once = _Memory(), clock.elapsed(), False
+    memory, at_once = _Memory(), False
+    changed, phases = clock.elapsed(), dict[str, tuple[object, ...]]()
+
+    def show() -> RunStatus:
+        status = memory.status(source.view, clock)
+        screen.show(status)
+        return status
+
+    tick = show if screen.ticking else None
     try:
         while True:
             source, memory = _look(source, memory, clock)
-            status = memory.status(source.view, clock)
-            screen.show(status)
+            status = show()
             was_at_once, at_once = at_once, False
-            redraw = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
             if react and status.link.reachable:
                 try:
-                    with _ticking(redraw):
+                    with _ticking(tick):
                         memory = replace(memory, undecided=react(status))
                 except HostError:
                     at_once = not was_at_once
                 if memory.undecided != status.undecided:
-                    status = memory.status(source.view, clock)
-                    screen.show(status)
+                    status = show()
             if status.finished:
                 break
             if at_once:
                 continue
-            redraw = partial(_redraw, screen, memory, source.view, clock) if screen.ticking else None
-            _wait(_until_next(status, settings, clock.elapsed() - begun), clock, redraw, source.end())
+            before, now = phases, {one.name: (one.life, one.attempt, not one.remaining) for one in status.every}
+            phases = now if status.link.reachable else before
+            if before != phases:  # the first look may show a run without changes for long
+                changed = clock.elapsed() - (0.0 if before else status.seconds or 0.0)
+            _wait(_until_next(status, settings, clock.elapsed() - changed), clock, tick, source.end())
     finally:
         screen.close()
     return status
@@ -204,10 +211,15 @@ def last_seen(look: SavedLook, complaint: str, clock: Clock) -> RunStatus:
     )
 
 
-def _until_next(status: RunStatus, settings: Settings, watched: float) -> float:
+def _until_next(status: RunStatus, settings: Settings, calm: float) -> float:
+    """Seconds until the next look. `calm`: seconds since a session began, ended or finished its work.
+
+    So the time between looks doubles after a change: 2, 4, 8 ... seconds, up to the interval. If a session is expected
+    to end earlier, the look is at that time.
+    """
     if not status.link.reachable:
         return backoff(settings.interval, status.link.failures, settings.chance())
-    return pause(settings.interval, calm(status, watched), due(status))
+    return min(settings.interval, max(SHORTEST_S, min(calm, due(status))))
 
 
 def _look(source: Source, memory: _Memory, clock: Clock) -> tuple[Source, _Memory]:
@@ -227,7 +239,7 @@ def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
     return replace(memory, link=link, lost=lost)
 
 
-def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None, end: Path | None = None) -> None:
+def _wait(seconds: float, clock: Clock, tick: Callable[[], object] | None, end: Path | None = None) -> None:
     """Wait, at most until the file `end` exists; `tick` is called about once a second."""
     deadline = clock.elapsed() + seconds
     ticked = clock.elapsed()
@@ -239,7 +251,7 @@ def _wait(seconds: float, clock: Clock, tick: Callable[[], None] | None, end: Pa
 
 
 @contextmanager
-def _ticking(tick: Callable[[], None] | None) -> Iterator[None]:
+def _ticking(tick: Callable[[], object] | None) -> Iterator[None]:
     """`tick` once a second while something else goes on, such as a fetch."""
     over = Event()
 
@@ -256,25 +268,6 @@ def _ticking(tick: Callable[[], None] | None) -> Iterator[None]:
         thread.join()
 
 
-def _redraw(screen: Screen, memory: _Memory, view: RunView, clock: Clock) -> None:
-    screen.show(memory.status(view, clock))
-
-
-# When to look next
-#
-# After a launch or a change (a session begins, ends, or finishes its work) the time between looks doubles: 2,
-# 4, 8 ... seconds, up to the interval. If a session is expected to end earlier, the look is at that time. If it
-# does not end, the time doubles again from its last progress on.
-
-
-def pause(interval: float, calm: float, due: float | None) -> float:
-    """Seconds until the next look. `calm`: seconds since the last change. `due`: seconds until the next expected one,
-    or None.
-    """
-    nearest = calm if due is None else min(calm, due)
-    return min(interval, max(SHORTEST_S, nearest))
-
-
 def backoff(interval: float, failures: int, chance: float) -> float:
     """Seconds until the next try with a host that doesn't answer, growing from try to try.
 
@@ -284,33 +277,17 @@ def backoff(interval: float, failures: int, chance: float) -> float:
     return longest * (0.5 + 0.5 * chance)
 
 
-def calm(status: RunStatus, watched: float) -> float:
-    """Seconds since the last change, on the host's clock; without one, `watched`, the seconds since the first look."""
-    moments = [moment for session in status.every for moment in _moments(session)]
-    return watched if status.now is None or not moments else max(0.0, status.now - max(moments))
-
-
-def _moments(session: SessionStatus) -> Iterator[float]:
-    if session.started is None:
-        return
-    yield session.started
-    if session.life is Life.ENDED:
-        yield session.started + (session.seconds or 0.0)
-    elif session.progressed is not None and session.planned and not session.remaining:
-        yield session.progressed
-
-
-def due(status: RunStatus) -> float | None:
-    """Seconds until the first session is expected to end or to start again. A late session counts as due after as long
-    as it has shown nothing new.
+def due(status: RunStatus) -> float:
+    """Seconds until the first session is expected to end or to start again; infinite if unknown. A late session counts
+    as due after as long as it has shown nothing new.
     """
     now = status.now
     if now is None:
-        return None
+        return math.inf
     ends = [
         max(session.expected.likeliest - now, now - (session.progressed or session.started or now))
         for session in status.busy
         if session.remaining and session.expected
     ]
     retries = [session.waiting.until - now for session in status.sessions if session.waiting and session.waiting.until]
-    return min([*ends, *(left for left in retries if left > 0)], default=None)
+    return min([*ends, *(left for left in retries if left > 0)], default=math.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.observe import RunView
 from comborun.monitor.screen import Screen
 from comborun.monitor.status import Link, RunStatus
-from comborun.monitor.watch import Settings, Source, due, once, pause, until_answered, watch
+from comborun.monitor.watch import Settings, Source, due, once, until_answered, watch
 from comborun.remote import program
 from comborun.remote.transport import Completed
 from comborun.rules.words import Life
@@ -257,20 +258,11 @@ def status(*seen: Seen, host: tuple[str, ...] = ()) -> RunStatus:
     return status_of(a_view(PAIR), an_answer(*seen, host=host))
 
 
-def looks(interval: float, until: float, due_at: float | None = None) -> list[float]:
-    """The moments of the looks after a change at 0, when nothing else happens."""
-    moments = [0.0]
-    while moments[-1] < until:
-        now = moments[-1]
-        moments.append(now + pause(interval, now, None if due_at is None else abs(due_at - now)))
-    return moments
-
-
 def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:
     failed = Seen("grass_act").ended("exited", "none", code=1)
     wait = "waiting session=grass_act reason=retry until={} detail="
     assert due(status(failed, host=(wait.format(NOW + 40),))) == 40
-    assert due(status(failed, host=(wait.format(NOW - 1),))) is None
+    assert due(status(failed, host=(wait.format(NOW - 1),))) == math.inf
 
 
 def test_a_host_that_answers_that_the_folder_is_gone_is_not_called_unreachable() -> None:
