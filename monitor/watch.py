@@ -173,8 +173,9 @@ def watch(
                 break
             if at_once:
                 continue
-            before, now = phases, {one.name: (one.life, one.attempt, not one.remaining) for one in status.every}
-            phases = now if status.link.reachable else before
+            before = phases
+            if status.link.reachable:
+                phases = {one.name: (one.life, one.attempt, not one.remaining) for one in status.every}
             if before != phases:  # the first look may show a run without changes for long
                 changed = clock.elapsed() - (0.0 if before else status.seconds or 0.0)
             _wait(_until_next(status, settings, clock.elapsed() - changed), clock, tick, source.end())
