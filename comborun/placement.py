@@ -223,11 +223,11 @@ class Layout:
 
     @property
     def description(self) -> str:
-        return ", ".join(f"{one.name} {one.placement}{_copies(one)}" for one in self.components)
+        return ", ".join(f"{one.name} {one.placement}{_copies(one.copies)}" for one in self.components)
 
 
-def _copies(component: Component) -> str:
-    return f" ({several(component.copies, 'copy', 'copies')})" if component.copies else ""
+def _copies(count: int) -> str:
+    return f" ({several(count, 'copy', 'copies')})" if count else ""
 
 
 def layouts(components: Sequence[Component], rooms: Budgets) -> tuple[Layout, ...]:
@@ -302,8 +302,7 @@ def _gpu_lines(components: Sequence[Component], free: Budgets) -> Iterator[str]:
 
 
 def _process(component: Component, number: int) -> str:
-    copies = component.copies // len(component.processes)
-    return f"{component.name} {number}" + (f" ({several(copies, 'copy', 'copies')})" if copies else "")
+    return f"{component.name} {number}{_copies(component.copies // len(component.processes))}"
 
 
 def _component_lines(components: Sequence[Component]) -> Iterator[str]:
@@ -318,8 +317,7 @@ def _component_lines(components: Sequence[Component]) -> Iterator[str]:
 
 
 def _several_processes(component: Component) -> str:
-    count = len(component.processes)
-    return several(count, "process", "processes")
+    return several(len(component.processes), "process", "processes")
 
 
 def _layout_lines(found: Sequence[Layout], free: Budgets) -> Iterator[str]:

@@ -53,8 +53,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     )
 
 
-def failed_at_once(transport: Transport, directory: str) -> tuple[SessionStatus, ...]:
-    source = Source(transport, load_run(transport, directory))
+def failed_at_once(source: Source) -> tuple[SessionStatus, ...]:
     seen = once(source)
     if seen.started is not None and seen.now is not None and seen.now < seen.started + _AT_ONCE_S:
         Clock().sleep(seen.started + _AT_ONCE_S - seen.now)
@@ -104,31 +103,23 @@ def _first(status: RunStatus) -> SessionStatus | None:
     return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == SMOKE_TEST, default=None)
 
 
-def lacking(transport: Transport, directory: str) -> str:
-    """A sentence about missing episodes; empty if there are none."""
-    return lacking_sentence(once(Source(transport, load_run(transport, directory))))
-
-
-def lacking_sentence(seen: RunStatus) -> str:
-    """The same from a status; pure. Other sessions may have done the missing episodes since."""
+def lacking(seen: RunStatus) -> str:
+    """A sentence about missing episodes; empty if other sessions have done them all."""
     missing = seen.planned - seen.done
     short = [one for one in seen.proper if not one.done_with]
     if not missing and all(one.done is not None for one in short):
         return ""
-    units = {one.unit for one in seen.proper}
-    noun = f"{units.pop()}s" if len(units) == 1 else "episodes and steps"
+    noun = "episodes and steps" if seen.unit == "done" else seen.unit
     missed = f", and {missing} of {seen.planned} {noun} are missing" if missing else ""
     return f"{len(short)} of {several(len(seen.proper), 'session')} did not succeed{missed}"
 
 
-def await_smoke(
-    transport: Transport, directory: str, progress: Callable[[int, int], None]
-) -> tuple[SessionStatus, ...]:
+def await_smoke(source: Source, progress: Callable[[int, int], None]) -> tuple[SessionStatus, ...]:
     """The sessions of a smoke test when it is over, or when nothing continues it.
 
     `progress` gets the number of combos with a record, and of all, at each change.
     """
-    source, clock, shown = Source(transport, load_run(transport, directory)), Clock(), -1
+    clock, shown = Clock(), -1
     settings = Settings(min(source.view.plan.poll, _SMOKE_INTERVAL_S))
     while True:
         seen = until_answered(lambda: once(source), clock, settings, lambda _: None)

@@ -101,12 +101,8 @@ def _room(options: TableOptions, rows: int, others: Sequence[Text]) -> int:
     """The number of rows. One line is for the header, and one for a note about rows that are left out."""
     if options.height is None:
         return min(rows, MOST_ROWS)
-    free = options.height - sum(_lines(part, options.width) for part in others) - 1
+    free = options.height - sum(max(1, -(-part.cell_len // options.width)) for part in others) - 1
     return min(rows, MOST_ROWS) if rows <= min(free, MOST_ROWS) else max(0, min(free - 1, MOST_ROWS))
-
-
-def _lines(part: Text, width: int) -> int:
-    return max(1, -(-part.cell_len // width))
 
 
 def _title(status: RunStatus, options: TableOptions) -> list[Text]:

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from comborun.attempt import End
     from comborun.grid import Grid
-    from comborun.grid.axes import Combo
     from comborun.monitor.snapshot import Attempt
     from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
@@ -250,14 +249,10 @@ def chosen(grid: Grid, words: Sequence[str]) -> Grid:
     for combo in grid.combos:
         if not wanted or wanted == [combo.session] or set(wanted) <= {combo.policy.name, combo.environment.name}:
             return grid.model_copy(update={"combos": (combo,)})
-    known = [name for combo in grid.combos for name in _names(combo)]
+    known = [name for one in grid.combos for name in (one.session, one.environment.name, one.policy.name)]
     unknown = next((word for word in wanted if word not in known), "")
     hint = did_you_mean(unknown, dict.fromkeys(known)) or f"such as `{grid.combos[0].session}`"
     raise UserError(f"there is no combo `{' '.join(words)}` in {grid.path}", hint)
-
-
-def _names(combo: Combo) -> tuple[str, str, str]:
-    return combo.session, combo.environment.name, combo.policy.name
 
 
 def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None]) -> TryResult:

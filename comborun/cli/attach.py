@@ -114,19 +114,18 @@ def _print_log(target: Target, session: str, *, on: bool) -> None:
 def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
     """The command that shows a session: its window, or its log if the window can't be shown read-only."""
     assert seen.begin
-    if (seen.begin.multiplexer in ("screen", SLURM) and not write) or _closed(host, seen.begin):
+    begin, local = seen.begin, host == LOCAL
+    socket = os.environ.get("COMBORUN_TMUX_SOCKET", "comborun") if local else "comborun"
+    gone = local and begin.multiplexer == "tmux" and begin.address not in open_windows(socket)
+    if gone or (begin.multiplexer in ("screen", SLURM) and not write):
         return follow_command(seen.log)
-    return attach_command(seen.begin, _socket(host), write=write)
+    return attach_command(begin, socket, write=write)
 
 
 def _become(command: list[str]) -> None:
     """Close the connection and replace this process by another program."""
     click.get_current_context().close()
     os.execvp(command[0], command)
-
-
-def _socket(host: str) -> str:
-    return os.environ.get("COMBORUN_TMUX_SOCKET", "comborun") if host == LOCAL else "comborun"
 
 
 def _way(host: str, command: list[str], *options: str) -> list[str]:
@@ -138,11 +137,6 @@ def _way(host: str, command: list[str], *options: str) -> list[str]:
     if not shutil.which("ssh"):
         raise UserError("a window on another host needs the program ssh", "install openssh-client")
     return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), shlex.join(command)]
-
-
-def _closed(host: str, begin: Begin) -> bool:
-    """Whether a session's window is gone; its session may still run."""
-    return host == LOCAL and begin.multiplexer == "tmux" and begin.address not in open_windows(_socket(host))
 
 
 def _attach_all(target: Target, source: Source, *, show: bool) -> None:

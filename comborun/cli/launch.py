@@ -25,6 +25,7 @@ from comborun.cli.status import Shown, interval_option, plain_option, watch_unti
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, show_table, warn, working
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
+from comborun.monitor.watch import once
 from comborun.remote.launching import Launched, Request, prepare, settle, start
 from comborun.remote.runs import Launch, remember
 from comborun.text import harmless, several
@@ -81,7 +82,7 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
     """
     started = start_run(grid, where, Request(**options))
     if started.runs and not options["smoke"]:
-        started = replace(started, failed=failed_at_once(started.target.transport, started.target.directory))
+        started = replace(started, failed=failed_at_once(started.target.source()))
     if not as_json:
         _show(started)
     tried = bool(options["smoke"]) and not started.launched.hold
@@ -165,7 +166,7 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         with working(f"{doing} {transport.host}"):
             launched = start(prepared, launched)
         waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
-        lacks = lacking(transport, target.directory) if publication.state == "finished" else ""
+        lacks = lacking(once(target.source())) if publication.state == "finished" else ""
         return Started(target, launched, waits, lacks)
     except KeyboardInterrupt:
         click.echo(f"\nInterrupted. {_rest(request, run)}.", err=True)
@@ -277,7 +278,7 @@ def smoke_test(started: Started, *, quiet: bool = False) -> bool:
             click.echo(f"smoke test: {done} of {of} combos have left a record")
 
     try:
-        tried = await_smoke(started.target.transport, started.target.directory, progress)
+        tried = await_smoke(started.target.source(), progress)
     except KeyboardInterrupt:
         click.echo("\nNo longer waiting. The smoke test goes on, and the rest follows if it passes.", err=True)
         show_rows({"watch": started.target.command("monitor")}, err=True)

@@ -171,7 +171,7 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     if seen.unknown:
         more = len(seen.unknown) - _MOST
         listed = ", ".join(seen.unknown[:_MOST]) + (f" and {several(more, 'more combo')}" if more > 0 else "")
-        yield "ends after", f"unknown, as the time of an episode of {listed}"
+        yield "ends after", f"unknown: no time of an episode is known for {listed}"
         yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told

@@ -216,23 +216,19 @@ def collected(target: Target, most: int | None = None) -> tuple[Collected, Path]
 
 def _is_folder(word: str, where: Where) -> bool:
     """Whether a word means a folder of result files: a path does; another name only if no run has it."""
-    folder = Path(word)
-    if where.host is None and not folder.is_dir() and _is_path(word) and not is_remembered(word):
+    folder, is_path = Path(word), "/" in word or word.startswith((".", "~"))
+    if where.host is None and not folder.is_dir() and is_path and not is_remembered(word):
         what = "is a file, not a folder of results" if folder.exists() else "no such file or folder"
         raise UserError(f"{word}: {what}", "combo report RUN reports on a run; combo runs lists them")
     if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
         return False
-    if "/" in word or word in {".", ".."}:
+    if is_path:
         return True
     try:
         run = where.find(word).run
     except UserError:
         return True
     return word not in {run, run.rsplit("-", 2)[0]}
-
-
-def _is_path(word: str) -> bool:
-    return "/" in word or word.startswith((".", "~"))
 
 
 def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:

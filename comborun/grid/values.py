@@ -127,15 +127,11 @@ def _text(tree: object) -> str:
 def line_of(tree: object) -> str:
     """Text of one line without control characters."""
     text = _text(tree)
-    if strange := [character for character in text if _is_control(character)]:
+    if strange := [one for one in text if unicodedata.category(one) in {"Cc", "Zl", "Zp"} or one in _TURNS_TEXT_AROUND]:
         raise UserError(f"{text!r} holds the control character U+{ord(strange[0]):04X}", "remove it")
     if not text.strip():
         raise UserError("empty text", "give it a value, or remove the line")
     return text
-
-
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character) in {"Cc", "Zl", "Zp"} or character in _TURNS_TEXT_AROUND
 
 
 def _name(tree: object) -> str:

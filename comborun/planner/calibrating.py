@@ -35,6 +35,7 @@ OVERBOOKED = 1.5
 """times the cores that sessions may use: they sometimes wait for a GPU or a disk"""
 TOO_FAST = 1.15
 """speed-up beyond the number of sessions that proves that those that ran alone were disturbed"""
+_SHORT_OF = {"memory": "main memory and its reserve", "GPU memory": "the GPUs' memory and its reserve"}
 _START_UPS = 3.0
 """start-up times that sessions side by side take at least"""
 
@@ -123,7 +124,7 @@ def refused(plan: Plan, host: HostFacts) -> str:
     """Why the sessions of `plan` can't all run at once on the host as it is now; empty if they can."""
     requests = [session.resources for session in plan.sessions]
     count, lack = fits(requests, stage(plan, host))
-    return "" if count >= len(requests) else f"{count} at once is what {_in_words(lack)} allow"
+    return "" if count >= len(requests) else f"{count} at once is what {_SHORT_OF.get(lack, lack)} allow"
 
 
 def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int) -> str:
@@ -140,10 +141,6 @@ def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int)
         return f"{at_once} at once would keep {wanted:.1f} cores busy, and there are {plan.cpus}"
     unknown = "how many cores a session keeps busy was not measured"
     return f"{at_once} at once may want more cores than the {plan.cpus} that there are: {unknown}"
-
-
-def _in_words(lack: str) -> str:
-    return {"memory": "main memory and its reserve", "GPU memory": "the GPUs' memory and its reserve"}.get(lack, lack)
 
 
 def measured(session: Session, trials: Sequence[Trial]) -> Measured:
