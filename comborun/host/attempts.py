@@ -174,7 +174,6 @@ class RunDirectory:
         Takes as long as its processes take to end.
         """
         from comborun.host import judging
-        from comborun.host.ending import end_container
 
         at = self.at(name, number)
         claim, begin = files.read(at.claim), files.read(at.begin)
@@ -184,7 +183,9 @@ class RunDirectory:
         if self.nodes:
             self.nodes.freeze(at.directory)
         elif here:
-            end_container(files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number))
+            reap.end_container(
+                files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
+            )
             survivors = reap.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
         fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")

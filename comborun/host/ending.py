@@ -10,7 +10,7 @@ import re
 import signal
 import time
 
-from comborun.host import clients, files, judging, machine, process
+from comborun.host import clients, files, judging, machine, process, reap
 from comborun.host.attempts import stopping
 from comborun.host.process import setting
 from comborun.rules import counting, patterns, records, signatures
@@ -42,13 +42,12 @@ _OF_RUNTIME = {
     ("docker", 127): "docker found no such program in the image",
     ("apptainer", 255): "apptainer could not start the container",
 }
-_REMOVED_S = 20.0
 
 
 def finish(of: Supervisor, code: int) -> None:
     """Report the free slot first, because another session may wait for it."""
     finishing = _Finishing(of, code)
-    end_container(of.data.get("container", ""), of.marker)
+    reap.end_container(of.data.get("container", ""), of.marker)
     of.tell("free")
     of.events.wait(time.monotonic() + _START_S)
     if of.watch:
@@ -156,22 +155,6 @@ def _why_not(failure: str, log: str) -> str:
         return f"its interpreter {interpreter!r} does not exist or is not executable"
     lines = [line for line in _said(log) if line.startswith(program)]
     return lines[-1].rpartition(": ")[2] if lines else "bash printed no reason"
-
-
-# The container of its command
-
-
-def end_container(runtime: str, marker: str) -> None:
-    """End the container of an attempt. A missing one is no error.
-
-    A docker container belongs to the docker daemon: its processes are not our children, and they outlive the client. So
-    it has the name of its attempt, and is removed by that name. The processes of apptainer are our children.
-    """
-    if runtime == "docker":
-        from comborun.host import commands
-
-        name = f"comborun-{marker.replace('/', '-')}"
-        commands.run(_REMOVED_S, "docker", "rm", "--force", name)
 
 
 def why_no_container(log: str, runtime: str, code: int) -> str:

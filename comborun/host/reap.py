@@ -18,8 +18,22 @@ _LOOKS = 3
 """searches in a row that must find nothing: one can miss a process that is just forking or starting another program"""
 _PASSES = 1000
 _KILLED_S = 5.0
+_CONTAINER_S = 20.0
 _OUR_QUESTIONS = ("nvidia-smi",)
 """our own children; one may hang in the driver and can't be ended"""
+
+
+def end_container(runtime: str, marker: str) -> None:
+    """End the container of an attempt. A missing one is no error.
+
+    A docker container belongs to the docker daemon: its processes are not our children, and they outlive the client. So
+    it has the name of its attempt, and is removed by that name. The processes of apptainer are our children.
+    """
+    if runtime == "docker":
+        from comborun.host import commands
+
+        name = f"comborun-{marker.replace('/', '-')}"
+        commands.run(_CONTAINER_S, "docker", "rm", "--force", name)
 
 
 def sweep(marker: str, grace_s: float) -> list[int]:
