@@ -216,9 +216,7 @@ class Admission:
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
             return
-        cores = grant.get("cores", "")
-        kept = tuple(map(int, cores.split(","))) if re.fullmatch("[0-9]{1,5}(,[0-9]{1,5})*", cores) else ()
-        self.book.take(name, request, gpus, at, kept)
+        self.book.take(name, request, gpus, at, records.integers(grant, "cores"))
 
     def lapsed(self, name: str, at: str) -> bool:
         """Whether it was so slow to begin that another run may have taken its lease."""

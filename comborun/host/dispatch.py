@@ -27,6 +27,7 @@ from comborun.host.launching import Launcher
 from comborun.host.lifecycle import Lifecycle
 from comborun.host.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Session, rows
 from comborun.host.servers import Servers
+from comborun.rules import records
 from comborun.rules.names import AFTER
 from comborun.rules.placement import Request
 
@@ -130,8 +131,7 @@ class Dispatcher(Lifecycle):
         if not os.path.exists(self.layout.slots):
             files.write_text(self.layout.slots, f"{self.policy('parallel')}\n")
         self.launcher.slots = self.policy("parallel")
-        gpus = self.attempts.policy.get("gpus", "").split(",")
-        self.gpus_allowed = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
+        self.gpus_allowed = records.integers(self.attempts.policy, "gpus")
         self.admission.configure(self.attempts.policy)
         for row in rows(self.layout.queue):
             session = self.queue.sessions.get(row.name) or self.queue.add(row.name)

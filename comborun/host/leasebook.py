@@ -123,8 +123,8 @@ class LeaseBook:
         self._inner = machine.inner_pids()
 
     def configure(self, policy: Mapping[str, str]) -> None:
-        capacity, gpus = self.capacity, policy.get("gpus", "").split(",")
-        capacity.gpus = tuple(int(gpu) for gpu in gpus if gpu.isdecimal())
+        capacity = self.capacity
+        capacity.gpus = records.integers(policy, "gpus")
         capacity.per_gpu = records.integer(policy, "per_gpu") or 0
         capacity.cpus = records.integer(policy, "cpus") or None
         capacity.reserve = records.integer(policy, "reserve_gpu_mib") or 0

@@ -12,7 +12,7 @@ import time
 from comborun.host import children, engines, files, process
 from comborun.host.admission import GPU_MEMORY, Admission
 from comborun.host.attempts import word_of
-from comborun.host.overseer import Overseer, failure_of, gpus_of
+from comborun.host.overseer import Overseer, failure_of
 from comborun.host.queue import (
     BUSY,
     CLOSING,
@@ -27,6 +27,7 @@ from comborun.host.queue import (
     TAKES_SLOT,
     Queue,
 )
+from comborun.rules import records
 from comborun.rules.names import AFTER, bare, window
 
 TYPE_CHECKING = False
@@ -117,7 +118,7 @@ class Lifecycle(Overseer):
     def _take_slot(self, session: Session, life: str) -> None:
         at = self.attempts.at(session.name, session.attempt)
         grant = files.read(at.grant)
-        session.gpus = session.granted_gpus = gpus_of(grant)
+        session.gpus = session.granted_gpus = records.integers(grant, "gpus")
         self.queue.set_life(session, life)
         self.admission.adopt(session.name, session.gpus, at.directory, grant)
         self.expect(session)

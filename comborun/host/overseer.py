@@ -35,11 +35,6 @@ def failure_of(end: Mapping[str, Any]) -> str:
     return "" if word_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
 
 
-def gpus_of(grant: Mapping[str, Any]) -> tuple[int, ...]:
-    words = grant.get("gpus", "").split(",")
-    return tuple(int(word) for word in words if word.isascii() and word.isdecimal() and len(word) < 5)
-
-
 class Overseer:
     """Retries, holds, the breaker, fail-fast, the smoke test, `after` and the end of one run."""
 
@@ -119,7 +114,7 @@ class Overseer:
             self.report_end(session.name, number, end)
             if end.get("cause") not in ("preempted", "lost") and not self.holds.forgiven(end.get("ended", "")):
                 at = self.attempts.at(session.name, number)
-                self.count(end, () if self.attempts.nodes else gpus_of(files.read(at.grant)))
+                self.count(end, () if self.attempts.nodes else records.integers(files.read(at.grant), "gpus"))
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from comborun.host import files, machine, queue
 from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, stopping
 from comborun.host.engines import launch_s
-from comborun.host.overseer import gpus_of
 from comborun.host.process import setting
 from comborun.rules import breaker, records
 from comborun.rules.names import SERVERS
@@ -119,7 +118,7 @@ class Servers:
         server.life = STARTING
         at = self._at(server)
         grant = files.read(at.grant)
-        self._admission.adopt(server.name, gpus_of(grant), at.directory, grant)
+        self._admission.adopt(server.name, records.integers(grant, "gpus"), at.directory, grant)
         if life == STARTING and not os.path.exists(at.claim):
             self._open(server)  # if another one is starting, one of them finds the claim
         else:

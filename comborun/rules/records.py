@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping
 
 _INTEGER = re.compile("-?[0-9]{1,18}")
+_INTEGERS = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
 _SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]*)?")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
@@ -54,6 +55,12 @@ def integer(record: Mapping[str, Any], key: str) -> int | None:
     """A field that is an integer of at most 18 digits, or None."""
     value = record.get(key)
     return int(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
+
+
+def integers(record: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    """A field that lists numbers, as `0,1`; none where it is anything else."""
+    value = record.get(key)
+    return tuple(map(int, value.split(","))) if isinstance(value, str) and _INTEGERS.fullmatch(value) else ()
 
 
 def seconds(record: Mapping[str, Any], key: str) -> float | None:
