@@ -142,13 +142,13 @@ def _lines() -> dict[str, type[readers.Lines]]:
 
 
 def _whole(kind: str, place: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
-    from comborun.rules import databases, documents, evaluations
+    from comborun.rules import documents, evaluations
 
     known: dict[str, Callable[[readers.Whole], Iterable[readers.Entry]]] = {
         ARRAYS: documents.arrays,
         INSPECT: documents.inspect,
         EPISODES: documents.read,
-        DATABASE: databases.reading(place),
+        DATABASE: documents.database(place),
         PER_FILE: evaluations.per_file,
         LIST_LAST: evaluations.list_last,
         EVAL_INFO: evaluations.evaluation,
