@@ -12,9 +12,9 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from comborun.host import files, process
+from comborun.host import files
 from comborun.host.process import setting
 from comborun.rules.placement import Card
 
@@ -185,42 +185,18 @@ def holders() -> list[tuple[str, int, int]]:
     return [(index_of[bus], pid, mib) for bus, pid, mib in held if bus in index_of]
 
 
-class MemoryRelease:
-    """Whether the memory that stopped sessions held on GPUs has come back."""
+def still_held(lock: str, pids: Collection[str]) -> list[tuple[str, str]] | None:
+    """Which of these processes still hold memory of GPUs, and how many MiB; None without an answer.
 
-    def __init__(self, lock: str) -> None:
-        self._lock = lock
-        self._former: set[str] = set()
-        self._asked = False
-
-    def remember(self, marker: str) -> None:
-        """The processes of an attempt that has GPUs, before the first signal."""
-        self._asked = True
-        self._former.update(map(str, process.marked(marker)))
-
-    def check(self, say: Callable[[str], object]) -> bool:
-        """Whether all memory came back, as far as is known; `say` gets a line for each process that holds some."""
-        if not self._asked:
-            return True
-        held = self._held()
-        if held is None:
-            say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
-            return True
-        for pid, mib in held:
-            say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
-        return not held
-
-    def _held(self) -> list[tuple[str, str]] | None:
-        """The memory that is held a moment later, when the driver has freed that of dead processes; None without an
-        answer.
-        """
-        deadline = time.monotonic() + setting("COMBORUN_GPU_BACK_S", 5.0)
-        while True:
-            question = Question(_HOLDERS, self._lock)
-            rows = [line.partition(",") for line in hear(question)]
-            if not question.whole:
-                return None
-            held = [(pid, mib.strip()) for pid, _, mib in rows if pid in self._former]
-            if not held or time.monotonic() >= deadline:
-                return held
-            time.sleep(_FREED_LOOK_S)
+    The driver frees the memory of dead ones a moment later, so this waits.
+    """
+    deadline = time.monotonic() + setting("COMBORUN_GPU_BACK_S", 5.0)
+    while True:
+        question = Question(_HOLDERS, lock)
+        rows = [line.partition(",") for line in hear(question)]
+        if not question.whole:
+            return None
+        held = [(pid, mib.strip()) for pid, _, mib in rows if pid in pids]
+        if not held or time.monotonic() >= deadline:
+            return held
+        time.sleep(_FREED_LOOK_S)

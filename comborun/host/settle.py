@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from comborun.host import files, secrets
 from comborun.host.attempts import RunDirectory
-from comborun.host.engines.arrays import Arrays, Due, Lock
+from comborun.host.engines.arrays import Arrays, Lock
 from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.files import TABLE_MOST
 from comborun.host.overseer import Overseer
@@ -226,7 +226,7 @@ class Settling(Overseer):
             due = []
         if due:
             files.remove(self.layout.done)
-            self.arrays.submit(Due(session.name, session.attempt + 1, session.wait_s) for session in due)
+            self.arrays.submit((session.name, session.attempt + 1, session.wait_s) for session in due)
             jobs = " ".join(self.arrays.jobs)
             self.journal(f"submitted {self.arrays.sent} sessions jobs {jobs}")
             print(f"submitted {self.arrays.sent} of {len(due)} sessions: job {jobs or 'none'}")

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from comborun.host import attempts, files, process, reap, secrets
 from comborun.host.changes import Changes
 from comborun.host.children import fork
-from comborun.host.driver import MemoryRelease
+from comborun.host.driver import still_held
 from comborun.host.engines import engine
 from comborun.host.refusal import answer, complain, run_directory
 from comborun.host.windows import dismiss
@@ -90,7 +90,8 @@ class Stopping:
         """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}
         """name -> attempt, of all that were marked as being stopped"""
-        self.freed = MemoryRelease(self.layout.policy)
+        self.on_gpus: set[str] = set()
+        """pids of the processes of sessions with GPUs, before the first signal"""
 
     def stop(self, names: list[str]) -> int:
         everything = not names
@@ -111,7 +112,7 @@ class Stopping:
             secrets.forget(self.layout)
             engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
         clean = self._sweep(everything) and clean
-        return 0 if self.freed.check(_say) and clean else 1
+        return 0 if self._memory_came_back() and clean else 1
 
     def _round(self, names: list[str], *, named: bool) -> bool:
         """Stop these sessions or servers. Returns whether all have ended."""
@@ -183,7 +184,7 @@ class Stopping:
         if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
             files.append(at.stop)  # on a full disk it is empty
         if files.read(at.grant).get("gpus"):
-            self.freed.remember(self.attempts.marker(name, number))
+            self.on_gpus.update(map(str, process.marked(self.attempts.marker(name, number))))
         self.active[name] = self.marked[name] = number
 
     def _tell(self, name: str, number: int) -> None:
@@ -248,6 +249,15 @@ class Stopping:
             return
         records = int(end.get("records") or 0)
         _say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}")
+
+    def _memory_came_back(self) -> bool:
+        """Whether all memory of GPUs came back, as far as is known."""
+        held = still_held(self.layout.policy, self.on_gpus) if self.on_gpus else []
+        if held is None:
+            _say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
+        for pid, mib in held or ():
+            _say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
+        return not held
 
     def _sweep(self, everything: bool) -> bool:
         """End all processes that still have a marker. Returns whether none is left."""

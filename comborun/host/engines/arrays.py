@@ -12,7 +12,6 @@ import os
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from comborun.host import files, process
 from comborun.host.engines.slurm import Slurm
@@ -77,15 +76,6 @@ class Lock:
         return age_s > STALE_S and files.read(self.path) == holder
 
 
-@dataclass(frozen=True)
-class Due:
-    """An attempt to submit to Slurm, which starts in `wait_s` seconds at the earliest."""
-
-    name: str
-    attempt: int
-    wait_s: int = 0
-
-
 class Arrays:
     """The arrays of a run. `jobs`, `sent` and `complaint` are the outcome of the last submission."""
 
@@ -103,12 +93,14 @@ class Arrays:
         """Tasks that may run at once; 0: no limit of ours."""
         return _number(files.read_line(self.layout.slots)) or _number(self._policy.get("slurm_parallel", ""))
 
-    def submit(self, starts: Iterable[Due]) -> None:
-        """Submit one array for all sessions with the same request and the same earliest start."""
+    def submit(self, starts: Iterable[tuple[str, int, int]]) -> None:
+        """Submit one array for all sessions with the same request and the same earliest start. `starts`: session,
+        attempt, and the seconds before which it must not start.
+        """
         kinds = files.read(self.layout.slurm_sessions)
-        groups: dict[tuple[str, int], list[Due]] = {}
-        for due in starts:
-            groups.setdefault((kinds.get(due.name, "1"), due.wait_s), []).append(due)
+        groups: dict[tuple[str, int], list[tuple[str, int]]] = {}
+        for name, attempt, wait_s in starts:
+            groups.setdefault((kinds.get(name, "1"), wait_s), []).append((name, attempt))
         most = _number(self._policy.get("slurm_array", "")) or self._array_size()
         for (kind, wait_s), group in groups.items():
             for first in range(0, len(group), most):
@@ -133,9 +125,9 @@ class Arrays:
         arrays = self._live()
         return self._tell(dict(zip(arrays, slurm.shares(self.places, list(arrays.values())))))
 
-    def _array(self, kind: str, wait_s: int, group: Sequence[Due]) -> None:
+    def _array(self, kind: str, wait_s: int, group: Sequence[tuple[str, int]]) -> None:
         number = 1 + max(map(int, self.cluster.batches()), default=0)  # never a number of an interrupted submission
-        rows = {str(index): (due.name, due.attempt) for index, due in enumerate(group)}
+        rows = {str(index): row for index, row in enumerate(group)}
         text = "".join(f"{index}\t{name}\t{attempt}\n" for index, (name, attempt) in rows.items())
         if not files.write_text(self.layout.batch(number), text):
             self.complaint = f"can't write {self.layout.batch(number)}"
