@@ -19,9 +19,8 @@ from comborun.again.notes import (
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.remote import control, slurm
-from comborun.remote.grids import complaint, host_warnings, question, with_policies
+from comborun.remote.grids import complaint, host_warnings, laid_out, measured_notes, question, with_policies
 from comborun.remote.host import ask, check
-from comborun.remote.knowledge import laid_out, measured_notes
 from comborun.remote.program import Python
 from comborun.remote.publish import Draft, provenance, publish, reread
 from comborun.remote.publish import amend as put_amendment

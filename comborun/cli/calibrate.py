@@ -17,7 +17,7 @@ from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import measure_alone, measure_beside
 from comborun.planner.calibrating import best, disturbed
 from comborun.planner.knowledge import Calibration, calibration_path, gpu_names, text_of
-from comborun.remote.knowledge import read_calibrations
+from comborun.remote.grids import read_calibrations
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:

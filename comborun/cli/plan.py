@@ -18,9 +18,8 @@ from comborun.monitor.wording import duration
 from comborun.placement import placement_lines
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
-from comborun.remote.grids import complaint, host_warnings, question, with_policies
+from comborun.remote.grids import complaint, host_warnings, known_of, laid_out, question, with_policies
 from comborun.remote.host import ask
-from comborun.remote.knowledge import known_of, laid_out
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal
