@@ -29,7 +29,7 @@ from sshd import fresh_user, running_sshd
 
 __all__ = ["desk"]
 
-POINTS = 14 if os.environ.get("COMBORUN_SLOW") else 6
+POINTS, OVER_SSH = (14, 14) if os.environ.get("COMBORUN_SLOW") else (6, 4)
 APPEARED = 2
 """of them: not at a time, but when the run is there"""
 EPISODES = 6
@@ -133,32 +133,32 @@ def there(desk: Desk, ssh_place: Path) -> Iterator[Launcher]:
 
 
 def test_a_launch_that_is_killed_at_any_point_and_repeated_is_one_run(here: Launcher) -> None:
-    survive(here)
+    survive(here, POINTS)
 
 
 def test_the_same_holds_over_ssh(there: Launcher) -> None:
-    survive(there)
+    survive(there, OVER_SSH)
 
 
-def survive(launcher: Launcher) -> None:
+def survive(launcher: Launcher, points: int) -> None:
     launcher.record(launcher.grid("first"))  # starts the tmux server, and makes the folders
     before = time.monotonic()
     launcher.record(launcher.grid("whole"))
     whole = time.monotonic() - before
-    met = Counter(kill_and_repeat(launcher, number, delay) for number, delay in enumerate(delays(whole)))
+    met = Counter(kill_and_repeat(launcher, number, delay) for number, delay in enumerate(delays(whole, points)))
     assert met["before the run is there"], f"{met}; a whole launch takes {whole:.2f} s"
     assert met["when the run is there"], f"{met}; a whole launch takes {whole:.2f} s"
-    for number in range(POINTS):
+    for number in range(points):
         (run,) = launcher.runs(f"killed{number}")
         until(lambda run=run: (run / "dispatch/done").exists(), f"{run.name} ends", 60)
         holds_everything_once(run)
     until(lambda: not list((launcher.home / "comborun/.incoming").iterdir()), "nothing is left of what was sent", 5)
 
 
-def delays(whole: float) -> list[float | None]:
+def delays(whole: float, points: int) -> list[float | None]:
     """From nothing to a little more than a whole launch takes; None: until the run is there."""
     chance = random.Random(20260729)
-    parts = POINTS - 1 - APPEARED
+    parts = points - 1 - APPEARED
     return [0.0, *(whole * 1.1 * (part + chance.random()) / parts for part in range(parts)), *[None] * APPEARED]
 
 

@@ -463,7 +463,7 @@ def test_two_reporters_at_once_leave_one_whole_report(troubled: Path, tmp_path: 
     def make() -> None:
         barrier.wait(30)
         try:
-            write_report(collected, tmp_path / "out", FORMS)
+            write_report(collected, tmp_path / "out", FORMS[-1:])
         except BaseException as error:  # noqa: BLE001 - told by the main thread
             failures.append(error)
 
@@ -473,8 +473,9 @@ def test_two_reporters_at_once_leave_one_whole_report(troubled: Path, tmp_path: 
     for thread in threads:
         thread.join(60)
     assert failures == []
-    assert made(tmp_path / "out") == sorted(FILES)
-    for name in FILES:
+    files = [name for name in FILES if not name.endswith(FORMS[:-1])]
+    assert made(tmp_path / "out") == sorted(files)
+    for name in files:
         assert (tmp_path / "out" / name).read_bytes() == (troubled / name).read_bytes()
 
 
