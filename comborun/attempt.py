@@ -29,6 +29,10 @@ SLURM = "slurm"
 """multiplexer of a session that a Slurm task runs: it has no window"""
 
 
+_BEGIN_NUMBERS = ("attempt", "supervisor", "pid", "first", "count")
+_BEGIN_TEXTS = ("boot", "host", "address", "screendir", "gpus", "driver", "gpu_models")
+
+
 def own_end(claim: str, end: str) -> bool:
     """Whether an `end` is of the same start as a `claim`.
 
@@ -67,22 +71,10 @@ class Begin:
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> Self:
-        return cls(
-            attempt=integer(record, "attempt") or 0,
-            started=seconds(record, "started") or 0.0,
-            supervisor=integer(record, "supervisor") or 0,
-            pid=integer(record, "pid") or 0,
-            boot=record.get("boot", ""),
-            host=record.get("host", ""),
-            multiplexer=record.get("multiplexer", "none"),
-            address=record.get("address", ""),
-            screendir=record.get("screendir", ""),
-            gpus=record.get("gpus", ""),
-            first=integer(record, "first") or 0,
-            count=integer(record, "count") or 0,
-            driver=record.get("driver", ""),
-            gpu_models=record.get("gpu_models", ""),
-        )
+        known: dict[str, Any] = {name: integer(record, name) or 0 for name in _BEGIN_NUMBERS}
+        known |= {name: record.get(name, "") for name in _BEGIN_TEXTS}
+        started, multiplexer = seconds(record, "started") or 0.0, record.get("multiplexer", "none")
+        return cls(started=started, multiplexer=multiplexer, **known)
 
 
 @dataclass(frozen=True)

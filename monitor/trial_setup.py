@@ -40,11 +40,11 @@ _AWAY_S = 900.0
 class Progress:
     """Receives the progress of a trial."""
 
-    say: Callable[[str], None]
-    """reports the next part"""
     warn: Callable[[str], None]
     """reports problems, and reasons to wait"""
-    count: Callable[[int, int], None]
+    say: Callable[[str], None] = lambda _: None
+    """reports the next part"""
+    count: Callable[[int, int], None] = lambda *_: None
     """reports the number of ended sessions, and of all"""
 
 

@@ -255,7 +255,7 @@ def chosen(grid: Grid, words: Sequence[str]) -> Grid:
     raise UserError(f"there is no combo `{' '.join(words)}` in {grid.path}", hint)
 
 
-def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None]) -> TryResult:
+def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], None] | None) -> TryResult:
     """Run the setup's only combo and look at its files; `running` gets its run time and its last line.
 
     A command that can't run so few episodes runs all of them.
@@ -267,7 +267,8 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
 
     def look(status: RunStatus) -> None:
         for one in status.busy:
-            running(one.seconds or 0.0, one.last_line)
+            if running:
+                running(one.seconds or 0.0, one.last_line)
 
     done = carry_out(setup, plan, look)
     attempts = done.history.of(session.name)

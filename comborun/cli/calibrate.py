@@ -72,15 +72,14 @@ def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json:
 
 
 def _progress(*, quiet: bool) -> Progress:
-    def say(text: str) -> None:
-        if not quiet:
-            click.echo(harmless(text))
+    def warn(text: str) -> None:
+        click.echo(harmless(text), err=True)
 
     def count(ended: int, of: int) -> None:
-        if not quiet and sys.stdout.isatty():
+        if sys.stdout.isatty():
             click.echo(f"\r  {ended} of {several(of, 'session')} ended", nl=ended == of)
 
-    return Progress(say, lambda text: click.echo(harmless(text), err=True), count)
+    return Progress(warn) if quiet else Progress(warn, lambda text: click.echo(harmless(text)), count)
 
 
 def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> TrialSetup:

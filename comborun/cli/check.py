@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import grid_argument, json_option, offers
-from comborun.cli.presets import named_preset
 from comborun.cli.terminal import answer, program, show_why, warn
 from comborun.errors import UserError
-from comborun.grid import preset_starter, schema_text, starter_grid
+from comborun.grid import find_preset, preset_starter, schema_text, starter_grid
 from comborun.reference import example_grid, key_reference, pages, shared
 from comborun.rules.names import RUN, AttemptLayout
 from comborun.text import clean, harmless, several
@@ -48,7 +47,7 @@ def init(name: str, preset: str | None, example: Path | None) -> None:
     if example:
         _copy_example(example)
         return
-    click.echo(preset_starter(named_preset(preset), preset, name) if preset else starter_grid(name), nl=False)
+    click.echo(preset_starter(find_preset(preset), preset, name) if preset else starter_grid(name), nl=False)
 
 
 def _copy_example(folder: Path) -> None:

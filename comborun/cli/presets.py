@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -47,7 +46,7 @@ def show(preset: str, as_json: bool) -> None:
     combo presets show isaaclab-eval
     combo presets show ./mine.yaml
     """
-    read = named_preset(preset)
+    read = find_preset(preset)
     if as_json:
         about = read.about.model_dump(exclude={"starter"})
         answer({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
@@ -60,14 +59,9 @@ def show(preset: str, as_json: bool) -> None:
     click.echo(f"\nWhat it sets ({read.file}):\n\n{textwrap.indent(read.settings_text, '  ')}", nl=False)
 
 
-def named_preset(wanted: str) -> Preset:
-    """The preset of that name, or the file at that path, relative to the current folder."""
-    return find_preset(wanted, Path.cwd())
-
-
 def _summary(name: str) -> str:
     try:
-        return named_preset(name).about.summary
+        return find_preset(name).about.summary
     except UserError:
         return f"can't be read: combo presets show {name}"
 

@@ -45,10 +45,10 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, 
     """
     read = grid.read()
     warn(*map(str, read.warnings))
-    progress = Progress(_nobody, lambda text: click.echo(harmless(text), err=True), _nobody)
+    progress = Progress(lambda text: click.echo(harmless(text), err=True))
     setup = trial_setup(read, where.connect, lambda whole: chosen(whole, combo), progress, FOLDER)
     tidy(setup)
-    tried = try_one(setup, episodes, _nobody if as_json else _running)
+    tried = try_one(setup, episodes, None if as_json else _running)
     if as_json:
         answer(tried.document())
     else:
@@ -56,10 +56,6 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, 
         host = where.options(where.host) if where.host else ""
         _show(tried, f"{program()} {'run' if tried.counts else 'try'} {again}{host}")
     return 0 if tried.counts else SOME_DID_NOT
-
-
-def _nobody(*_: object) -> None:
-    """Does nothing."""
 
 
 def _running(seconds: float, line: str) -> None:

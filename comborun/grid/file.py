@@ -22,7 +22,7 @@ from comborun.grid.results import count_warnings, naming_problems, progress_prob
 from comborun.grid.servers import server_problems, server_warnings
 from comborun.grid.stopping import cut_problems, seed_problems, stopping_problems
 from comborun.grid.survival import survival_problems, survival_warnings
-from comborun.grid.yaml_tree import MAX_CHARACTERS, read_source
+from comborun.grid.yaml_tree import read_source, text_of
 from comborun.policy_files import PolicyFiles, PolicyGlob
 from comborun.text import clean, printable, shortened
 
@@ -80,18 +80,7 @@ def load_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
     """Read and check the grid file `path`, with values from the command line. Raises UserError if it can't be read,
     GridError if it is wrong.
     """
-    try:
-        with path.open("rb") as file:
-            content = file.read(4 * MAX_CHARACTERS + 1)
-    except (OSError, ValueError) as error:
-        hint = "`combo init > grid.yaml` writes one to start from"
-        raise UserError(f"{path} can't be read: {getattr(error, 'strerror', '') or error}", hint) from None
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        message = f"{path} is not UTF-8 text: byte {error.start} is 0x{content[error.start]:02x}"
-        raise UserError(message, "save it as UTF-8") from None
-    return parse_grid(text, path, given=given)
+    return parse_grid(text_of(path, "`combo init > grid.yaml` writes one to start from"), path, given=given)
 
 
 def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[str, ...] = ()) -> Grid:

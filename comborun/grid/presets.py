@@ -20,7 +20,7 @@ from comborun.grid.model import GridFile, SettingKeys
 from comborun.grid.servers import ServerKeys
 from comborun.grid.shapes import ONE_OR_MANY, Keys, key
 from comborun.grid.values import AsWritten, AttributeName, Line, Text, one_of
-from comborun.grid.yaml_tree import Kind, Map, Scalar, Source, Tree, read_source
+from comborun.grid.yaml_tree import Kind, Map, Scalar, Source, Tree, read_source, text_of
 from comborun.text import did_you_mean
 
 SHIPPED = Path(__file__).parents[1] / "presets"
@@ -113,28 +113,19 @@ def known_presets() -> Mapping[str, Path]:
     return dict(sorted(found.items()))
 
 
-def find_preset(wanted: str, beside: Path) -> Preset:
+def find_preset(wanted: str, beside: Path = Path()) -> Preset:
     """The preset of that name, or the file at that path, relative to the folder `beside`. Raises UserError."""
+    hint = "the path of a preset is relative to the grid file's folder"
     if "/" in wanted or wanted.endswith((SUFFIX, ".yml")):
         path = beside / Path(wanted).expanduser()
-        return read_preset(path.stem, str(path), _text(path))
+        return read_preset(path.stem, str(path), text_of(path, hint))
     known = known_presets()
     if wanted not in known:
         hint = did_you_mean(wanted, known) or "`combo presets` lists them; a file of yours is named by its path"
         raise UserError(f"there is no preset `{wanted}`", hint)
     path = known[wanted]
     shown = f"comborun/presets/{path.name}" if path.parent == SHIPPED else str(path)
-    return read_preset(wanted, shown, _text(path))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text: byte {error.start}", "save it as UTF-8") from None
-    except OSError as error:
-        hint = "a path is read from the grid file's folder"
-        raise UserError(f"the preset file {path} can't be read: {error.strerror}", hint) from None
+    return read_preset(wanted, shown, text_of(path, hint))
 
 
 def read_preset(name: str, file: str, text: str) -> Preset:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.resolver import VersionedResolver
 
-from comborun.errors import GridError, Problem
+from comborun.errors import GridError, Problem, UserError
 from comborun.text import printable
 
 
@@ -149,6 +150,22 @@ MAX_NODES = 100_000
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """a character as JSON may escape it: "\\ud83d\\ude00" """
+
+
+def text_of(path: Path, hint: str) -> str:
+    """The text of a file. Raises UserError if it can't be read, with the hint, or is not UTF-8."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(4 * MAX_CHARACTERS + 1)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} can't be read: {getattr(error, 'strerror', '') or error}", hint) from None
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"{path} is not UTF-8 text: byte {error.start} is 0x{content[error.start]:02x}"
+        raise UserError(message, "save it as UTF-8") from None
+
+
 _TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
 
 

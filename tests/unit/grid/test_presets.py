@@ -167,7 +167,7 @@ def test_a_preset_that_is_not_there_is_told_with_the_one_that_was_meant() -> Non
         parse_grid("preset: openpie\n", Path("grid.yaml"))
     with pytest.raises(GridError, match=r"there is no preset `nope`\n.*`combo presets` lists them"):
         parse_grid("preset: nope\n", Path("grid.yaml"))
-    with pytest.raises(GridError, match=r"grid.yaml:1:9: `preset`: the preset file none\.yaml can"):
+    with pytest.raises(GridError, match=r"grid.yaml:1:9: `preset`: none\.yaml can"):
         parse_grid("preset: ./none.yaml\n", Path("grid.yaml"))
 
 
