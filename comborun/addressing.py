@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import UserError
 from comborun.rules.names import AFTER
 from comborun.servers import instances
-from comborun.text import close_to, did_you_mean, session_name
+from comborun.text import close_to, did_you_mean, first_of, session_name
 from comborun.work import combo_of, name_of_combo
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _names(plan: Plan) -> list[str]:
 
 def _hint(plan: Plan, run: str, word: str, likely: Sequence[str]) -> str:
     if len(likely) > 1:
-        return f"name one of its sessions: {', '.join(likely[:8])}{' ...' if len(likely) > 8 else ''}"
+        return f"name one of its sessions: {first_of(likely, 8)}"
     if likely:
         return f"did you mean `{likely[0]}`?"
     return did_you_mean(word, _names(plan)) or f"combo status {run} names them"

@@ -42,6 +42,14 @@ def listed(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
+def first_of(names: Iterable[str], most: int, noun: str = "") -> str:
+    """`a, b and 3 more`, or with a noun `a, b and 3 more sessions`."""
+    known = list(names)
+    more = len(known) - most
+    rest = several(more, f"more {noun}") if noun else f"{more} more"
+    return ", ".join(known[:most]) + (f" and {rest}" if more > 0 else "")
+
+
 ESCAPE = escape()
 INVISIBLE = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
 """Unicode categories of invisible characters, some of which control a terminal"""

@@ -6,6 +6,8 @@ import shlex
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
+from comborun.text import first_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -74,8 +76,7 @@ def size(among: Spans) -> int:
 def describe(among: Spans, limit: int = 12) -> str:
     """`3-7, 12`; of many ranges the first ones, and how many more there are."""
     names = [str(span.start) if span.stop - span.start == 1 else f"{span.start}-{span.stop - 1}" for span in among]
-    more = len(names) - limit
-    return ", ".join(names[:limit]) + (f" and {more} more ranges" if more > 0 else "")
+    return first_of(names, limit, "range")
 
 
 Combo = tuple[str, str]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.monitor.slurm import summary as tasks_line
 from comborun.rules.words import Life
-from comborun.text import several
+from comborun.text import first_of, several
 from comborun.work import describe, size
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class Stopping:
             yield f"{run}: what runs is not known: {self.unseen}"
             return
         names = [one.name for one in self.running]
-        more = f" and {several(len(names) - _MOST_NAMED, 'more session')}" if len(names) > _MOST_NAMED else ""
-        ends = f"ends {several(len(names), 'running session')}: {', '.join(names[:_MOST_NAMED])}{more}"
+        ends = f"ends {several(len(names), 'running session')}: {first_of(names, _MOST_NAMED, 'session')}"
         yield f"{run}: {ends if names else 'no session is running'}"
         if self.queued:
             yield f"{several(self.queued, 'queued session')} will not start"
@@ -74,7 +73,7 @@ class Stopping:
 def _repeated(sessions: list[SessionStatus]) -> Iterator[str]:
     if sessions:
         count = several(sum(one.recorded or 0 for one in sessions), "recorded episode")
-        which = ", ".join(one.name for one in sessions[:_MOST_NAMED]) + " ..." * (len(sessions) > _MOST_NAMED)
+        which = first_of((one.name for one in sessions), _MOST_NAMED)
         yield f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from comborun.plan import Plan, Session
 from comborun.resources import NO_SLURM
 from comborun.rules.retry import Budgets, Spent, spent
 from comborun.rules.words import Cause, Failure, Life, Outcome
-from comborun.text import several
+from comborun.text import first_of, several
 
 RETRY = "retry"
 SMOKE_TEST, STAGGER, WARM_UP, SERVER = "smoke", "stagger", "warm_up", "server"
@@ -278,7 +278,7 @@ def _gpus(question: Question) -> Iterator[str]:
         holders = [f"the server {visible(one.name)}" for one in status.servers if one.alive and gpu in one.gpus]
         holders += [one.name for one in status.busy if gpu in one.gpus]
         if holders:
-            yield f"GPU {gpu} is held by {_named(holders)}"
+            yield f"GPU {gpu} is held by {first_of(holders, _MOST_NAMED)}"
 
 
 def _shared(question: Question) -> str:
@@ -293,9 +293,9 @@ def _shared(question: Question) -> str:
 def _turn(question: Question, *, nothing_starts: bool) -> Iterator[str]:
     status, seen = question.status, question.seen
     place = [one.name for one in status.sessions].index(seen.name)
-    before = [one for one in status.sessions[:place] if one.life is Life.QUEUED]
+    before = [one.name for one in status.sessions[:place] if one.life is Life.QUEUED]
     if before:
-        yield f"{several(len(before), 'session')} before it in the queue: {_named(one.name for one in before)}"
+        yield f"{several(len(before), 'session')} before it in the queue: {first_of(before, _MOST_NAMED)}"
     yield f"{len(status.busy)} of {several(question.slots, 'slot')} busy"
     if nothing_starts:
         return
@@ -309,9 +309,3 @@ def _turn(question: Question, *, nothing_starts: bool) -> Iterator[str]:
         yield "it is its turn: it starts in a moment"
     if seen.expected:
         yield f"it is expected to end at {question.time(seen.expected.likeliest)}"
-
-
-def _named(names: Iterable[str]) -> str:
-    known = list(names)
-    more = len(known) - _MOST_NAMED
-    return ", ".join(known[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from comborun.again.amend import Kind
 from comborun.rules.counts import Counts
-from comborun.text import several
+from comborun.text import first_of, several
 from comborun.work import combo_of, episodes_of, name_of_combo
 
 if TYPE_CHECKING:
@@ -62,9 +62,8 @@ def cut_kept(before: Plan, now: Plan) -> tuple[str, ...]:
     """A note on combos that the grid would cut into another number of sessions for the same episodes."""
     had, meant = _by_combo(before), _by_combo(now)
     kept = [" in ".join(one) for one in had if one in meant and _cut_otherwise(had[one], meant[one])]
-    more = f" and {len(kept) - _MOST} more" if len(kept) > _MOST else ""
-    named = f"{', '.join(kept[:_MOST])}{more}"
-    return (f"{named}: in the sessions that the run has; --new starts a run with the grid's own cut",) if kept else ()
+    why = "in the sessions that the run has; --new starts a run with the grid's own cut"
+    return (f"{first_of(kept, _MOST)}: {why}",) if kept else ()
 
 
 def _by_combo(plan: Plan) -> dict[Combo, list[Session]]:

@@ -28,7 +28,7 @@ from comborun.rules.names import RUN
 from comborun.rules.words import amount
 from comborun.script import scripts, server_script
 from comborun.servers import instances
-from comborun.text import MIB, harmless, several
+from comborun.text import MIB, first_of, harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -168,9 +168,7 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     if seen.sequential is not None:
         yield "one by one", duration(seen.sequential)
     if seen.unknown:
-        more = len(seen.unknown) - _MOST
-        listed = ", ".join(seen.unknown[:_MOST]) + (f" and {several(more, 'more combo')}" if more > 0 else "")
-        yield "ends after", f"unknown: no time of an episode is known for {listed}"
+        yield "ends after", f"unknown: no time of an episode is known for {first_of(seen.unknown, _MOST, 'combo')}"
         yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told

@@ -14,7 +14,7 @@ from comborun.grid.shapes import ONE_OR_MANY, Keys, key, merged
 from comborun.grid.values import OWNED, SCALAR, TEXT, AsWritten, AttributeName, Name, line_of, parse_whole
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
 from comborun.policy_files import CHECKPOINT, PolicyGlob
-from comborun.text import did_you_mean, session_name
+from comborun.text import did_you_mean, first_of, session_name
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path
@@ -122,9 +122,7 @@ def names_of(file: GridFile) -> dict[str, set[str]]:
 
 
 def some(names: Iterable[str]) -> str:
-    names = list(names)
-    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
-    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
+    return first_of((f"`{name}`" for name in names), _SHOWN)
 
 
 def combos_of(file: GridFile) -> tuple[Combo, ...]:
