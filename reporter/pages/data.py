@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 DIGITS = 10
+_encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 COUNTED = ("completed", "successes", "errored", "missing")
 
 Pair = tuple[float, float]
@@ -64,7 +65,15 @@ def rounded(value: float | None, decimals: int) -> float | None:
 
 
 def as_json(document: dict[str, Any]) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """A line for each key, and for each item of a list."""
+    lines = (f" {_encoded(key)}: {_listed(value)}" for key, value in document.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _listed(value: object) -> str:
+    if not isinstance(value, list | tuple) or not value:
+        return _encoded(value)
+    return "[\n  " + ",\n  ".join(map(_encoded, value)) + "\n ]"
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------------
