@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from comborun.reporter.comparing.comparisons import ALPHA, p_of
 from comborun.reporter.statistics.difference import PairCounts
-from comborun.reporter.statistics.pooled import Stratum, pooled_difference, pooled_p
+from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.sequential import decide
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ def chance(design: Design, gap: float, kind: Kind) -> float:
 
 
 def _found(strata: Sequence[Stratum], level: float) -> bool:
-    if len(strata) == 1:
-        return strata[0].difference > 0 and p_of(strata[0]) <= level
-    return pooled_difference(strata)[0] > 0 and pooled_p(strata, 1) <= level
+    if sum(one.difference for one in strata) <= 0:
+        return False
+    return (p_of(strata[0]) if len(strata) == 1 else pooled_p(strata, 1)) <= level
 
 
 def _stratum(cells: NDArray[np.int64], kind: Kind) -> Stratum:
