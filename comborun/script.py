@@ -91,6 +91,7 @@ def _range(session: Session) -> str:
     return f"{unit} {session.first} to {session.first + session.count - 1}"
 
 
+# session.sh
 THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
     "PXR_WORK_THREAD_LIMIT",  # of USD, in Isaac Sim

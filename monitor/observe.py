@@ -163,6 +163,7 @@ def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Count
     return counted(one.counter, counting.lines(one.tail, cut=cut), rules, workload, Observation(age, late=late and cut))
 
 
+# The last complete look, saved on this machine
 _LOOK = ".look"
 _EVERY_S = 60.0
 _SESSIONS = 1000

@@ -170,6 +170,7 @@ def _trial(found: Sequence[Attempt], session: Session, use: _Use) -> Trial:
     )
 
 
+# combo try
 FOLDER = ".try"
 _LOG_LINES = 12
 _START_TIME = re.compile(r'"\$([A-Z_]+)"')

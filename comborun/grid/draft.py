@@ -256,6 +256,7 @@ def _map_in(annotation: object) -> type[Keys] | None:
     return next((found for part in get_args(annotation) if (found := _map_in(part))), None)
 
 
+# Single values from the command line, `--set limits.parallel=4`
 OPTION = "--set"
 IN_FILE = "--set takes single values, such as limits.parallel=4; change this in the grid file"
 _LISTS = ("policies", "environments", "include", "exclude", "overrides", "sync")

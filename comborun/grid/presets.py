@@ -244,6 +244,7 @@ def _filled(entries: tuple[Axis, ...], defaults: Mapping[str, str]) -> tuple[Axi
     return tuple(entry.model_copy(update={"attributes": attributes(entry)}) for entry in entries)
 
 
+# Starter grids
 _STARTER = """\
 # What to evaluate: every policy in every environment. docs/grid.md explains all keys.
 #   combo check grid.yaml     finds every mistake

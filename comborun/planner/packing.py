@@ -218,6 +218,7 @@ def check_fit(plan: Plan, host: HostFacts) -> None:
         )
 
 
+# The forecast
 PARALLEL = "limits.parallel"
 _FILLED = {"gpu_memory": " MiB", "memory": " MiB", "cpus": " (its share of the cores)"}
 """requests that may be filled in, and their units"""

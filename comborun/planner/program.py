@@ -222,6 +222,7 @@ def _warm_up(keys: ServerKeys, values: Mapping[str, str]) -> tuple[str, str, str
     return "POST" if asked.body else "GET", asked.path or "/", asked.type, asked.within, _text(asked.body, values)
 
 
+# Components on GPUs
 SETTING = "cluster.component_placement"
 """the key in RLinf's configuration"""
 
