@@ -203,5 +203,5 @@ def test_files_that_are_not_read_are_no_matter_where_the_program_crashed(desk: D
     for end in ("true", "kill -SEGV $$"):
         command = f"""bash -c 'echo 1 >"$0/a.txt"; {end}' {{output_dir}} {{session}} {{episodes}}"""
         grid = desk.grid(command=command, environments="[maze]", retry="none")
-        asked.append("Mend `results`" in desk.combo("run", grid).stderr)
+        asked.append("Correct `results`" in desk.combo("run", grid).stderr)
     assert asked == [True, False]

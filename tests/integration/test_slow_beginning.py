@@ -50,7 +50,7 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
 
     running = desk.start("run", grid)
     try:
-        assert "what is missing; the first waits for GPU memory: " in _line(running, "goes on")
+        assert "its missing work; the first waits for GPU memory: " in _line(running, "goes on")
         gpus.taken(0)
         output, _ = running.communicate(timeout=60)
     finally:
