@@ -70,7 +70,7 @@ def test_a_missing_tail_is_another_attempt_of_the_same_session(desk: Desk) -> No
     assert episodes(desk) == {("maze_good", 0): 1, ("maze_good", 1): 1, ("maze_good", 2): 1}, "half of the tail"
 
 
-LIFTED = {"pause": ["paused: by hand"], "stop": ["stopped"], "drain stop": ["draining: by hand", "stopped"]}
+LIFTED = {"pause": ["paused: by hand"], "drain stop": ["draining: by hand", "stopped"]}
 
 
 @pytest.mark.parametrize("how", LIFTED)

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,8 @@ from desk import Desk, desk
 from comborun.attempt import Begin
 from comborun.rules.records import parse
 
-pytest.importorskip("mujoco", reason="the example's simulator is not installed")
-pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
-pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
+if not all(map(find_spec, ("mujoco", "fastapi", "uvicorn"))):
+    pytest.skip("the example's simulator, or the extra `serve`, is not installed", allow_module_level=True)
 
 __all__ = ["desk"]
 

@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mujoco", reason="the example's simulator is not installed")
-pytest.importorskip("PIL", reason="Pillow is not installed")
+if not find_spec("mujoco") or not find_spec("PIL"):
+    pytest.skip("the example's simulator, or Pillow, is not installed", allow_module_level=True)
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "quadruped"
 

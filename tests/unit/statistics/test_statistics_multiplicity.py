@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scikit_posthocs import compact_letter_display
 from statsmodels.stats.multitest import multipletests
 
 from comborun.reporter.statistics.difference import holm, letters
@@ -47,6 +45,9 @@ def test_two_policies_share_a_letter_exactly_when_they_are_not_told_apart(
 @settings(max_examples=40)
 @given(rankings())
 def test_letters_are_as_many_as_scikit_posthocs_needs(case: tuple[list[str], list[tuple[str, str]]]) -> None:
+    import pandas as pd  # with scikit-posthocs, seconds for each worker that only collects
+    from scikit_posthocs import compact_letter_display
+
     ranked, different = case
     table = pd.DataFrame(1.0, index=ranked, columns=ranked)
     for a, b in different:
