@@ -27,6 +27,7 @@ from comborun.grid.values import (
     Schema,
     line_of,
     log_pattern,
+    number_of,
     one_of,
     refusal,
     scalar_of,
@@ -34,7 +35,6 @@ from comborun.grid.values import (
 )
 from comborun.grid.yaml_tree import Items, Map
 from comborun.judging import ResultRules, Source, compile_pattern, has_total
-from comborun.rules.fields import number
 from comborun.rules.formats import FORMATS
 from comborun.text import did_you_mean, listed
 
@@ -84,14 +84,6 @@ def _field(**keys: Schema) -> Reads:
 _LIMIT = re.compile(r"([\w./-]+)\s*([<>])=?\s*(\S+)")
 
 
-def _number_of(tree: object) -> float:
-    text = scalar_of(tree).text
-    amount = number(text)
-    if amount is None:
-        raise UserError(f"`{text}` is no number", "such as 200 or 0.5")
-    return amount
-
-
 def _texts_of(tree: object) -> list[str]:
     if isinstance(tree, Items) and not len(tree):
         raise UserError("an empty list: nothing would be a success", "name the values, such as [solved, done]")
@@ -105,8 +97,8 @@ def _names_of(tree: object) -> dict[str, str]:
 
 
 _READ: dict[str, Callable[[object], Any]] = {
-    "at_least": _number_of,
-    "at_most": _number_of,
+    "at_least": number_of,
+    "at_most": number_of,
     "any_of": _texts_of,
     "equals": lambda tree: scalar_of(tree).text,
     "from": whole_of,

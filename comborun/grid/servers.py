@@ -27,7 +27,7 @@ from comborun.grid.values import (
     VariableName,
     WholeSeconds,
     Workdir,
-    line_of,
+    matching,
     one_of,
     refusal,
 )
@@ -54,15 +54,8 @@ def _server_name(tree: object) -> str:
     return name
 
 
-def _path(tree: object) -> str:
-    path = line_of(tree)
-    if not path.startswith("/") or " " in path:
-        raise UserError(f"`{path}` is no path of a server", "such as /health")
-    return path
-
-
 _PATH: Schema = {"type": "string", "pattern": "^/[^ ]*$"}
-UrlPath = Annotated[str, Reads(_path, _PATH)]
+UrlPath = Annotated[str, matching("/[^ ]*", "is no path of a server", "such as /health")]
 ServerName = Annotated[str, Reads(_server_name, {"type": "string", "pattern": "^[a-z][a-z0-9-]*$"})]
 
 

@@ -9,7 +9,7 @@ from comborun.command import BY_SEED, placeholders
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import MOST_COMBOS, Combo
 from comborun.grid.shapes import ONE_OR_MANY, Keys, key, or_just
-from comborun.grid.values import TEXT, Name, Positive, Reads, Schema, line_of, parse_whole, scalar_of
+from comborun.grid.values import TEXT, Name, Positive, Reads, Schema, line_of, number_of, parse_whole, scalar_of
 from comborun.grid.yaml_tree import Items, Scalar
 from comborun.stopping import StopRequest
 from comborun.text import did_you_mean
@@ -40,23 +40,15 @@ def _shards(tree: object) -> ShardCount:
     return value
 
 
-def _number(tree: object, example: str) -> float:
-    text = scalar_of(tree).text
-    try:
-        return float(text)
-    except ValueError:
-        raise UserError(f"`{text}` is no number", example) from None
-
-
 def _alpha(tree: object) -> float:
-    value = _number(tree, "the chance of any wrong claim, such as 0.05")
+    value = number_of(tree, "the chance of any wrong claim, such as 0.05")
     if not 0 < value <= 0.5:
         raise UserError(f"`{value:g}` is no chance of error to accept", "above 0 and at most 0.5, mostly 0.05")
     return value
 
 
 def _gap(tree: object) -> float:
-    value = _number(tree, "a difference of success rates, such as 0.1")
+    value = number_of(tree, "a difference of success rates, such as 0.1")
     if not 0 < value < 1:
         raise UserError(f"`{value:g}` is no difference of success rates", "above 0 and below 1, such as 0.1")
     return value

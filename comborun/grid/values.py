@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError, core_schema
 from comborun.errors import UserError
 from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar
 from comborun.plan import SecretSource, Unit
+from comborun.rules.fields import number
 from comborun.rules.patterns import PatternError, compiled, unhurried
 from comborun.text import clean, close_to, did_you_mean, listed
 
@@ -184,6 +185,14 @@ def parse_size(text: str) -> int:
     if match and match["unit"] in _BYTES:
         return int(Decimal(match["number"]) * _BYTES[match["unit"]])
     raise UserError(f"`{text}` is not a size", "one number and one unit: 500 MB, 2 GiB")
+
+
+def number_of(tree: object, example: str = "such as 200 or 0.5") -> float:
+    text = scalar_of(tree).text
+    amount = number(text)
+    if amount is None:
+        raise UserError(f"`{text}` is no number", example)
+    return amount
 
 
 def whole_of(tree: object, low: int = 0) -> int:
