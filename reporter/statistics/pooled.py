@@ -9,6 +9,7 @@ R. A. Fisher, The Design of Experiments (1935), chapter III; stratified as by N.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from math import ceil, floor, fsum, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -139,16 +140,21 @@ def _swaps(one: Stratum) -> _Swaps:
     total = won + ceil(one.b[0] - 1e-6)
     share = n / (n + m)
 
-    def draws() -> Floats:
-        wins = np.arange(min(total, n) + 1)
-        possible = wins >= total - m
-        chances = np.zeros(len(wins))
-        some = wins[possible]
-        chances[possible] = np.exp(_ways(n, some) + _ways(m, total - some) - _ways(n + m, np.array([total])))
-        return chances
-
     variance = total * share * (1 - share) * (n + m - total) / max(1, n + m - 1)
-    return _Swaps(won, 1 / n + 1 / m, min(total, n), total * share, variance, draws)
+    return _Swaps(won, 1 / n + 1 / m, min(total, n), total * share, variance, partial(_drawn, n, m, total))
+
+
+@lru_cache(maxsize=256)  # many environments are alike
+def _drawn(n: int, m: int, total: int) -> Floats:
+    """Probabilities of 0, 1 ... wins of a among `total`, with n episodes of a and m of b."""
+    import numpy as np
+
+    wins = np.arange(min(total, n) + 1)
+    possible = wins >= total - m
+    chances = np.zeros(len(wins))
+    some = wins[possible]
+    chances[possible] = np.exp(_ways(n, some) + _ways(m, total - some) - _ways(n + m, np.array([total])))
+    return chances
 
 
 def _ways(n: int, k: NDArray[np.intp]) -> Floats:
