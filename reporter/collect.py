@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import re
 from collections import defaultdict
 from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Begin, End, own_end
+from comborun.attempt import Begin, End, Verdict, own_end
 from comborun.errors import UserError
 from comborun.plan import Plan, Session
-from comborun.reporter.collected import Attempt, Collected, SessionHistory
-from comborun.reporter.comparing.canary import Canary
-from comborun.reporter.counting.starts import of_the_run
+from comborun.reporter.canary import Canary
+from comborun.reporter.comparing.pairing import of_the_run
 from comborun.reporter.records import videos
-from comborun.reporter.records.collector import RecordCollector, walk
-from comborun.reporter.records.reading import Context
+from comborun.reporter.records.collector import Attempt, Collected, RecordCollector, SessionHistory, walk
+from comborun.reporter.records.combos import settle
+from comborun.reporter.records.reading import Context, Defect
 from comborun.rules import globs
-from comborun.rules.formats import candidate
+from comborun.rules.formats import candidate, is_log
 from comborun.rules.named import FILE
 from comborun.rules.names import RUN
 from comborun.rules.records import parse
+from comborun.rules.results import Folder, uncounted
+from comborun.rules.tally import tally
 from comborun.stopping import StopRule
+from comborun.text import clean
 from comborun.work import combo_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.attempt import EpisodeRecord
+    from comborun.judging import ResultRules
     from comborun.work import Combo
+
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
@@ -40,11 +48,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Collected:
-    """Everything in a run directory, from all attempts of all sessions.
-
-    `unread` are result files that the directory lacks or that should not be read, each with the reason. They are
-    reported like files that can't be read here, so that a copy of a run gives the same report as the run itself.
-    """
+    """Everything in a run directory, from all attempts of all sessions. `unread` are result files that the directory
+    lacks, each with the reason. They are reported as unreadable, so that a copy gives the same report as the run
+    itself."""
     whole = _plan(directory)
     plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
     histories = tuple(_history(directory, session) for session in plan.sessions)
@@ -55,9 +61,19 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
                 _take_attempt(collector, directory, _context(history.session, attempt), unread)
     collector.keep_whole_attempts({session.name: session.count for session in plan.sessions})
     bases = {session.name: session.results.base for session in plan.sessions}
-    collector.show([video for history in histories for video in _videos(directory, history)], bases)
+    folders = [RUN.attempt(one.session.name, attempt.number) for one in histories for attempt in one.attempts]
+    listed = (videos.listed(_text(directory / at.videos), at.directory) for at in folders)
+    collector.show([*chain(*listed)], bases)
     collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
-    manifest = _manifest(directory)
+    try:
+        manifest = dict(json.loads(_text(directory / RUN.manifest) or "{}"))
+    except (ValueError, TypeError):
+        manifest = {}
+    try:
+        rule = StopRule.from_data(manifest["stop_early"]) if manifest.get("stop_early") is not None else None
+    except (ValueError, KeyError, TypeError) as error:  # ignoring it would change the claims
+        where = f"{directory / RUN.manifest}: `stop_early` can't be read: {error!r}"
+        raise UserError(where, "was it written by this version?") from None
     known = _of_runs(plan.sessions, collected.records)
     known |= {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
     return replace(
@@ -68,14 +84,14 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=MappingProxyType(dict(_flat(manifest.get("provenance") or {}))),
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
-        stop_early=_stop_rule(manifest.get("stop_early"), directory / RUN.manifest),
+        stop_early=rule,
         canary=_canary(directory),
         unpaired=MappingProxyType({**known, **collected.unpaired}),  # the reason in a file comes first
     )
 
 
 def _of_runs(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> dict[Combo, str]:
-    """The combos with `seeds` whose records hold the seed of a whole session, and not of each episode."""
+    """The combos with `seeds` whose records hold one seed per session, not one per episode."""
     bases = {one.name: one.results.base for one in sessions}
     seeded = {combo_of(one) for one in sessions if one.results.base}
     found: defaultdict[Combo, defaultdict[int, list[EpisodeRecord]]] = defaultdict(lambda: defaultdict(list))
@@ -87,10 +103,7 @@ def _of_runs(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> d
 
 
 def collect_folder(directory: Path) -> Collected:
-    """Every result of a known format below a folder; `attempt-N` in a path is its attempt.
-
-    Records name their own combos, or their path does.
-    """
+    """Every result of a known format below a folder. Records name their own combos, or their path does."""
     if not directory.is_dir():
         raise UserError(f"{directory} is not a folder", "give a run directory, or a folder of results")
     if (directory / RUN.plan(1)).is_file() and not (directory / RUN.manifest).is_file():
@@ -102,9 +115,9 @@ def collect_folder(directory: Path) -> Collected:
             name = path.relative_to(directory)
             collector.take(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
     collector.take_names(found, Context(path=""))
-    collector.settle_combos()
+    settle(collector.files)
     collector.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
-    collected = collector.collected(directory.resolve().name)
+    collected = collector.collected(directory.resolve().name, settled=True)
     return replace(collected, defects=(*collector.taken, *collected.defects))
 
 
@@ -114,15 +127,7 @@ def attempt_number(path: PurePath) -> int:
     return next((int(number) for number in numbers if number.isdecimal()), 0)
 
 
-def _videos(directory: Path, history: SessionHistory) -> Iterator[videos.Video]:
-    """The videos of a session, as its host listed them when an attempt ended."""
-    for attempt in history.attempts:
-        at = RUN.attempt(history.session.name, attempt.number)
-        yield from videos.listed(_text(directory / at.videos), at.directory)
-
-
 def _context(session: Session, attempt: Attempt) -> Context:
-    """The facts about all files of an attempt."""
     begin = attempt.begin
     return Context(
         path=RUN.attempt(session.name, attempt.number).output,
@@ -144,15 +149,11 @@ def _take_attempt(
         collector.take(directory / log, replace(context, path=str(log)), expected=True)
     found = [output / path for path in globs.found(str(directory / output), rules.files)]
     named = {path for path in found if FILE.fullmatch(path.name)}
-    whole = {path for path in found if path not in named and not _empty(directory / path)}
+    empty = {path for path in found if (directory / path).exists() and not (directory / path).stat().st_size}
+    whole = {*found} - named - empty
     for path in sorted(whole | {name for name in unread if name.is_relative_to(output)}):
         collector.take(directory / path, replace(context, path=str(path)), expected=True)
     collector.take_names(sorted(directory / path for path in named), context)
-
-
-def _empty(path: Path) -> bool:
-    """Whether a file is empty; then it is not a result."""
-    return path.exists() and path.stat().st_size == 0
 
 
 def _plan(directory: Path) -> Plan:
@@ -180,18 +181,15 @@ def _half(directory: Path, held: str, lacking: str) -> UserError:
 
 
 def _history(directory: Path, session: Session) -> SessionHistory:
-    folders = (directory / RUN.session(session.name)).glob("attempt-*")
-    numbers = sorted(int(number) for folder in folders if (number := folder.name[len("attempt-") :]).isdecimal())
-    return SessionHistory(session, tuple(_attempt(directory, session.name, number) for number in numbers))
-
-
-def _attempt(directory: Path, session: str, number: int) -> Attempt:
-    at = RUN.attempt(session, number)
-    begin, end = _text(directory / at.begin), _text(directory / at.end)
-    mine = bool(end) and own_end(_text(directory / at.claim), end)
-    ended = End.parse(end) if mine else None
-    log = _last_lines(directory / at.log) if ended and ended.failure else ()
-    return Attempt(number, Begin.parse(begin) if begin else None, ended, log)
+    names = (folder.name[len("attempt-") :] for folder in (directory / RUN.session(session.name)).glob("attempt-*"))
+    attempts = []
+    for number in sorted(int(name) for name in names if name.isdecimal()):
+        at = RUN.attempt(session.name, number)
+        begin, text = _text(directory / at.begin), _text(directory / at.end)
+        end = End.parse(text) if text and own_end(_text(directory / at.claim), text) else None
+        log = _last_lines(directory / at.log) if end and end.failure else ()
+        attempts.append(Attempt(number, Begin.parse(begin) if begin else None, end, log))
+    return SessionHistory(session, tuple(attempts))
 
 
 def _last_lines(path: Path) -> tuple[str, ...]:
@@ -223,22 +221,6 @@ def _canary(directory: Path) -> Canary | None:
         raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
 
 
-def _manifest(directory: Path) -> dict[str, Any]:
-    try:
-        manifest = json.loads(_text(directory / RUN.manifest) or "{}")
-    except ValueError:
-        return {}
-    return manifest if isinstance(manifest, dict) else {}
-
-
-def _stop_rule(value: Any, path: Path) -> StopRule | None:
-    """Raises UserError for a rule that can't be read: ignoring it would change the claims."""
-    try:
-        return None if value is None else StopRule.from_data(value)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: `stop_early` can't be read: {error!r}", "was it written by this version?") from None
-
-
 def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
     """`{"git": {"commit": ...}}` becomes `git.commit`; empty values are left out."""
     if isinstance(value, dict):
@@ -246,3 +228,103 @@ def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
             yield from _flat(entry, *keys, str(key))
     elif value is not None and value not in ("", [], {}):
         yield ".".join(keys), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_UNTAKEN_MOST = 100
+_OVER = MappingProxyType({"folder": "1"})
+"""no program is running that would write more"""
+
+
+def collect_by_plan(directory: Path, plan: Plan) -> Collected:
+    """Every file below a folder that the plan's sessions would read. The path or each row must name the combo."""
+    if not directory.is_dir():
+        raise UserError(f"{directory} is not a folder", "give a folder of results")
+    collector = RecordCollector(directory)
+    taken: defaultdict[str, list[str]] = defaultdict(list)
+    found: list[Defect] = []
+    for path in walk(directory, bool):
+        name = PurePosixPath(path.relative_to(directory).as_posix())
+        session = _of(name, plan.sessions)
+        rules = (session or plan.sessions[0]).results
+        if name.parts[0] == "report" or not path.stat().st_size:
+            continue
+        patterns = (PurePosixPath(pattern).name for pattern in rules.files)
+        if (rules.source == "log" and is_log(name.name)) or any(fnmatchcase(name.name, one) for one in patterns):
+            taken[session.name if session else ""].append(str(name))
+            collector.take(path, _context_in_folder(name, session, rules), expected=True)
+        elif len(found) < _UNTAKEN_MOST and candidate(name.name):
+            found += _untaken(directory, name, session or plan.sessions[0])
+    collected = collector.collected(directory.resolve().name)
+    found += _misread(directory, taken, plan.sessions, collected.records)
+    histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
+    defects = (*found, *collected.defects)
+    return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)
+
+
+def _untaken(directory: Path, name: PurePosixPath, session: Session) -> Iterator[Defect]:
+    """A file with episodes that no pattern of the grid takes, with the line that would count them."""
+    rules = session.results
+    folder = _folder(directory, [str(name)], session, "")
+    own, keys = f"the pattern takes {', '.join(rules.files) or 'the log'}", {"files": f'"**/*{name.suffix}"'}
+    if why := uncounted(folder.read(), folder.identity, (session.first, session.count), keys, own):
+        yield Defect(str(name), 0, why.removeprefix(f"{name}: "))
+
+
+def _misread(
+    directory: Path, taken: Mapping[str, Sequence[str]], sessions: Sequence[Session], records: Iterable[EpisodeRecord]
+) -> Iterator[Defect]:
+    """Why rows of a session don't count, in the words of a host, with the line for `results` that counts them."""
+    held: defaultdict[str, set[int]] = defaultdict(set)
+    for record in records:
+        if record.verdict is not Verdict.ERRORED:
+            held[record.session].add(record.episode)
+    for session in sessions:
+        names, planned = taken.get(session.name), range(session.first, session.first + session.count)
+        if names and not (held[session.name] and held[session.name].issuperset(planned)):
+            folder = _folder(directory, names, session, session.results.format)
+            counts = tally(folder.read(), folder.identity, (session.first, session.count), over=True)
+            if counts.misread:
+                yield Defect(names[0], 0, counts.why)
+
+
+def _folder(directory: Path, names: Sequence[str], session: Session, kind: str) -> Folder:
+    """The files of a session, read as its host would read them."""
+    identity = _context_in_folder(PurePosixPath(names[0]), session, session.results).identity
+    log = next((name for name in names if is_log(name)), "") if session.results.source == "log" else ""
+    others = [glob.escape(name) for name in names if name != log]
+    return Folder(str(directory), others, identity, kind, log)
+
+
+def _context_in_folder(name: PurePosixPath, session: Session | None, rules: ResultRules) -> Context:
+    context = Context(name.as_posix(), rules=rules, attempt=attempt_number(name))
+    if session is None:
+        return context
+    named = context.named(session.policy, session.environment)
+    return replace(named, session=session.name, first=session.first)
+
+
+def _of(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
+    """The session whose combo a path names: by both of its names, or by the one that tells it from the others."""
+    parts = {*map(_cleaned, name.parts[:-1]), _cleaned(name.stem)}
+    axes = {axis: {getattr(one, axis) for one in sessions} for axis in ("policy", "environment")}
+
+    def named(session: Session, axis: str) -> bool:
+        return len(axes[axis]) == 1 or _cleaned(getattr(session, axis)) in parts
+
+    def joined(session: Session) -> set[str]:
+        policy, environment = _cleaned(session.policy), _cleaned(session.environment)
+        return {f"{a}{sign}{b}" for sign in "_-" for a, b in ((policy, environment), (environment, policy))}
+
+    found = [one for one in sessions if parts & {one.name, *joined(one)}]
+    found = found or [one for one in sessions if named(one, "policy") and named(one, "environment")]
+    if len(found) > 1:  # a folder for each of its seeds
+        found = [one for one in found if {f"seed{one.seed}", f"seed_{one.seed}", f"seed-{one.seed}"} & parts]
+    return found[0] if len(found) == 1 else None
+
+
+def _cleaned(name: str) -> str:
+    """The text as it would be in a folder's name; empty if it can't be."""
+    try:
+        return clean(name)
+    except UserError:
+        return ""

@@ -1,7 +1,7 @@
-"""Picks one record per episode from all records of a run, and finds missing episodes. Pure; ignores the verdicts.
+"""Picks one record per episode from all records of a run, and finds missing episodes. Pure.
 
 For an episode the lowest attempt with a verdict counts, whatever the verdict; if no attempt has one, the lowest errored
-record. Within an attempt the first such line counts. Skipped records are counted and named.
+record. Within an attempt the first such line counts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.attempt import EpisodeRecord, Verdict
+from comborun.reporter.records.combos import content
 from comborun.reporter.records.reading import RejectKind
 from comborun.work import Spans, combo_of, gaps, spans, union, within
 
@@ -21,9 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.again.resumption import Rejected
-    from comborun.reporter.collected import Collected
+    from comborun.reporter.records.collector import Collected
     from comborun.reporter.records.reading import Reject
     from comborun.work import Combo
+
+
+ERRORED = {Verdict.ERRORED}
 
 
 @dataclass(frozen=True)
@@ -35,13 +39,13 @@ class MergedCombo:
     accepted: tuple[EpisodeRecord, ...]
     """in the order of their index"""
     missing: Spans
-    """planned episodes without a record; without a plan, the gaps between the first and the last seen episode"""
+    """planned episodes without a record; without a plan, the gaps between recorded ones"""
     outside: tuple[EpisodeRecord, ...]
     """records of episodes that the plan does not hold"""
     duplicates: Spans
     """episodes that an attempt recorded more than once, always the same"""
     conflicts: Spans
-    """episodes that an attempt recorded more than once and not always the same"""
+    """episodes that an attempt recorded more than once, and differently"""
     replays: Spans
     """episodes with a verdict from more than one attempt"""
     differing: Spans
@@ -81,15 +85,11 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
         accepted=accepted,
         missing=gaps(known, indices),
         outside=outside,
-        duplicates=spans(episode.index for episode in several if episode.repeats == {False}),
-        conflicts=spans(episode.index for episode in several if True in episode.repeats),
-        replays=spans(episode.index for episode in several if len(episode.verdicts) > 1),
-        differing=spans(episode.index for episode in several if len(set(episode.verdicts)) > 1),
-        contested=spans(
-            episode.index
-            for episode in several
-            if len({record.verdict for record in episode.records} - {Verdict.ERRORED}) > 1
-        ),
+        duplicates=spans(one.index for one in several if one.repeats == {False}),
+        conflicts=spans(one.index for one in several if True in one.repeats),
+        replays=spans(one.index for one in several if len(one.verdicts) > 1),
+        differing=spans(one.index for one in several if len(set(one.verdicts)) > 1),
+        contested=spans(one.index for one in several if len({*map(attrgetter("verdict"), one.records)} - ERRORED) > 1),
         retried=sum(record.attempt > 1 for record in accepted),
     )
 
@@ -116,31 +116,26 @@ def _accepted(records: Sequence[EpisodeRecord]) -> tuple[tuple[EpisodeRecord, ..
 
 @dataclass(frozen=True)
 class _Episode:
-    """All records of one episode."""
+    """An episode with several records, by attempt and then by their place in the files."""
 
     index: int
     records: Sequence[EpisodeRecord]
-    """by attempt, then by their place in the files"""
 
     @property
     def accepted(self) -> EpisodeRecord:
         return next((one for one in self.records if one.verdict is not Verdict.ERRORED), self.records[0])
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
+    def verdicts(self) -> list[Verdict]:
         """The first verdict of each attempt that has one."""
-        verdicts_by_attempt = [
-            [record.verdict for record in records if record.success is not None] for records in self._attempts
-        ]
-        return tuple(verdicts[0] for verdicts in verdicts_by_attempt if verdicts)
+        judged = ([one.verdict for one in records if one.success is not None] for records in self._attempts)
+        return [verdicts[0] for verdicts in judged if verdicts]
 
     @property
     def repeats(self) -> set[bool]:
-        """Whether the repetitions within an attempt differ: a value per attempt that has some."""
-        contents_by_attempt = [[content(record) for record in records] for records in self._attempts]
-        return {
-            any(content != contents[0] for content in contents) for contents in contents_by_attempt if len(contents) > 1
-        }
+        """For each attempt with several records, whether they differ."""
+        contents = ([content(record) for record in records] for records in self._attempts)
+        return {any(one != some[0] for one in some) for some in contents if len(some) > 1}
 
     @property
     def _attempts(self) -> Iterable[Sequence[EpisodeRecord]]:
@@ -151,15 +146,8 @@ class _Episode:
         return found.values()
 
 
-def content(record: EpisodeRecord) -> tuple[object, ...]:
-    """The content of a record, without its place."""
-    return (record.verdict, record.seed, dict(record.metrics), dict(record.extra))
-
-
 def missing(collected: Collected) -> dict[Combo, Spans]:
-    """Planned episodes without a record, for each combo whose records can show it. Combos with steps, counts, no
-    results or no planned number can't.
-    """
+    """Planned episodes without a record, for each combo whose records can show it."""
     planned: defaultdict[Combo, list[range]] = defaultdict(list)
     counted = {one.combo for one in collected.aggregates}
     for history in collected.sessions:
@@ -179,10 +167,9 @@ def rejected(collected: Collected) -> dict[str, Rejected]:
     for reject in collected.rejects:
         if reject.kind is not RejectKind.TORN:
             by_session[PurePosixPath(reject.path).parts[1]].append(reject)  # sessions/<name>/attempt-N/...
-    found = {}
-    for name, rejects in by_session.items():
-        first = rejects[0]
-        foreign = sum(one.kind is RejectKind.FOREIGN for one in rejects)
-        place = f"{first.path}:{first.line}" if first.line else first.path
-        found[name] = Rejected(len(rejects), foreign, first.reason, place)
-    return found
+    return {
+        name: Rejected(
+            len(rejects), sum(one.kind is RejectKind.FOREIGN for one in rejects), rejects[0].reason, rejects[0].place
+        )
+        for name, rejects in by_session.items()
+    }

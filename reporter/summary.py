@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.comparisons import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.graded import Scores, compare_graded, scores
-from comborun.reporter.comparing.kinds import KindComparison, compare_kinds
+from comborun.reporter.comparing.graded import KindComparison, Scores, compare_graded, compare_kinds, scores
+from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
-from comborun.reporter.comparing.strengths import Strength, strengths
-from comborun.reporter.comparing.trend import Trend, steps_of, trends
-from comborun.reporter.counting.aggregates import MacroMean, macro_means
-from comborun.reporter.counting.arms import differences
-from comborun.reporter.counting.combo import ComboRecords, ComboSummary, Counts, describe_missing, summarize_combo
-from comborun.reporter.counting.measures import MetricMean, ends_of, time_field
-from comborun.reporter.counting.quality import Finding, Quality, quality
+from comborun.reporter.counting.combo import (
+    ComboSummary,
+    Counts,
+    MacroMean,
+    macro_means,
+    summarize_combo,
+)
+from comborun.reporter.counting.ending import Timing, timing
+from comborun.reporter.counting.measures import ends_of, time_field
+from comborun.reporter.counting.quality import Finding, Quality, differences, quality
 from comborun.text import natural
 from comborun.work import Spans, size
 
@@ -27,39 +29,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from comborun.attempt import EpisodeRecord
-    from comborun.reporter.collected import Collected
-    from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.canary import Canary
     from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.pairing import Results, Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
+    from comborun.reporter.records.collector import Collected
     from comborun.work import Combo
-
-__all__ = ["ComboSummary", "Counts", "MetricMean", "Report", "Summary", "Timing", "describe_missing", "summarize"]
-
-
-@dataclass(frozen=True)
-class Timing:
-    """Seconds since 1970 on the host's clock, and seconds; None where the records don't support it."""
-
-    started: float | None
-    finished: float | None
-    sequential: float | None
-    """the sum of the session times that count"""
-    ended: bool
-    """whether nothing runs any more: the dispatcher says so, or every session has its end record"""
-
-    @property
-    def makespan(self) -> float | None:
-        """From the first start to the last end."""
-        if self.started is None or self.finished is None or self.finished < self.started:
-            return None
-        return self.finished - self.started
 
 
 @dataclass(frozen=True)
 class Axes:
-    """The axes of a table: the shorter one across, so that a large grid grows downwards."""
+    """The axes of a table, the shorter one across."""
 
     columns: tuple[str, ...]
     rows: tuple[str, ...]
@@ -74,12 +55,12 @@ class Summary:
     run: str
     grid: str | None
     planned: bool
-    """whether a plan says which episodes there should be; if not, planned is what the records show"""
+    """whether a plan says which episodes there should be"""
     timing: Timing
     policies: tuple[str, ...]
     environments: tuple[str, ...]
     combos: tuple[ComboSummary, ...]
-    """by environment, then by policy: what is to be compared stands together"""
+    """by environment, then by policy"""
     comparisons: Comparisons
     claims: Claims
     macro_means: tuple[MacroMean, ...]
@@ -88,11 +69,11 @@ class Summary:
     provenance: Mapping[str, str]
     canary: Canary | None = None
     differences: tuple[str, ...] = ()
-    """sentences: what differed between the policies besides themselves"""
+    """sentences about what differed between the policies besides themselves"""
     kinds: tuple[KindComparison, ...] = ()
     trends: tuple[Trend, ...] = ()
     strengths: tuple[Strength, ...] | None = None
-    """None where nobody asked for them; empty where there are none"""
+    """None if nobody asked for them"""
 
     @property
     def axes(self) -> Axes | None:
@@ -108,15 +89,9 @@ class Summary:
     def counts(self) -> Counts:
         """Over all combos that are counted in episodes."""
         counted = [combo.counts for combo in self.combos if combo.counts]
-        return Counts(
-            planned=sum(counts.planned for counts in counted),
-            completed=sum(counts.completed for counts in counted),
-            successes=sum(counts.successes for counts in counted),
-            errored=sum(counts.errored for counts in counted),
-            missing=sum(counts.missing for counts in counted),
-            missing_episodes=(),
-            measured=sum(counts.measured for counts in counted),
-        )
+        names = ("planned", "completed", "successes", "errored", "missing", "measured")
+        sums = {name: sum(getattr(counts, name) for counts in counted) for name in names}
+        return Counts(**sums, missing_episodes=())
 
 
 @dataclass(frozen=True)
@@ -147,7 +122,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
         planned=collected.plan is not None,
-        timing=_timing(collected, combos),
+        timing=timing(collected, combos),
         policies=policies,
         environments=environments,
         combos=combos,
@@ -157,7 +132,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
         provenance=collected.provenance,
         canary=collected.canary,
-        differences=differences(collected, seeds),
+        differences=tuple(differences(collected, seeds)),
         kinds=kinds,
         trends=found_trends,
         strengths=strengths({} if stopping_of(collected, results.sides) else results.sides) if ranked else None,
@@ -175,22 +150,24 @@ def _combos(
     sessions, timed = collected.by_combo, time_field(one.accepted for one in results.merged.values())
     for combo in order:
         if combo in results.merged or combo in sessions or combo in results.counts:
-            found = ComboRecords(
+            side = results.sides.get(combo)
+            yield summarize_combo(
+                combo,
                 as_run(sessions.get(combo, ())),
                 results.merged.get(combo),
                 results.counts.get(combo),
-                size(spare.get(combo, ())),
-                timed,
-                _repeated_starts(results.sides.get(combo)),
-                ends.get(combo),
+                side.by_start[1] if side and side.by_start[1] < side.counts[1] else None,
+                ends=ends.get(combo),
+                timed=timed,
+                not_needed=size(spare.get(combo, ())),
+                run_over=bool(collected.done),
             )
-            yield summarize_combo(combo, found, run_over=bool(collected.done))
 
 
 def _compared(
     collected: Collected, results: Results, ends: Mapping[Combo, Ends], order: Sequence[Combo]
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
-    """Success rates, failure kinds and checkpoints; only the rates where the data chose how many episodes there are."""
+    """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
     by_environment: dict[str, list[Side]] = {environment: [] for _, environment in order}
     for (_, environment), side in sides.items():
@@ -199,8 +176,9 @@ def _compared(
         return compare(by_environment, stopping), (), ()
     graded = () if how_many(by_environment) > MOST else _graded(collected, results.merged, order)
     policies = tuple(dict.fromkeys(policy for policy, _ in order))
-    steps = steps_of(policies, dict(collected.plan.steps) if collected.plan else {})
-    return compare(by_environment, None, graded), compare_kinds(ends, sides), trends(steps, results.sides)
+    series = steps_of(policies, dict(collected.plan.steps) if collected.plan else {})
+    found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
+    return compare(by_environment, None, graded), compare_kinds(ends, sides), found
 
 
 def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Sequence[Combo]) -> tuple[Graded, ...]:
@@ -219,11 +197,6 @@ def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Se
     return tuple(one for metric, environments in found.items() for one in compare_graded(metric, environments))
 
 
-def _repeated_starts(side: Side | None) -> int | None:
-    """How many different starts there are, where some came again."""
-    return side.by_start[1] if side and side.by_start[1] < side.counts[1] else None
-
-
 def _spared(collected: Collected) -> dict[Combo, Spans]:
     """By combo, the episodes that were not needed; empty for a run without comparisons that may stop early."""
     if collected.stop_early is None:
@@ -235,27 +208,11 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
 
 
 def _axes(collected: Collected, merged: Collection[Combo]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """In the plan's order; by name where there is no plan, so that the layout of the files does not matter."""
+    """In the plan's order, or by name."""
     if collected.plan:
         return collected.plan.policies, collected.plan.environments
     policies, environments = (sorted({combo[place] for combo in merged}) for place in (0, 1))
     return tuple(sorted(policies, key=natural)), tuple(sorted(environments, key=natural))
-
-
-def _timing(collected: Collected, combos: Sequence[ComboSummary]) -> Timing:
-    """When it all began and ended; the grid's `after` command is no part of it."""
-    attempts = [attempt for history in collected.sessions for attempt in history.attempts]
-    latest = [history.attempts[-1].end if history.attempts else None for history in collected.sessions]
-    ended = all(latest) or bool(collected.done)
-    durations = [combo.ending.seconds for combo in combos if combo.ending.attempts]
-    known = [duration for duration in durations if duration is not None]
-    ends = (attempt.end.ended for attempt in attempts if attempt.end)
-    return Timing(
-        started=min((attempt.started for attempt in attempts if attempt.started is not None), default=None),
-        finished=max(ends, default=None) if ended else None,
-        sequential=fsum(known) if known and len(known) == len(durations) else None,
-        ended=ended,
-    )
 
 
 def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[Finding]:

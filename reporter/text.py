@@ -1,4 +1,4 @@
-"""Numbers, times and names as people read them: the same in every format. Pure; needs no locale."""
+"""Numbers, times and names as people read them, the same in every format. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from comborun.reporter.statistics import Proportion
+    from comborun.reporter.statistics.proportion import Proportion
 
 NOTHING = "–"
 _JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")
-"""between a number and what it is nothing without"""
+"""blanks between a number and its unit"""
 
 
 def fraction(value: float) -> str:
-    """A percentage without its sign, one decimal; only what is exactly 0 or 1 is rounded to it."""
+    """A percentage without its sign. Only exactly 0 and 1 are rounded to 0 and 100."""
     if 0 < value < 0.0005:
         return "<0.1"
     if 0.9995 <= value < 1:
@@ -27,20 +27,20 @@ def rate(proportion: Proportion | None) -> str:
     return NOTHING if proportion is None or proportion.rate is None else f"{fraction(proportion.rate)} %"
 
 
+def per_cent(limits: tuple[float, float] | None) -> str:
+    return f"[{fraction(limits[0])}, {fraction(limits[1])}]" if limits else NOTHING
+
+
 def interval(proportion: Proportion | None) -> str:
-    if proportion is None or proportion.interval is None:
-        return NOTHING
-    low, high = proportion.interval
-    return f"[{fraction(low)}, {fraction(high)}]"
+    return per_cent(proportion.interval if proportion else None)
 
 
 def of(proportion: Proportion | None) -> str:
-    """`97/100`"""
     return NOTHING if proportion is None else f"{proportion.successes}/{proportion.n}"
 
 
 def claim(proportion: Proportion) -> str:
-    """A rate with everything that it must not stand without: `97/100 = 97.0 % [91.5, 99.4]`."""
+    """A rate with its counts and its interval: `97/100 = 97.0 % [91.5, 99.4]`."""
     if proportion.rate is None:
         return of(proportion)
     return f"{of(proportion)} = {rate(proportion)} {interval(proportion)}"
@@ -56,7 +56,6 @@ def number(value: float) -> str:
 
 
 def with_interval(value: float, interval: tuple[float, float] | None) -> str:
-    """`4.154 [3.44, 4.867]`"""
     return f"{number(value)} [{number(interval[0])}, {number(interval[1])}]" if interval else number(value)
 
 
@@ -97,7 +96,7 @@ def points_interval(limits: tuple[float, float]) -> str:
 
 
 def rank(places: tuple[int, int] | None) -> str:
-    """`2 to 5`: those that are left open."""
+    """`2 to 5`"""
     if places is None:
         return NOTHING
     return f"{places[0]} to {places[1]}" if places[0] < places[1] else str(places[0])
@@ -115,5 +114,5 @@ def combo_name(policy: str, environment: str) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    """With no-break spaces between numbers and their units, for a page that breaks lines itself."""
+    """With no-break spaces between numbers and their units."""
     return _JOINT.sub("\u00a0", sentence)

@@ -21,7 +21,7 @@ from comborun.text import harmless, several
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.reporter.comparing.canary import Canary
+    from comborun.reporter.canary import Canary
     from comborun.reporter.records.reading import Reject
 
 _WRITE = """
@@ -44,7 +44,7 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
     combo canary
     combo canary 4_env_test --episodes 5
     """
-    from comborun.reporter.comparing.canary import compare_canary
+    from comborun.reporter.canary import compare_canary
 
     transport = target.transport
     source = target.source()
@@ -111,7 +111,7 @@ def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json:
     elif not rejects:
         click.echo("The canary left no record, so nothing can be compared.")
     if rejects:
-        from comborun.reporter.comparing.canary import told_rejects
+        from comborun.reporter.canary import told_rejects
 
         click.echo(harmless(told_rejects(result, rejects)))
     show_rows({"report": f"{program()} report {target.run}"})

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from comborun.monitor.status import RunStatus
     from comborun.plan import Plan
     from comborun.remote.mirror import Skipped
-    from comborun.reporter.collected import Collected
-    from comborun.reporter.comparing.between import Between
     from comborun.reporter.counting.combo import ComboSummary
+    from comborun.reporter.pages.between import Between
+    from comborun.reporter.records.collector import Collected
     from comborun.reporter.summary import Summary
 
 _MOST_SKIPPED = 5
@@ -314,15 +314,15 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
 
 
 def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
-    from comborun.reporter.pages.between import HEADS, NAMES, cells
-
     if as_json:
         answer({"report": str(folder), **json.loads((folder / "comparison.json").read_text("utf-8"))})
         return
     click.echo(harmless(f"{between.after} against {between.before}"))
     colours = ["" if not one.decided else "green" if one.difference > 0 else "red" for _, one in between.rows]
-    show_table(HEADS, [cells(policy, one) for policy, one in between.rows], colours=colours)
+    table = between.table
+    show_table([head for head, _ in table.columns], table.rows, colours=colours)
     for sentence in (*between.sentences, *between.notes):
         click.echo(harmless(sentence))
     click.echo(f"\nReport: {click.style(str(folder), bold=True)}")
-    show_rows(dict(zip(NAMES, ("for reading; one file, opens offline", "for pasting", "for programs"), strict=True)))
+    purposes = {"html": "for reading; one file, opens offline", "md": "for pasting", "json": "for programs"}
+    show_rows({f"comparison.{kind}": purpose for kind, purpose in purposes.items()})

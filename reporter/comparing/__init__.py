@@ -1,1 +1,1 @@
-"""Comparisons of policies: pairing, tests, claims, early stopping, power, two runs, and the canary."""
+"""Comparisons of policies: pairing, tests, claims, early stopping, power and failure kinds."""

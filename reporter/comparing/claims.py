@@ -1,4 +1,4 @@
-"""What the comparisons decide and leave open, in words: plain text with unescaped names. Pure."""
+"""What the comparisons decide and leave open, in sentences. Names are not escaped. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ if TYPE_CHECKING:
         EnvironmentComparisons,
         Tested,
     )
-    from comborun.reporter.comparing.graded import Graded
-    from comborun.reporter.comparing.kinds import KindComparison
+    from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.statistics.proportion import Proportion
     from comborun.work import Combo
 
     Causes = Mapping[Combo, str]
-    """how the sessions of a combo ended"""
 
 One = TypeVar("One", bound="Tested")
 
@@ -41,12 +39,10 @@ DIFFERS = 0.05
 
 @dataclass(frozen=True)
 class Claims:
-    """Sentences, with unescaped names."""
-
     decided: tuple[str, ...]
     """over all environments, then by environment, the largest difference first"""
     undecided: tuple[str, ...]
-    """one for all environments together, and one for each, where a comparison decides nothing"""
+    """one for all environments together, and one for each environment with an undecided comparison"""
     left_out: tuple[str, ...]
     """one for each environment with policies that can't be compared"""
 
@@ -65,6 +61,7 @@ class Claims:
 def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequence[KindComparison] = ()) -> Claims:
     groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
+    overall = [one for one in comparisons.overall if not one.decided]
     return Claims(
         decided=(
             *(_overall(one) for one in _ordered(comparisons.overall) if one.decided),
@@ -74,14 +71,18 @@ def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequen
         ),
         undecided=(
             *(f"Only among completed episodes: {_overall(one)}" for one in comparisons.overall if one.only_completed),
-            *_undecided_overall([one for one in comparisons.overall if not one.decided]),
+            *([f"Not decided overall: {_pairs(overall)}."] if overall else ()),
             *(
                 f"Only among completed episodes: {_claim(one)}{_unknown(one, causes)}"
                 for group in groups
                 for one in _ordered(group.comparisons)
                 if one.only_completed
             ),
-            *(_undecided(group) for group in groups if not all(one.decided for one in group.comparisons)),
+            *(
+                f"Not decided in {group.environment}{' so far' * group.so_far}: {_pairs(found)}. {_limit(group)}"
+                for group in groups
+                if (found := [one for one in group.comparisons if not one.decided])
+            ),
             *(f"Only among episodes with a value: {_graded(one)}" for one in graded if one.only_completed),
             *_undecided_graded([one for one in graded if not one.decided]),
         ),
@@ -143,11 +144,6 @@ def _unknown(one: Comparison, causes: Causes) -> str:
     return f" Errored, missing or contradictory: {' and '.join(reasons)}; counted against it, nothing is decided."
 
 
-def _undecided(group: EnvironmentComparisons) -> str:
-    found = tuple(one for one in group.comparisons if not one.decided)
-    return f"Not decided in {group.environment}{' so far' * group.so_far}: {_pairs(found)}. {_limit(group)}"
-
-
 def _pairs(found: Sequence[Comparison | Overall]) -> str:
     named = "; ".join(_pair(one, numbers=len(found) <= PAIRS_TOLD) for one in found[:PAIRS_NAMED])
     return named + (f"; and {len(found) - PAIRS_NAMED} more" if len(found) > PAIRS_NAMED else "")
@@ -163,12 +159,12 @@ def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
 
 
 def _limit(group: EnvironmentComparisons) -> str:
-    """The gap that so many episodes could show, so that nobody reads `not decided` as `equal`."""
+    """The gap that these episodes could show, so that nobody reads `not decided` as `equal`."""
     if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
         given_up = any(one.sequential and one.sequential.stopped and not one.decided for one in group.comparisons)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
-    gap, n = group.detectable.in_family, group.detectable.n
+    gap, n = group.gap_in_family, group.n
     if gap is None:
         return f"With {several(n, 'episode')} and this many comparisons, no difference at all could have been found."
     size = f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap)
@@ -195,11 +191,6 @@ def _spread(one: Overall) -> str:
     low, high = sorted(sign * end for end in one.range)
     words = "not the same everywhere," if one.heterogeneity < DIFFERS else "by environment"
     return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(one.heterogeneity)})"
-
-
-def _undecided_overall(found: Sequence[Overall]) -> Iterator[str]:
-    if found:
-        yield f"Not decided overall: {_pairs(found)}."
 
 
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------
@@ -243,8 +234,7 @@ def _kind(one: KindComparison) -> str:
 
 
 def prevented(comparisons: Comparisons) -> Iterator[Finding]:
-    """Where there are too many comparisons, or a test after every pair was planned and could not be made: a finding per
-    environment and reason."""
+    """Comparisons that were not made, or not made as planned: a finding per environment and reason."""
     if comparisons.too_many:
         told = f"{comparisons.too_many} pairs of policies are too many, none is compared (at most {MOST})"
         yield Finding("comparisons", f"{told}: report a folder with fewer of them")

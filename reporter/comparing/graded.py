@@ -1,12 +1,12 @@
-"""Policies compared by a graded metric: which one has more of it, and how often. Pure.
+"""Compares policies by a graded metric, and by failure kinds. Pure.
 
-An episode that both policies started the same is won by the one with more of the metric. So pairs are compared as
-successes are: by the same test, the same interval, and with every episode without a value lost for whoever is ahead.
+A pair of episodes with the same start is won by the policy with more of the metric. So pairs are compared as successes
+are. An episode without a value is lost by the policy that is ahead.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf, sqrt
@@ -14,41 +14,47 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
-from comborun.reporter.comparing.comparisons import Tested
-from comborun.reporter.comparing.pairing import Arm, count_pairs, pairing
-from comborun.reporter.counting.starts import starts_of
-from comborun.reporter.statistics.difference import adjusted, mcnemar, paired_interval
-from comborun.reporter.statistics.graded import FEWEST_UNPAIRED, dominance, interquartile_mean
-from comborun.reporter.statistics.means import t_probability, t_quantile
+from comborun.reporter.comparing.comparisons import Comparison, Overall, Tested, comparison_of, overall_of
+from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, starts_of
+from comborun.reporter.counting.measures import ERRORED, KINDS
+from comborun.reporter.statistics.difference import (
+    FEWEST_UNPAIRED,
+    Effect,
+    dominance,
+    holm,
+    interquartile_mean,
+    mcnemar,
+    paired_interval,
+)
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
+from comborun.reporter.statistics.proportion import t_probability, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.reporter.comparing.pairing import Side
+    from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.difference import PairCounts
     from comborun.reporter.statistics.proportion import Interval
+    from comborun.work import Combo
 
 
 @dataclass(frozen=True)
 class Scores:
-    """The values of one metric of one policy in one environment, by episode; of `arm` the completed episodes are those
-    that have one."""
+    """The values of one metric of one policy in one environment, by episode. Completed episodes of `arm` are those with
+    one."""
 
     arm: Arm
     values: Mapping[int, float]
 
     @property
     def by_start(self) -> list[float]:
-        """Where starts come again each counts once, at its mean."""
+        """The values; a start with several episodes counts once, at its mean."""
         groups = self.arm.starts.groups(self.arm.completed)
         return (
             [*self.values.values()] if groups is None else [fmean(map(self.values.__getitem__, one)) for one in groups]
         )
-
-
-Meeting = tuple[str, Scores, Scores]
-"""the environment, and the two policies in it"""
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,9 @@ class Graded(Tested):
 
     metric: str
     environments: tuple[str, ...]
-    """several: compared over all of them, each with the same weight"""
+    """several mean: over all of them, each with the same weight"""
     n: tuple[int, int]
-    """values of a and of b; of pairs as many of both"""
+    """number of values of a and of b"""
     middle: tuple[float, float]
     """interquartile means of a and of b; over environments their means"""
     paired: bool
@@ -102,10 +108,10 @@ def scores(combo: MergedCombo, metric: str, caution: str = "") -> Scores:
 
 def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded, ...]:
     """Every pair of policies: first over all environments that both have, then in each."""
-    meetings: defaultdict[tuple[str, str], list[Meeting]] = defaultdict(list)
+    meetings: defaultdict[tuple[str, str], list[tuple[str, Scores, Scores]]] = defaultdict(list)
     for environment, sides in environments.items():
         for a, b in combinations(sides, 2):
-            if _comparable(a, b):
+            if meet("", a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED:
                 meetings[a.arm.policy, b.arm.policy].append((environment, a, b))
     pooled = [_graded(metric, found) for found in meetings.values() if len(found) > 1]
     within = [
@@ -118,18 +124,14 @@ def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) ->
     return (*pooled, *within)
 
 
-def _comparable(a: Scores, b: Scores) -> bool:
-    return pairing(a.arm, b.arm).paired or min(len(a.by_start), len(b.by_start)) >= FEWEST_UNPAIRED
-
-
-def _graded(metric: str, meetings: Sequence[Meeting]) -> Graded:
-    cells = [_cell(a, b) for _, a, b in meetings]
+def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Graded:
+    cells = [_effect(a, b) for _, a, b in meetings]
     difference, interval, p = _together(cells)
     sign = 1 if difference > 0 else -1
     unknown = [(len(a.arm.unknown), len(b.arm.unknown)) for _, a, b in meetings]
     worst = p
     if any(map(any, unknown)):
-        against, _, worst = _together([_cell(a, b, lost_by=sign) for _, a, b in meetings])
+        against, _, worst = _together([_effect(a, b, lost_by=sign) for _, a, b in meetings])
         worst = max(p, worst) if against * sign > 0 else 1.0
     sides = [(a, b) for _, a, b in meetings]
     return Graded(
@@ -139,11 +141,9 @@ def _graded(metric: str, meetings: Sequence[Meeting]) -> Graded:
         interval=interval,
         p=p,
         worst_p=worst,
-        p_holm=p,
-        worst_holm=worst,
         metric=metric,
         environments=tuple(name for name, _, _ in meetings),
-        n=(sum(one.sizes[0] for one in cells), sum(one.sizes[1] for one in cells)),
+        n=(sum(one.n[0] for one in cells), sum(one.n[1] for one in cells)),
         middle=(_middle(a for a, _ in sides), _middle(b for _, b in sides)),
         paired=all(one.pairs for one in cells),
         unknown=(sum(one for one, _ in unknown), sum(one for _, one in unknown)),
@@ -151,40 +151,23 @@ def _graded(metric: str, meetings: Sequence[Meeting]) -> Graded:
 
 
 def _middle(sides: Iterable[Scores]) -> float:
-    return fmean(interquartile_mean(one.by_start)[0] for one in sides)
+    return fmean(interquartile_mean(one.by_start) for one in sides)
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """Two policies in one environment; the difference is that of the two chances."""
-
-    difference: float
-    interval: Interval
-    p: float
-    variance: float
-    freedom: float
-    sizes: tuple[int, int]
-    pairs: PairCounts | None = None
-
-
-def _cell(a: Scores, b: Scores, lost_by: int = 0) -> _Cell:
+def _effect(a: Scores, b: Scores, lost_by: int = 0) -> Effect:
     """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
-    if pairing(a.arm, b.arm).paired:
+    if meet("", a.arm, b.arm).paired:
         pairs = _wins(a, b, lost_by)
-        difference = (pairs.only_a - pairs.only_b) / pairs.n
-        variance, p = adjusted(pairs)[1] / pairs.n, mcnemar(pairs.only_a, pairs.only_b)
-        return _Cell(difference, paired_interval(pairs), p, variance, pairs.n - 1, (pairs.n, pairs.n), pairs)
-    worst, best = [-inf] * len(a.arm.unknown), [inf] * len(b.arm.unknown)
-    if lost_by < 0:
-        worst, best = [inf] * len(worst), [-inf] * len(best)
-    first, second = a.by_start + worst * abs(lost_by), b.by_start + best * abs(lost_by)
-    found = dominance(first, second)
-    sizes = (len(first), len(second))
-    return _Cell(found.effect, found.interval, found.p, found.variance, found.freedom, sizes)
+        n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
+        return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
+    if not lost_by:
+        return dominance(a.by_start, b.by_start)
+    lost = -lost_by * inf
+    return dominance(a.by_start + [lost] * len(a.arm.unknown), b.by_start + [-lost] * len(b.arm.unknown))
 
 
 def _wins(a: Scores, b: Scores, lost_by: int) -> PairCounts:
-    """How the pairs went: a success is to have more than the other."""
+    """The outcomes of the pairs: a success is to have more than the other."""
     common = a.values.keys() & b.values.keys()
     unknown = (a.arm.unknown | b.arm.unknown) if lost_by else frozenset()
     first = {one for one in common if a.values[one] > b.values[one]} - unknown | (unknown if lost_by < 0 else set())
@@ -194,7 +177,7 @@ def _wins(a: Scores, b: Scores, lost_by: int) -> PairCounts:
     return count_pairs(won_by_a, replace(b.arm, completed=used, successes=frozenset(second)))
 
 
-def _together(cells: Sequence[_Cell]) -> tuple[float, Interval, float]:
+def _together(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
     """The mean difference, each environment with the same weight, with its interval and p."""
     if len(cells) == 1:
         return cells[0].difference, cells[0].interval, cells[0].p
@@ -205,6 +188,57 @@ def _together(cells: Sequence[_Cell]) -> tuple[float, Interval, float]:
     interval = max(-1.0, difference - half), min(1.0, difference + half)
     pairs = [one.pairs for one in cells if one.pairs]
     if len(pairs) == len(cells):
-        strata = [Stratum(one.counts_a, one.counts_b, one) for one in pairs]
-        return difference, interval, pooled_p(strata, 1 if difference > 0 else -1)
+        return difference, interval, pooled_p([Stratum.of_pairs(one) for one in pairs], 1 if difference > 0 else -1)
     return difference, interval, t_probability(freedom, difference / error)
+
+
+MOST = 200
+"""most comparisons by failure kinds; of more, only the counts are shown"""
+
+
+@dataclass(frozen=True)
+class KindComparison:
+    kind: str
+    found: Comparison | Overall
+    """of the share of episodes that ended so"""
+
+
+def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
+    """Every pair of policies by every frequent kind, the smallest p first; none if they are too many. They have 5 % of
+    the error of their own, so that they don't make success rates harder to tell apart."""
+    # An episode without a verdict has ended, too, so how it ended is known.
+    arms = {
+        combo: replace(side, completed=side.completed | side.errored, errored=frozenset()) if side.errored else side
+        for combo, side in sides.items()
+        if isinstance(side, Arm) and combo in ends
+    }
+    frequent = Counter[str]()
+    for combo in arms:
+        frequent.update(ends[combo].words)
+        frequent[ERRORED] += len(ends[combo].errored)
+    kinds = [kind for kind, count in frequent.most_common() if kind and count][:KINDS]
+    pairs = list(combinations(dict.fromkeys(policy for policy, _ in arms), 2))
+    if not kinds or len(kinds) * len(pairs) > MOST or set(kinds) == {ERRORED}:
+        return ()
+    usable = {combo: arm for combo, arm in arms.items() if arm.completed}
+    names = dict.fromkeys(name for _, name in usable)
+    met = [
+        [meet(name, usable[a, name], usable[b, name]) for name in names if {(a, name), (b, name)} <= usable.keys()]
+        for a, b in pairs
+    ]
+    found = []
+    for kind in kinds:
+        ended = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
+        for meetings in met:
+            own = [
+                replace(one, a=ended[one.a.policy, one.environment], b=ended[one.b.policy, one.environment])
+                for one in meetings
+            ]
+            if own:
+                found.append(KindComparison(kind, overall_of(own) if len(own) > 1 else comparison_of(own[0])))
+    plain, worst = holm([one.found.p for one in found]), holm([one.found.worst_p for one in found])
+    corrected = (
+        KindComparison(one.kind, replace(one.found, p_holm=p, worst_holm=q))
+        for one, p, q in zip(found, plain, worst, strict=True)
+    )
+    return tuple(sorted(corrected, key=lambda one: one.found.p_holm))

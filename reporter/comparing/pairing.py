@@ -1,8 +1,12 @@
-"""What can be compared, and whether two policies ran the same episodes: the same index from the same start, as far as
-the records show. Pure."""
+"""What can be compared, and which episodes of two policies started the same. Pure.
+
+Episodes have the same start if their initial states have the same hash, or else if their seeds are equal. A repeated
+start is no new evidence: a deterministic program repeats what it did.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -11,32 +15,114 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.attempt import Verdict, having
-from comborun.reporter.counting.aggregates import tallies
-from comborun.reporter.counting.starts import UNTOLD, Starts, starts_of
+from comborun.attempt import Verdict, field_column, having
+from comborun.reporter.counting.combo import tallies
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
 from comborun.work import episodes_of, minus, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from comborun.attempt import EpisodeRecord
-    from comborun.reporter.collected import Collected
-    from comborun.reporter.counting.aggregates import AggregateCounts
+    from comborun.reporter.counting.combo import AggregateCounts
     from comborun.reporter.merge import MergedCombo
+    from comborun.reporter.records.collector import Collected
     from comborun.work import Combo, Spans
 
 
+HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
+"""fields that can hold a hash of the initial state, the best evidence first"""
+
+
+@dataclass(frozen=True)
+class Starts:
+    seeds: Mapping[int, int]
+    hash_field: str | None
+    hashes: Mapping[int, object]
+    caution: str = ""
+    """why neither index nor seed says how its episodes started, or empty"""
+
+    def of(self, episode: int) -> object:
+        """A value that is equal for equal starts; None if unknown."""
+        if episode in self.hashes:
+            return self.hash_field, self.hashes[episode]
+        return None if self.caution else self.seeds.get(episode)
+
+    @cached_property
+    def _all_differ(self) -> bool:
+        """Whether all seeds differ. An episode without a seed counts as its own start."""
+        return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
+
+    def groups(self, episodes: Collection[int]) -> list[frozenset[int]] | None:
+        """The episodes of each start; an unknown start has one episode. None if no start repeats."""
+        if self._all_differ:
+            return None
+        found: defaultdict[object, list[int]] = defaultdict(list)
+        for episode in episodes:
+            start = self.of(episode)
+            found[("alone", episode) if start is None else start].append(episode)
+        return None if len(found) == len(episodes) else [frozenset(group) for group in found.values()]
+
+    def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:
+        """Reason -> common episodes; the reason is empty where both are shown to have started the same."""
+        if not (self.hashes or other.hashes or self.caution or other.caution):
+            own = [*map(self.seeds.get, episodes)]
+            if None not in own and (self.seeds is other.seeds or own == [*map(other.seeds.get, episodes)]):
+                return Counter({"": len(own)})
+        return Counter(self.mismatch(other, episode) for episode in episodes)
+
+    def mismatch(self, other: Starts, episode: int) -> str:
+        """Why an episode of both is not shown to have started the same, or empty."""
+        if self.hash_field == other.hash_field and episode in self.hashes and episode in other.hashes:
+            same = self.hashes[episode] == other.hashes[episode]
+            return "" if same else f"initial states ({self.hash_field}) differ"
+        if reason := self.caution or other.caution:
+            return reason
+        own, theirs = self.seeds.get(episode), other.seeds.get(episode)
+        if own is None or theirs is None:
+            return "no seeds in the records"
+        return "" if own == theirs else "seeds differ"
+
+
+UNTOLD = Starts(MappingProxyType({}), None, MappingProxyType({}))
+
+
+def starts_of(judged: Sequence[EpisodeRecord], caution: str = "") -> Starts:
+    # Decided by the first record: a program writes the same fields throughout.
+    field = next((name for name in HASH_FIELDS if judged and judged[0].field(name) is not None), None)
+    episodes, seeds = ([*map(attrgetter(name), judged)] for name in ("episode", "seed"))
+    known = dict(zip(episodes, seeds, strict=True))
+    if None in seeds:
+        known = {episode: seed for episode, seed in known.items() if seed is not None}
+    if of_the_run(judged):
+        caution = caution or "one seed for all episodes, which says nothing of their starts"
+    found = zip(episodes, field_column(judged, field), strict=True) if field else ()
+    hashes = {episode: value for episode, value in found if isinstance(value, str | int | float)}
+    return Starts(known, field, hashes, caution)
+
+
+def of_the_run(records: Sequence[EpisodeRecord]) -> bool:
+    """Whether all these records have one seed and yet differ. Then it is the seed of the run, not of an episode."""
+    if len({*map(attrgetter("seed"), records)} - {None}) != 1:
+        return False
+    first, *others = (record for record in records if record.seed is not None)
+    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in others)
+
+
+def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
+    """Whether the best hash that both records have is the same; None if they have none in common."""
+    hashes = ((a.field(name), b.field(name)) for name in HASH_FIELDS)
+    return next((first == second for first, second in hashes if first is not None and second is not None), None)
+
+
 UNPLANNED = 10_000
-"""episodes that count as missing because others have a lower and a higher index; of more, indices are no counts"""
+"""most episodes that count as missing because others have a lower and a higher index; of more, indices are no counts"""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """The episodes of one policy in one environment, by index."""
-
     policy: str
     completed: frozenset[int]
     successes: frozenset[int]
@@ -55,7 +141,7 @@ class Arm:
 
     @cached_property
     def by_start(self) -> tuple[float, int]:
-        """The same, but where starts come again each counts once, at its mean."""
+        """The same, but a start with several episodes counts once, at its mean."""
         groups = self.starts.groups(self.completed)
         if groups is None:
             return self.counts
@@ -66,7 +152,7 @@ class Arm:
         return self.errored | self.missing | self.contested
 
     def filled(self, *, success: bool) -> Arm:
-        """The arm as if every uncertain episode had succeeded, or had failed."""
+        """The arm as if every unknown episode had succeeded, or had failed."""
         successes = self.successes | self.unknown if success else self.successes - self.unknown
         return replace(self, completed=self.completed | self.unknown, successes=successes)
 
@@ -98,14 +184,10 @@ Side = Arm | Counted
 
 @dataclass(frozen=True)
 class Results:
-    """What was found of each combo."""
-
     merged: Mapping[Combo, MergedCombo]
-    """of those that leave a record per episode, over the planned episodes that were needed"""
+    """of combos with a record per episode, over the planned episodes that were needed"""
     counts: Mapping[Combo, AggregateCounts]
-    """of those without records, which would tell more"""
     sides: Mapping[Combo, Side]
-    """as far as records or counts tell"""
 
 
 def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyType({})) -> Results:
@@ -132,7 +214,8 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
 
 
 def arm(combo: MergedCombo, caution: str = "", like: Arm | None = None) -> Arm:
-    """`like`: an arm that may have the same episodes and seeds. They are then kept once: a large run has millions."""
+    """`like`: an arm that may have the same episodes and seeds. Equal ones are kept once, since a run can have
+    millions."""
     judged = having(combo.accepted, Verdict.SUCCESS, Verdict.FAILURE)
     errored = having(combo.accepted, Verdict.ERRORED, Verdict.MEASURED)
     # Without a plan a gap may be no missing episodes at all, and behind an index of 10^18 it has too many to list.
@@ -158,73 +241,58 @@ def _episodes(records: Iterable[EpisodeRecord]) -> frozenset[int]:
 
 
 @dataclass(frozen=True)
-class Pairing:
-    paired: bool
-    why: str
-    """one clause: `equal seeds in all 100 common episodes`"""
-
-
-def pairing(a: Side, b: Side) -> Pairing:
-    """Paired only if every common episode is shown to have started the same."""
-    if isinstance(a, Counted) or isinstance(b, Counted):
-        return Pairing(paired=False, why="counts alone, without episodes")
-    common = _common(a, b)
-    if not common:
-        return Pairing(paired=False, why="no episode index in common")
-    reasons = a.starts.mismatches(b.starts, common)
-    alike = reasons.pop("", 0)
-    if not reasons:
-        what = f"initial states ({a.starts.hash_field})" if common <= a.starts.hashes.keys() else "seeds"
-        return Pairing(paired=True, why=f"equal {what} in all {len(common)} common episodes")
-    reason, count = reasons.most_common(1)[0]
-    return Pairing(paired=False, why=f"{reason} in {count} of {len(common)} common episodes" if alike else reason)
-
-
-@dataclass(frozen=True)
 class Meeting:
-    """Two policies in one environment."""
-
     environment: str
     a: Side
     b: Side
-    starts: Pairing
+    paired: bool
+    """whether every common episode is shown to have started the same"""
+    why: str
+    """one clause: `equal seeds in all 100 common episodes`"""
 
     @cached_property
     def seen(self) -> Stratum:
         """Of the episodes that have a verdict."""
-        return stratum(self.a, self.b, paired=self.starts.paired)
-
-    @property
-    def incomplete(self) -> bool:
-        return bool(self.a.unknown or self.b.unknown)
+        return self._stratum(self.a, self.b)
 
     def against(self, sign: int) -> Stratum:
-        """The stratum with every uncertain episode counted against a (`sign` > 0), or against b."""
-        a, b = self.a.filled(success=sign < 0), self.b.filled(success=sign > 0)
-        return stratum(a, b, paired=self.starts.paired)
+        """The stratum with every unknown episode counted against a (`sign` > 0), or against b."""
+        return self._stratum(self.a.filled(success=sign < 0), self.b.filled(success=sign > 0))
+
+    def _stratum(self, a: Side, b: Side) -> Stratum:
+        if self.paired and isinstance(a, Arm) and isinstance(b, Arm):
+            return Stratum.of_pairs(count_pairs(a, b))
+        return Stratum(a.by_start, b.by_start)
 
 
 def meet(environment: str, a: Side, b: Side) -> Meeting:
-    return Meeting(environment, a, b, pairing(a, b))
+    return Meeting(environment, a, b, *_pairing(a, b))
 
 
-def stratum(a: Side, b: Side, *, paired: bool) -> Stratum:
-    if paired and isinstance(a, Arm) and isinstance(b, Arm):
-        pairs = count_pairs(a, b)
-        return Stratum(pairs.counts_a, pairs.counts_b, pairs)
-    return Stratum(a.by_start, b.by_start)
+def _pairing(a: Side, b: Side) -> tuple[bool, str]:
+    if isinstance(a, Counted) or isinstance(b, Counted):
+        return False, "counts alone, without episodes"
+    common = _common(a, b)
+    if not common:
+        return False, "no episode index in common"
+    reasons = a.starts.mismatches(b.starts, common)
+    alike = reasons.pop("", 0)
+    if not reasons:
+        what = f"initial states ({a.starts.hash_field})" if common <= a.starts.hashes.keys() else "seeds"
+        return True, f"equal {what} in all {len(common)} common episodes"
+    reason, count = reasons.most_common(1)[0]
+    return False, f"{reason} in {count} of {len(common)} common episodes" if alike else reason
 
 
 def _common(a: Arm, b: Arm) -> frozenset[int]:
-    """Episodes that both completed."""
     return a.completed if a.completed is b.completed else a.completed & b.completed
 
 
 def pairs_in_order(a: Arm, b: Arm, episodes: Iterable[int], *, alike: bool = True) -> tuple[tuple[int, ...], str]:
-    """The episodes that both have, up to the first that is not there yet or is no pair; and, for the latter, why.
+    """The episodes that both have, up to the first that is missing or is no pair; and in the latter case, why.
 
-    `alike`: a pair must be shown to start the same; else any two of one index are a pair. Each pair is judged by itself
-    and by those before it, so that what comes later takes nothing back.
+    `alike`: a pair must be shown to start the same. Each pair is judged by itself and by those before it, so that later
+    episodes change nothing.
     """
     known_a, known_b = a.completed | a.unknown, b.completed | b.unknown
     seen: set[object] = set()
@@ -243,13 +311,13 @@ def pairs_in_order(a: Arm, b: Arm, episodes: Iterable[int], *, alike: bool = Tru
 
 
 def outcomes(a: Arm, b: Arm, episodes: Iterable[int]) -> tuple[int, ...]:
-    """+1 where only a succeeded, -1 where only b did, else 0. A pair without both verdicts says nothing and is 0."""
+    """+1 if only a succeeded, -1 if only b did, else 0, also if a verdict is missing."""
     both = a.completed & b.completed
     return tuple((one in both) * ((one in a.successes) - (one in b.successes)) for one in episodes)
 
 
 def count_pairs(a: Arm, b: Arm) -> PairCounts:
-    """Of the episodes that both completed; where starts come again each start counts once, at its mean."""
+    """Of the episodes that both completed. A start with several episodes counts once, at its mean."""
     common = _common(a, b)
     groups = a.starts.groups(common)
     if groups is None:

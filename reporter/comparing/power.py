@@ -1,41 +1,36 @@
-"""What a plan can find: the smallest gap that its episodes would show, and how many episodes a wanted gap needs.
+"""What a plan can find: the smallest gap that its episodes show, and how many episodes a gap needs.
 
-Simulated with the functions that decide in the report, from a fixed seed, for rates on either side of 50 %, where gaps
-are hardest to see. A gap is found if it is found 4 times in 5, at the level that it has if nothing else is decided
-(Bonferroni, the first step of Holm).
+Simulated with the functions that decide in the report, for rates around 50 %, where gaps are hardest to see. A gap is
+found if it is found 4 times in 5, at the level that it has if nothing else is decided (Bonferroni).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
 
 from comborun.reporter.comparing.comparisons import ALPHA, p_of
+from comborun.reporter.statistics.barnard import POWER
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
+from comborun.reporter.statistics.proportion import quantile
 from comborun.reporter.statistics.sequential import decide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from comborun.plan import Session
 
-POWER = 0.8
 RUNS = 200
 """two standard errors of a power of .8: .06"""
 STEPS = 3
 MANY = 2000
-"""episodes of each combo that are simulated: a simulation takes seconds, with more of them minutes"""
+"""most episodes of a combo that are simulated; more would take minutes"""
 MOST = 20_000
-"""episodes of a combo"""
 
 Kind = Literal["unpaired", "paired"]
-"""paired: as if one half of the pairs went alike whatever the policies, and the other half independently"""
+"""paired: half of the pairs go alike whatever the policies, the other half independently"""
 
 
 Findable = dict[str, float | int | None]
@@ -46,17 +41,15 @@ class Design:
     pairs: int
     """of policies that meet"""
     environments: int
-    """in which they do: 1 is a comparison within one environment"""
+    """1 is a comparison within one environment"""
     episodes: int
-    """of each combo"""
     level: float
     """two-sided, of one comparison"""
     sequential: bool = False
-    """tested after every pair"""
 
 
 def designs(sessions: Sequence[Session], *, sequential: bool) -> tuple[Design, ...]:
-    """One for a single environment; before it one for all of them, where there are several and none stops early."""
+    """One for a single environment; before it one for all, if there are several and none stops early."""
     combos: dict[tuple[str, str], int] = {}
     for one in sessions:
         if one.unit == "episode" and one.flag != "dropped":
@@ -73,8 +66,8 @@ def designs(sessions: Sequence[Session], *, sequential: bool) -> tuple[Design, .
 
 
 def answers(sessions: Sequence[Session], gap: float | None, *, sequential: bool) -> dict[str, Findable]:
-    """By scope, `overall` and `in one environment`: the gap that the plan would find, paired where it has seeds; and
-    the episodes of each combo that a wanted gap needs."""
+    """By scope (`overall`, `in one environment`) the gap that the plan finds, and the episodes of each combo that `gap`
+    needs."""
     found: dict[str, Findable] = {}
     for design in designs(sessions, sequential=sequential):
         kind: Kind = "unpaired" if any(one.unpaired or one.seed is None for one in sessions) else "paired"
@@ -86,8 +79,8 @@ def answers(sessions: Sequence[Session], gap: float | None, *, sequential: bool)
 
 
 def detectable(design: Design, kind: Kind) -> float | None:
-    """The smallest gap that is found; None where not even 0 against 1 would be. Beyond MANY episodes by the normal
-    approximation, and where stopping early is planned that of MANY: more show a smaller one."""
+    """The smallest gap that is found; None if not even 0 against 1 is. Beyond MANY episodes by the normal
+    approximation."""
     if design.episodes > MANY and not design.sequential:
         return min(0.98, _needed_root(design, kind, design.episodes * design.environments))
     design = replace(design, episodes=min(MANY, design.episodes))
@@ -111,22 +104,17 @@ def needed(design: Design, gap: float, kind: Kind) -> int | None:
 def _needed_root(design: Design, kind: Kind, episodes: int) -> float:
     """By the normal approximation, the gap that so many episodes show."""
     variance = 0.5 if kind == "unpaired" else 0.25
-    return sqrt(variance / episodes) * (_z(1 - design.level / 2) + _z(POWER))
+    return sqrt(variance / episodes) * (quantile(1 - design.level / 2) + quantile(POWER))
 
 
 def _ratio(design: Design, found: float) -> float:
-    """By what a gap is too small, if its power is as found."""
+    """The factor by which a gap is too small, if its power is `found`."""
     seen = min(1 - 0.5 / RUNS, max(0.5 / RUNS, found))
-    base = _z(1 - design.level / 2)
-    return min(2.0, max(0.5, (base + _z(POWER)) / max(0.3, base + _z(seen))))
-
-
-def _z(probability: float) -> float:
-    return NormalDist().inv_cdf(probability)
+    base = quantile(1 - design.level / 2)
+    return min(2.0, max(0.5, (base + quantile(POWER)) / max(0.3, base + quantile(seen))))
 
 
 def chance(design: Design, gap: float, kind: Kind) -> float:
-    """How often the better policy is claimed."""
     import numpy as np
 
     rng = np.random.default_rng([design.episodes, design.environments, round(gap * 1e6)])
@@ -134,18 +122,18 @@ def chance(design: Design, gap: float, kind: Kind) -> float:
         steps = rng.choice([0, 1, -1, 0], size=(RUNS, design.episodes), p=_cells(gap, kind))
         return sum(decide(one.tolist(), design.episodes, design.level / 2).winner > 0 for one in steps) / RUNS
     tables = rng.multinomial(design.episodes, _cells(gap, kind), size=(RUNS, design.environments))
-    return sum(_found([_stratum(cells, kind) for cells in table], design.level) for table in tables) / RUNS
+    pairs = ([PairCounts(*cells) for cells in table] for table in tables.tolist())
+    strata = (
+        [Stratum.of_pairs(one) if kind == "paired" else Stratum(one.counts_a, one.counts_b) for one in table]
+        for table in pairs
+    )
+    return sum(_found(one, design.level) for one in strata) / RUNS
 
 
 def _found(strata: Sequence[Stratum], level: float) -> bool:
     if sum(one.difference for one in strata) <= 0:
         return False
     return (p_of(strata[0]) if len(strata) == 1 else pooled_p(strata, 1)) <= level
-
-
-def _stratum(cells: NDArray[np.int64], kind: Kind) -> Stratum:
-    pairs = PairCounts(*map(int, cells))
-    return Stratum(pairs.counts_a, pairs.counts_b, pairs if kind == "paired" else None)
 
 
 def _cells(gap: float, kind: Kind) -> tuple[float, float, float, float]:

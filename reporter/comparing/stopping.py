@@ -1,9 +1,7 @@
-"""The comparisons of a run that may stop early: how far they have come, which sessions are not needed any more, and
-what the report says of them.
+"""The comparisons of a run that may stop early: how far they are, and which sessions are not needed any more.
 
-A decision is taken on the longest run of pairs from the first one on that both policies have a record of. What has
-arrived beyond a gap is not looked at. So a decision depends on neither the order in which episodes arrive, nor the
-number of sessions, nor on when somebody looks: the records alone give it again.
+A decision uses the longest run of pairs from the first one on that both policies have records of. So it depends on
+neither the order in which episodes arrive, nor the number of sessions, nor when somebody looks.
 """
 
 from __future__ import annotations
@@ -32,48 +30,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from comborun.attempt import End
     from comborun.plan import Session
-    from comborun.reporter.collected import Collected, SessionHistory
     from comborun.reporter.comparing.pairing import Side
+    from comborun.reporter.records.collector import Collected, SessionHistory
     from comborun.stopping import PlannedComparison
     from comborun.work import Combo
 
 
 @dataclass(frozen=True)
 class ComparisonProgress:
-    """How far one comparison has come."""
-
     planned: PlannedComparison
     episodes: tuple[int, ...] = ()
-    """of the pairs up to the decision"""
+    """pairs up to the decision"""
     winner: str | None = None
-    """also if every episode without a verdict counts against it"""
+    """the winner even if every episode without a verdict counts against it"""
     final: bool = False
-    """decided, or all pairs are there and it never will be"""
+    """nothing can change any more"""
     unpaired: str = ""
-    """why the next pair can't be one: the records don't show that both episodes started the same"""
+    """why the next two episodes are no pair"""
     completed_winner: str | None = None
-    """where pairs without both verdicts count as equal"""
+    """the winner if pairs without both verdicts count as equal"""
 
     @property
     def pairs(self) -> int:
-        """Used; the pairs after a decision are not."""
         return len(self.episodes)
 
     @property
     def stopped_early(self) -> bool:
         return self.final and self.pairs < self.planned.n_max
 
-    def as_data(self) -> dict[str, object]:
-        planned = self.planned
-        data = {"environment": planned.environment, "a": planned.a, "b": planned.b}
-        return {**data, "better": self.winner, "pairs": self.pairs, "n_max": planned.n_max}
-
 
 def standings(rule: StopRule, arms: Mapping[Combo, Arm], *, alike: bool = True) -> tuple[ComparisonProgress, ...]:
-    """One for each comparison of the rule. What an arm has no verdict of must be final: not run again. Each side of a
-    comparison may spend its share of two-sided `alpha`."""
+    """One for each comparison of the rule. Episodes without a verdict must be final: not run again."""
     return tuple(_standing(planned, rule, arms, alike=alike) for planned in rule.comparisons)
 
 
@@ -111,14 +99,24 @@ class Stopping:
     rule: StopRule
     standings: tuple[ComparisonProgress, ...]
     not_needed: tuple[str, ...] = ()
-    """names of sessions that need not begin any more"""
     so_far: bool = False
-    """the run is under way, and its grid does not let it stop early"""
+    """the run is not over, and its grid does not let it stop early"""
 
     def lines(self) -> str:
-        """A JSON object on a line for each comparison that is over: the same for whoever makes it."""
-        final = (standing for standing in self.standings if standing.final)
-        return "".join(json.dumps(standing.as_data(), ensure_ascii=False) + "\n" for standing in final)
+        """A line with a JSON object for each comparison that is over."""
+        final = (
+            {
+                "environment": one.planned.environment,
+                "a": one.planned.a,
+                "b": one.planned.b,
+                "better": one.winner,
+                "pairs": one.pairs,
+                "n_max": one.planned.n_max,
+            }
+            for one in self.standings
+            if one.final
+        )
+        return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in final)
 
     def comparisons(self, environment: str, sides: Iterable[Side]) -> tuple[Comparison, ...]:
         """Those that were planned and whose policies both have completed episodes."""
@@ -130,7 +128,7 @@ class Stopping:
         )
 
     def _comparison(self, standing: ComparisonProgress, a: Side, b: Side) -> Comparison:
-        """Of all episodes where no pair can be made, since then none was decided early either."""
+        """Of all episodes if no pair can be made, since then none was decided early either."""
         whole = comparison_of(meet(standing.planned.environment, a, b))
         if not (isinstance(a, Arm) and isinstance(b, Arm)):
             return self._unmade(whole, whole.pairing)
@@ -160,15 +158,15 @@ class Stopping:
         )
 
     def _unmade(self, whole: Comparison, why: str) -> Comparison:
-        """Made once, of all episodes, if the run is over; else nothing can be said yet."""
+        """Made once, of all episodes, if the run is over; else undecided."""
         if self.so_far:
             return replace(whole, prevented=why, so_far=True, p=1.0, worst_p=1.0)
         return replace(whole, prevented=why)
 
 
 def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping | None:
-    """None where all episodes were to run, and none will run any more. What is said of an environment that is under way
-    must hold however often somebody looks: its comparisons are tested as if they might stop it."""
+    """None if the run is over and all episodes were to run. During a run, comparisons are tested as if they might stop
+    it, so that what is said holds however often somebody looks."""
     rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
     if so_far and collected.plan:
         counted = [one for one in collected.plan.sessions if one.unit == "episode" and one.count]
@@ -179,14 +177,14 @@ def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping |
 
 
 def under_way(collected: Collected) -> tuple[str, ...]:
-    """Environments with episodes that may still be run: of sessions that have not ended, or that somebody stopped."""
-    latest = ((one.session, _last_end(one)) for one in collected.sessions if one.session.unit == "episode")
-    open_ones = (one for one, end in latest if (end.cause is Cause.STOPPED if end else not collected.done))
-    return tuple(dict.fromkeys(one.environment for one in open_ones))
+    """Environments with episodes that may still be run."""
+    counted = (one for one in collected.sessions if one.session.unit == "episode")
+    open_ones = (one for one in counted if (one.end.cause is Cause.STOPPED if one.end else not collected.done))
+    return tuple(dict.fromkeys(one.session.environment for one in open_ones))
 
 
 def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, Arm]:
-    """The episodes of every combo that has records; what has no verdict only as far as it will not be run again."""
+    """The episodes of every combo with records. Those without a verdict are left out if they may run again."""
     histories = collected.by_combo
     arms = {}
     for combo, side in sides.items():
@@ -200,16 +198,14 @@ def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, 
 
 
 def _is_last(history: SessionHistory, collected: Collected) -> bool:
-    end = _last_end(history)
-    if end is None:
-        return bool(collected.done)
-    return end.cause not in {Cause.STOPPED, Cause.NOT_NEEDED} and (
-        bool(collected.done) or end.outcome is Outcome.SUCCEEDED
-    )
+    over = bool(collected.done)
+    if not (end := history.end):
+        return over
+    return end.cause not in {Cause.STOPPED, Cause.NOT_NEEDED} and (over or end.outcome is Outcome.SUCCEEDED)
 
 
 def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Stopping:
-    """From a run's directory, or from a copy of it. Of a run without such comparisons: nothing."""
+    """From a run's directory or a copy of it; empty for a run that can't stop early."""
     collected = collect_run(directory, unread)
     found = collected.stop_early and stopping_of(collected, results_of(collected).sides)
     if not found:
@@ -218,7 +214,7 @@ def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPro
 
 
 def not_needed(found: Stopping, sessions: Iterable[Session]) -> tuple[str, ...]:
-    """Sessions of combos all of whose comparisons are over; those that have begun go on all the same."""
+    """Sessions of combos whose comparisons are all over."""
     over = {standing.planned for standing in found.standings if standing.final}
     return tuple(
         session.name
@@ -228,7 +224,7 @@ def not_needed(found: Stopping, sessions: Iterable[Session]) -> tuple[str, ...]:
 
 
 def spared(histories: Iterable[SessionHistory], recorded: Iterable[int]) -> Spans:
-    """Episodes that were not needed, and have no record of an earlier attempt either."""
+    """Episodes that were not needed and have no record."""
     unneeded = union(history.session.episodes for history in histories if _was_not_needed(history))
     return minus(unneeded, spans(recorded))
 
@@ -240,9 +236,4 @@ def as_run(histories: Sequence[SessionHistory]) -> tuple[SessionHistory, ...]:
 
 
 def _was_not_needed(history: SessionHistory) -> bool:
-    end = _last_end(history)
-    return end is not None and end.cause is Cause.NOT_NEEDED
-
-
-def _last_end(history: SessionHistory) -> End | None:
-    return history.attempts[-1].end if history.attempts else None
+    return history.end is not None and history.end.cause is Cause.NOT_NEEDED

@@ -1,8 +1,11 @@
-"""One cell of the grid as values: counts, measurements, times, and how its sessions ended. Pure."""
+"""One combo as values: counts, measurements, times, and how its sessions ended; and means over environments. Pure."""
 
 from __future__ import annotations
 
+import sys
+from collections import defaultdict
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
@@ -17,21 +20,111 @@ from comborun.reporter.counting.measures import (
     metrics,
     time_to_success,
 )
-from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
+from comborun.reporter.statistics.proportion import Interval, Proportion, mean_of_rates, proportion
 from comborun.reporter.text import combo_name
 from comborun.rules.words import Completeness
 from comborun.work import Spans, describe, size
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.attempt import Aggregate
     from comborun.plan import Unit
-    from comborun.reporter.collected import SessionHistory
-    from comborun.reporter.counting.aggregates import AggregateCounts
-    from comborun.reporter.counting.measures import Ends
+    from comborun.reporter.counting.measures import Balanced, Ends
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.statistics.proportion import Balanced
+    from comborun.reporter.records.collector import SessionHistory
     from comborun.work import Combo
+
+
+@dataclass(frozen=True)
+class AggregateCounts:
+    """The counts of a program that reports only how many episodes succeeded."""
+
+    successes: int
+    episodes: int
+    metrics: Mapping[str, float]
+    """means over the episodes of the sessions that report them"""
+    attempts: frozenset[tuple[str, int]]
+
+
+def tallies(aggregates: Iterable[Aggregate], planned: Mapping[str, int]) -> dict[Combo, AggregateCounts]:
+    """One per combo, over its sessions; `planned` is session -> episodes. The lowest complete attempt of a session
+    counts, else the one with the most episodes."""
+    sessions: defaultdict[tuple[Combo, str], list[Aggregate]] = defaultdict(list)
+    for aggregate in aggregates:
+        sessions[aggregate.combo, aggregate.session].append(aggregate)
+    taken: defaultdict[Combo, list[Aggregate]] = defaultdict(list)
+    for (combo, session), found in sessions.items():
+        found.sort(key=lambda one: one.attempt)
+        most = planned.get(session) or sys.maxsize
+        taken[combo].append(max(found, key=lambda one: min(one.episodes, most)))
+    return {combo: _sum(found) for combo, found in taken.items()}
+
+
+def _sum(found: Sequence[Aggregate]) -> AggregateCounts:
+    metrics = {}
+    for name in dict.fromkeys(name for aggregate in found for name in aggregate.metrics):
+        having = [aggregate for aggregate in found if name in aggregate.metrics]
+        weights = [max(1, aggregate.episodes) for aggregate in having]  # so that a mean exists without episodes
+        pairs = zip(having, weights, strict=True)
+        metrics[name] = sum(aggregate.metrics[name] * (weight / sum(weights)) for aggregate, weight in pairs)
+    return AggregateCounts(
+        successes=sum(aggregate.successes for aggregate in found),
+        episodes=sum(aggregate.episodes for aggregate in found),
+        metrics=metrics,
+        attempts=frozenset((aggregate.session, aggregate.attempt) for aggregate in found),
+    )
+
+
+@dataclass(frozen=True)
+class MacroMean:
+    """The unweighted mean of a policy's success rates over the environments."""
+
+    policy: str
+    environments: int
+    """environments in which any policy has episodes"""
+    episodes: int
+    mean: float | None
+    """None if this policy has no completed episode in an environment"""
+    interval: Interval | None
+    """95 %, the environments taken as fixed"""
+    missing: tuple[str, ...]
+    """environments without a completed episode of this policy"""
+    partial: tuple[str, ...]
+    """environments in which some planned episodes have no verdict"""
+    early: tuple[str, ...] = ()
+    """environments that stopped early, so that the rate depends on the results"""
+
+
+def macro_means(
+    policies: Sequence[str], environments: Sequence[str], combos: Sequence[ComboSummary]
+) -> tuple[MacroMean, ...]:
+    """One per policy with counted episodes; none for a single environment."""
+    cells = {combo.key: combo for combo in combos if combo.rate is not None}
+    counted = {environment for _, environment in cells}
+    names = [environment for environment in environments if environment in counted]
+    if len(names) < 2:
+        return ()
+    ran = {policy for policy, _ in cells}
+    return tuple(_macro_mean(policy, names, cells) for policy in policies if policy in ran)
+
+
+def _macro_mean(policy: str, names: Sequence[str], cells: Mapping[Combo, ComboSummary]) -> MacroMean:
+    found = {name: cell for name in names if (cell := cells.get((policy, name))) and cell.rate and cell.rate.n}
+    rates = [(cell.rate.successes, cell.rate.n) for cell in found.values() if cell.rate]
+    whole = len(found) == len(names)
+    return MacroMean(
+        policy=policy,
+        environments=len(names),
+        episodes=sum(n for _, n in rates),
+        mean=fmean(k / n for k, n in rates) if whole else None,
+        interval=mean_of_rates(rates) if whole else None,
+        missing=tuple(name for name in names if name not in found),
+        partial=tuple(
+            name for name, cell in found.items() if cell.counts and cell.counts.completed < cell.counts.planned
+        ),
+        early=tuple(name for name, cell in found.items() if cell.not_needed),
+    )
 
 
 @dataclass(frozen=True)
@@ -47,6 +140,17 @@ class Counts:
     missing_episodes: Spans
     measured: int = 0
     """episodes with numbers, if no verdict was requested"""
+
+    @property
+    def which_missing(self) -> str:
+        """`3-7, 12`; empty if nothing is missing."""
+        return describe(self.missing_episodes)
+
+    @property
+    def bounds(self) -> Interval:
+        """The success rate if every episode without a verdict had failed, and if each had succeeded."""
+        untold = self.errored + self.measured + self.missing
+        return self.successes / self.planned, (self.successes + untold) / self.planned
 
     @property
     def recorded(self) -> int:
@@ -67,25 +171,19 @@ class ComboSummary:
     unit: Unit
     planned: int
     counts: Counts | None
-    """None if records can't show it: steps instead of episodes, or a program without records"""
+    """None if records can't show it: steps, or a program without records"""
     rate: Proportion | None
-    """of completed episodes"""
     rate_of_planned: Proportion | None
-    """the same successes over all planned episodes, with errored and missing ones as failures; None without completed
-    episodes, because it would describe nothing that ran
-    """
+    """of all planned episodes, as if those without a verdict had failed; None without completed episodes"""
     ending: Ending
     metrics: tuple[MetricMean, ...]
     metrics_absent: tuple[str, ...]
     """metrics of the grid that no completed episode has"""
     bounds: tuple[float, float] | None
-    """the success rate if every errored and missing episode had failed, and if each had succeeded; None without
-    completed episodes
-    """
+    """the lowest and highest rate that episodes without a verdict leave possible; None without completed ones"""
     retried: int
     """episodes whose record comes from a second attempt or a later one"""
     failures: FailureKinds | None
-    """None without records"""
     time_to_success: TimeToSuccess | None
     """None if no record says when it succeeded"""
     balanced: Balanced | None
@@ -102,29 +200,26 @@ class ComboSummary:
         return combo_name(self.policy, self.environment)
 
 
-@dataclass(frozen=True)
-class ComboRecords:
-    """The records of one combo."""
-
-    histories: Sequence[SessionHistory]
-    """empty without a plan"""
-    merged: MergedCombo | None
-    tally: AggregateCounts | None
-    """None if there are records"""
-    not_needed: int = 0
-    """episodes"""
-    time_field: str | None = None
-    """the field with the times to success"""
-    starts: int | None = None
-    """number of different starts among the episodes with a verdict, if known"""
-    ends: Ends | None = None
-    """None if no record says it"""
-
-
-def summarize_combo(combo: Combo, found: ComboRecords, *, run_over: bool) -> ComboSummary:
-    merged, tally, histories = found.merged, found.tally, found.histories
+def summarize_combo(
+    combo: Combo,
+    histories: Sequence[SessionHistory],
+    merged: MergedCombo | None,
+    tally: AggregateCounts | None,
+    starts: int | None,
+    *,
+    ends: Ends | None,
+    timed: str | None,
+    not_needed: int,
+    run_over: bool,
+) -> ComboSummary:
+    """`tally`: its counts, if it has no records. `starts`: number of different starts, if some repeat. `timed`: the
+    field with the times to success. `not_needed`: episodes."""
     records = merged.accepted if merged else ()
-    counts = _counted(tally, histories) if tally else _count(merged) if merged else None
+    planned = sum(history.session.count for history in histories)
+    counts = _count(merged) if merged else None
+    if tally:
+        most = max(tally.episodes, planned)
+        counts = Counts(most, tally.episodes, tally.successes, 0, most - tally.episodes, ())
     wanted = histories[0].session.results.metrics if histories else ()
     means = _reported_means(tally, wanted) if tally else metrics(records, wanted)
     absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed + counts.measured else set()
@@ -134,21 +229,19 @@ def summarize_combo(combo: Combo, found: ComboRecords, *, run_over: bool) -> Com
         policy=combo[0],
         environment=combo[1],
         unit=histories[0].session.unit if histories else "episode",
-        planned=counts.planned if counts else sum(history.session.count for history in histories),
+        planned=counts.planned if counts else planned,
         counts=counts,
-        rate=proportion(counts.successes, counts.completed, found.starts) if counts else None,
-        rate_of_planned=(
-            proportion(counts.successes, counts.planned, found.starts) if counts and counts.completed else None
-        ),
+        rate=proportion(counts.successes, counts.completed, starts) if counts else None,
+        rate_of_planned=(proportion(counts.successes, counts.planned, starts) if counts and counts.completed else None),
         ending=ending(histories, completeness, contributing, run_over=run_over),
         metrics=means,
         metrics_absent=tuple(name for name in wanted if name in absent),
-        bounds=_bounds(counts) if counts and counts.completed else None,
+        bounds=counts.bounds if counts and counts.completed else None,
         retried=merged.retried if merged else 0,
-        failures=failure_kinds(found.ends) if counts and found.ends and not counts.measured else None,
-        time_to_success=time_to_success(records, found.time_field),
+        failures=failure_kinds(ends) if counts and ends and not counts.measured else None,
+        time_to_success=time_to_success(records, timed),
         balanced=balanced_rate(records),
-        not_needed=found.not_needed,
+        not_needed=not_needed,
     )
 
 
@@ -167,24 +260,8 @@ def _count(combo: MergedCombo) -> Counts:
     )
 
 
-def _counted(tally: AggregateCounts, histories: Sequence[SessionHistory]) -> Counts:
-    planned = max(tally.episodes, sum(history.session.count for history in histories))
-    return Counts(planned, tally.episodes, tally.successes, 0, planned - tally.episodes, ())
-
-
 def _reported_means(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    """The program's own means, without a spread."""
     names = wanted or tuple(tally.metrics)[:LIMIT]
     return tuple(
         MetricMean(name, tally.metrics[name], tally.episodes, None, None) for name in names if name in tally.metrics
     )
-
-
-def _bounds(counts: Counts) -> Interval:
-    untold = counts.errored + counts.measured + counts.missing
-    return counts.successes / counts.planned, (counts.successes + untold) / counts.planned
-
-
-def describe_missing(counts: Counts) -> str:
-    """`3-7, 12`; empty if nothing is missing."""
-    return describe(counts.missing_episodes)

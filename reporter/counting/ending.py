@@ -1,9 +1,10 @@
-"""How the sessions of a combo ended, and how long they took. Pure."""
+"""How the sessions of a combo ended, and when each attempt ran. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.attempt import CAUSES, behind
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 
     from comborun.attempt import End
     from comborun.plan import Session
-    from comborun.reporter.collected import Attempt, SessionHistory
+    from comborun.reporter.counting.combo import ComboSummary
+    from comborun.reporter.records.collector import Attempt, Collected, SessionHistory
+
+    Span = tuple[float, Session, Attempt]
+    """when the attempt started, and whose it is"""
+
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux's numbers: those of the host, not of the machine that makes the report"""
@@ -42,9 +48,7 @@ class Ending:
     """seconds of the attempts whose records count; None if one has no recorded start or end"""
     warnings: tuple[str, ...]
     peak_memory: int | None = None
-    """bytes: the most main memory of one attempt in the samples"""
     log: tuple[str, ...] = ()
-    """the last lines of a session that failed"""
 
     @property
     def words(self) -> str:
@@ -60,20 +64,17 @@ Contributing = Collection[tuple[str, int]]
 def ending(
     histories: Sequence[SessionHistory], counted: Completeness | None, contributing: Contributing, *, run_over: bool
 ) -> Ending:
-    """The ending of a combo; with several sessions, of the worst one.
-
-    `counted`: the records' counts, or None if they show nothing; `run_over`: nothing of the run can be alive.
-    """
+    """The ending of a combo; with several sessions, of the worst one. `counted`: by the records, or None if they show
+    nothing. `run_over`: nothing of the run can be alive."""
     lost = (Cause.LOST, "lost, without an end record") if run_over else (None, "running, or lost")
     ends = [_ending(history, counted, contributing, lost) for history in histories]
     outcomes = [end.outcome for end in ends if end.outcome is not None]
-    durations = [end.seconds for end in ends if end.seconds is not None]
     return Ending(
         outcome=min(outcomes, key=_WORST_FIRST.index, default=None) if len(outcomes) == len(ends) else None,
         cause="; ".join(dict.fromkeys(end.cause for end in ends if end.cause)),
         clean=bool(ends) and all(end.clean for end in ends),
         attempts=sum(end.attempts for end in ends),
-        seconds=sum(durations) if ends and len(durations) == len(ends) else None,
+        seconds=total([end.seconds for end in ends]),
         warnings=tuple(warning for end in ends for warning in end.warnings),
         peak_memory=max((end.peak_memory for end in ends if end.peak_memory is not None), default=None),
         log=next((end.log for end in ends if end.log), ()),
@@ -81,7 +82,6 @@ def ending(
 
 
 def cause_words(end: End) -> str:
-    """Why an attempt ended, in words: `exit code 139 (SEGV)`."""
     words = _CAUSES.get(end.cause, "exit code unknown" if end.code is None else f"exit code {end.code}")
     if end.cause is Cause.SIGNAL and end.code is None:
         words = f"signal {end.signal}"
@@ -93,7 +93,7 @@ def cause_words(end: End) -> str:
 
 
 def _with_evidence(cause: str, end: End, session: Session) -> str:
-    """The cause, with the missing evidence if there could be no records: a training that ended well but too early."""
+    """The cause, with the missing evidence if there can be no records, as of a training that ended too early."""
     evidence = session.evidence.beside_records
     short = end.clean and end.completeness is not Completeness.COMPLETE
     return f"{cause}, without {evidence}" if short and evidence and not session.results.has_records else cause
@@ -111,37 +111,93 @@ def _ending(
     cause, words = (end.cause, _with_evidence(cause_words(end), end, history.session)) if end else lost
     judged = counted or (end.completeness if end else Completeness.NONE)
     found = outcome(judged, cause) if cause else None
+    warnings = [
+        f"attempt {one.number}: {cause_words(one.end) if one.end else 'no end record'}; another followed"
+        for one in attempts[:-1]
+    ]
+    if found is Outcome.SUCCEEDED and not (end and end.clean):
+        warnings.append(f"complete, but {words}")
+    elif end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
+        warnings.append(f"its end record says complete ({end.records} records), but not all of them count here")
+    counting = [one for one in attempts if (history.session.name, one.number) in contributing]
     return Ending(
         outcome=found,
         cause=words,
         clean=end is not None and end.clean,
         attempts=len(attempts),
-        seconds=_accepted_seconds(history, contributing),
-        warnings=(*map(_earlier, attempts[:-1]), *_contradictions(found, words, end, counted)),
+        seconds=total([one.seconds for one in counting or attempts[-1:]]),
+        warnings=tuple(warnings),
         peak_memory=max(peaks, default=None),
         log=() if found is Outcome.SUCCEEDED else attempts[-1].log,
     )
 
 
-def _earlier(attempt: Attempt) -> str:
-    words = cause_words(attempt.end) if attempt.end else "no end record"
-    return f"attempt {attempt.number}: {words}; another followed"
-
-
-def _contradictions(
-    found: Outcome | None, cause: str, end: End | None, counted: Completeness | None
-) -> tuple[str, ...]:
-    if found is Outcome.SUCCEEDED and not (end and end.clean):
-        return (f"complete, but {cause}",)
-    if end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
-        return (f"its end record says complete ({end.records} records), but not all of them count here",)
-    return ()
-
-
-def _accepted_seconds(history: SessionHistory, contributing: Contributing) -> float | None:
-    """Seconds of the attempts whose records count; without any, of the last attempt."""
-    name = history.session.name
-    accepted = [attempt for attempt in history.attempts if (name, attempt.number) in contributing]
-    durations = [attempt.seconds for attempt in accepted or history.attempts[-1:]]
+def total(durations: Sequence[float | None]) -> float | None:
+    """Their sum; None if there are none, or if one is not known."""
     known = [duration for duration in durations if duration is not None]
-    return sum(known) if len(known) == len(durations) else None
+    return fsum(known) if known and len(known) == len(durations) else None
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times in seconds since 1970 on the host's clock, and seconds. None means that the records don't show it."""
+
+    spans: tuple[Span, ...]
+    """all attempts with a recorded start, by start"""
+    slots: int | None
+    """number of slots in the plan; None without a plan, or if Slurm decides"""
+    finished: float | None = None
+    sequential: float | None = None
+    over: bool = True
+    """whether nothing runs any more: the dispatcher says so, or every session has its end record"""
+
+    @property
+    def started(self) -> float | None:
+        return self.spans[0][0] if self.spans else None
+
+    @property
+    def makespan(self) -> float | None:
+        if self.started is None or self.finished is None or self.finished < self.started:
+            return None
+        return self.finished - self.started
+
+    @property
+    def seen(self) -> float:
+        """Seconds from the first start to the latest time in any record."""
+        return max((attempt.ended or start) for start, _, attempt in self.spans) - self.spans[0][0] if self.spans else 0
+
+    @property
+    def work(self) -> float | None:
+        """Seconds of all attempts, including failed ones; None if one has no end."""
+        return total([attempt.seconds for _, _, attempt in self.spans])
+
+    @property
+    def bound(self) -> float | None:
+        """The shortest time that these attempts can take in these slots; None if an attempt has no end."""
+        if self.work is None or not self.slots:
+            return None
+        return max(self.work / self.slots, *(attempt.seconds or 0.0 for _, _, attempt in self.spans))
+
+    def lanes(self) -> list[list[Span]]:
+        """The attempts in as few rows as hold them without two at the same time."""
+        lanes: list[list[Span]] = []
+        for span in self.spans:
+            free = (lane for lane in lanes if (end := lane[-1][2].ended) is not None and end <= span[0])
+            if (lane := next(free, None)) is None:
+                lanes.append(lane := [])
+            lane.append(span)
+        return lanes
+
+
+def timing(collected: Collected, combos: Sequence[ComboSummary]) -> Timing:
+    """The times of all sessions; the grid's `after` command is not one of them."""
+    attempts = [(history.session, attempt) for history in collected.sessions for attempt in history.attempts]
+    spans = [(one.started, session, one) for session, one in attempts if one.started is not None]
+    over = all(history.end for history in collected.sessions) or bool(collected.done)
+    return Timing(
+        spans=tuple(sorted(spans, key=lambda span: (span[0], span[1].name, span[2].number))),
+        slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
+        finished=max((one.end.ended for _, one in attempts if one.end), default=None) if over else None,
+        sequential=total([combo.ending.seconds for combo in combos if combo.ending.attempts]),
+        over=over,
+    )

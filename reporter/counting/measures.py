@@ -12,19 +12,17 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from comborun.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
-from comborun.reporter.statistics.means import mean_interval
-from comborun.reporter.statistics.proportion import Balanced, Incidence, balanced, incidence
+from comborun.reporter.statistics.proportion import Incidence, Proportion, incidence, mean_interval, proportion
 from comborun.rules.episodes import COPY, ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.attempt import JsonValue
     from comborun.reporter.statistics.proportion import Interval
     from comborun.work import Combo
 
 LIMIT = 40
-"""metrics per combo where the grid names none; a program that invents field names must not fill the report"""
+"""most metrics per combo if the grid names none"""
 FEWEST_FOR_PERCENTILES = 20
 """with fewer values, the 5 % and 95 % percentiles are close to the extremes"""
 FAILURE_FIELDS = (
@@ -33,7 +31,7 @@ FAILURE_FIELDS = (
 )
 """the plainest first"""
 KINDS = 12
-"""most kinds shown per combo; a program may write a different sentence each time"""
+"""most kinds shown per combo"""
 ERRORED = "no verdict (errored)"
 KIND_LENGTH = 80
 """characters"""
@@ -45,7 +43,7 @@ TIME_FIELDS = {
 }
 """field -> unit, the clearest first; wall time is left out, since it depends on the machine"""
 PLACES = 36
-"""most points of a line; a small plot can't show more"""
+"""most points of a line"""
 
 Running = tuple[tuple[int, int], ...]
 """(completed, successes) of the first episodes by index, at points dense enough for a line"""
@@ -66,18 +64,14 @@ class MetricMean:
 
 @dataclass(frozen=True)
 class FailureKinds:
-    """The kinds of the failed and errored episodes of a combo."""
-
     field: str | None
     """the field of the records that says it; None where no record has one"""
     counts: tuple[tuple[str, int], ...]
     """kind -> failed episodes, the most frequent first"""
     other: int
-    """episodes of kinds beyond the limit"""
     untold: int
     """failed episodes whose record gives no kind"""
     errored: int
-    """episodes without a verdict"""
 
     @property
     def total(self) -> int:
@@ -87,28 +81,24 @@ class FailureKinds:
 @dataclass(frozen=True)
 class TimeToSuccess:
     field: str
-    """the metric with the time of each successful episode; if the program continues after a success, the length of the
-    episode
-    """
+    """the metric with the time of each success, or with the length of the episode"""
     unit: str
     """`s` or `steps`"""
     curve: Incidence
     untimed: int
-    """successful episodes without the field: they count in n, but in no step of the curve"""
+    """successful episodes without the field; they count in n only"""
 
 
 def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
     """The metrics in the order of the grid, or else of the records."""
-    return tuple(
-        MetricMean(name, _mean(values), len(values), mean_interval(values), _percentiles(values))
-        for name, values in _values(records, wanted).items()
-    )
-
-
-def _values(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> dict[str, list[float]]:
     values = metric_columns(having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED), wanted)
     named = [*(name for name in wanted if name in values), *(name for name in values if name not in wanted)]
-    return {name: values[name] for name in named[: len(wanted) or LIMIT]}
+    return tuple(
+        MetricMean(
+            name, _mean(values[name]), len(values[name]), mean_interval(values[name]), _percentiles(values[name])
+        )
+        for name in named[: len(wanted) or LIMIT]
+    )
 
 
 def _percentiles(values: Sequence[float]) -> Interval | None:
@@ -131,18 +121,15 @@ def _mean(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Ends:
-    """How the failed episodes of a combo ended, in the words of their program."""
-
     field: str | None
     """the field of the records that says it; None where no record has one"""
     episodes: Sequence[int]
     words: Sequence[str]
-    """of each of them; empty where its record does not say so"""
+    """of each of them; empty if its record does not say so"""
     errored: Sequence[int]
     """episodes that gave no verdict"""
 
     def by(self, kind: str) -> frozenset[int]:
-        """The episodes of this kind."""
         return frozenset(self.errored if kind == ERRORED else compress(self.episodes, map(kind.__eq__, self.words)))
 
 
@@ -152,14 +139,13 @@ def ends_of(records: Sequence[EpisodeRecord]) -> Ends:
     held = {name for _, names in {*map(attrgetter("names"), failed)} for name in names}
     for field in (name for name in FAILURE_FIELDS if name in held):
         column = field_column(failed, field)
-        words = [_word(value) for value in column]
+        words = [_first_line(value) if isinstance(value, str) else "" for value in column]
         if any(words):
             return Ends(field, [*map(attrgetter("episode"), failed)], words, errored)
     return Ends(None, (), [""] * len(failed), errored)
 
 
 def failure_kinds(ends: Ends) -> FailureKinds:
-    """The most frequent kinds."""
     kinds = Counter(ends.words)
     untold = kinds.pop("", 0)
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
@@ -172,15 +158,8 @@ def _first_line(text: str) -> str:
     return sys.intern(text.strip().partition("\n")[0][:KIND_LENGTH])
 
 
-def _word(value: JsonValue) -> str:
-    """The first line of a field, if it is text."""
-    return _first_line(value) if isinstance(value, str) else ""
-
-
 def time_field(combos: Iterable[Sequence[EpisodeRecord]]) -> str | None:
-    """The field for all curves of a report, since seconds and steps have no common axis: the one of most combos, then
-    the clearest. Steps that are not whole numbers are not steps.
-    """
+    """The field for all curves of a report: the one of most combos, then the clearest. Steps are whole numbers."""
     found = Counter(name for records in combos for name in _timed(having(records, Verdict.SUCCESS)))
     return min(found, key=lambda name: (-found[name], tuple(TIME_FIELDS).index(name)), default=None)
 
@@ -202,10 +181,19 @@ def time_to_success(records: Sequence[EpisodeRecord], field: str | None) -> Time
     return TimeToSuccess(field, TIME_FIELDS[field], curve, len(succeeded) - len(times))
 
 
+@dataclass(frozen=True)
+class Balanced:
+    """The rate over the same number of episodes of each copy of an environment. Of the first K episodes that end, too
+    many are short."""
+
+    rate: Proportion
+    copies: int
+    each: int
+    """number of first episodes of each copy"""
+
+
 def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
-    """None unless every completed record names its copy of the environment and its position in it, and there are
-    several copies.
-    """
+    """None unless every completed record names its copy of the environment and its position in it."""
     copies: dict[object, list[tuple[float, bool]]] = {}
     for record in judged(records):
         order, copy = record.metric(ORDER), record.field(COPY)
@@ -214,26 +202,25 @@ def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:
         copies.setdefault(copy, []).append((order, record.verdict is Verdict.SUCCESS))
     if len(copies) < 2:
         return None
-    in_order = {copy: sorted(found, key=itemgetter(0)) for copy, found in copies.items()}
-    return balanced({copy: [success for _, success in found] for copy, found in in_order.items()})
+    each = min(map(len, copies.values()))
+    firsts = (sorted(found, key=itemgetter(0))[:each] for found in copies.values())
+    successes = sum(success for first in firsts for _, success in first)
+    return Balanced(proportion(successes, each * len(copies)), len(copies), each)
 
 
 def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
-    """For every combo with a completed episode; `episodes` are sorted by combo and index."""
-    combos = groupby(episodes, attrgetter("policy", "environment"))
-    by_combo = {combo: judged(tuple(group)) for combo, group in combos}
-    return {combo: _running(records) for combo, records in by_combo.items() if records}
-
-
-def _running(records: Sequence[EpisodeRecord]) -> Running:
-    """All points of a short line; of a long one the first points, where it changes most, and the last."""
-    count = len(records)
-    step = max(1, count // PLACES)
-    places = {*range(1, min(count, PLACES // 4) + 1), *range(step, count + 1, step), count}
-    successes = list(accumulate(map((Verdict.SUCCESS,).__contains__, map(attrgetter("verdict"), records))))
-    return tuple((n, int(successes[n - 1])) for n in sorted(places))
+    """For every combo with a completed episode; `episodes` are sorted by combo and index. Of a long line some points
+    are left out, fewer of them at its start."""
+    found = {}
+    for combo, group in groupby(episodes, attrgetter("policy", "environment")):
+        verdicts = [*map(attrgetter("verdict"), judged(tuple(group)))]
+        if count := len(verdicts):
+            step = max(1, count // PLACES)
+            places = {*range(1, min(count, PLACES // 4) + 1), *range(step, count + 1, step), count}
+            successes = [*accumulate(map((Verdict.SUCCESS,).__contains__, verdicts))]
+            found[combo] = tuple((n, int(successes[n - 1])) for n in sorted(places))
+    return found
 
 
 def judged(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    """The records with a verdict."""
     return having(records, Verdict.SUCCESS, Verdict.FAILURE)

@@ -1,10 +1,11 @@
-"""What a reader must know about the data before trusting a number. Pure."""
+"""What a reader must know: faults of the data, and what else differs between policies or runs. Pure."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.records.reading import RejectKind
@@ -14,11 +15,14 @@ from comborun.text import several
 from comborun.work import Spans, describe, size, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.reporter.collected import Collected, SessionHistory
+    from comborun.attempt import Begin
+    from comborun.plan import Session
     from comborun.reporter.merge import MergedCombo
+    from comborun.reporter.records.collector import Collected, SessionHistory
     from comborun.reporter.records.reading import Defect, Reject
+    from comborun.work import Combo
 
 
 @dataclass(frozen=True)
@@ -29,52 +33,59 @@ class Finding:
     what: str
 
 
+COUNTED = {
+    "files": "result files",
+    "records": "records read",
+    "accepted": "records that count",
+    "rejected": "rejected lines",
+    "torn": "of them cut off",
+    "foreign": "of them of another combo",
+    "outside": "records outside the plan",
+    "duplicated": "episodes recorded twice, alike",
+    "conflicting": "episodes recorded twice, unlike",
+    "replayed": "episodes run again in another attempt",
+    "replays_differ": "of them with another verdict",
+    "retried": "records from a later attempt",
+}
+"""what is counted, in words"""
+
+
 @dataclass(frozen=True)
 class Quality:
-    """Counts of the records that were read and of their fates, and all findings."""
-
-    files: int
-    records: int
-    accepted: int
-    rejected: int
-    torn: int
-    foreign: int
-    outside: int
-    """records of episodes outside the plan"""
-    duplicated: int
-    """episodes that an attempt recorded more than once, always the same"""
-    conflicting: int
-    """episodes that an attempt recorded more than once and not always the same"""
-    replayed: int
-    """episodes with a verdict from more than one attempt"""
-    replays_differ: int
-    retried: int
-    """accepted records from a second attempt or a later one"""
+    counts: Mapping[str, int]
+    """by the keys of COUNTED"""
     findings: tuple[Finding, ...]
 
 
 def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Iterable[Finding]) -> Quality:
     """`warnings` are about sessions; they come first."""
     kinds = Counter(reject.kind for reject in collected.rejects)
+    counts = {
+        "files": len(collected.files),
+        "records": len(collected.records),
+        "accepted": sum(len(combo.accepted) for combo in combos),
+        "rejected": len(collected.rejects),
+        "torn": kinds[RejectKind.TORN],
+        "foreign": kinds[RejectKind.FOREIGN],
+        "outside": sum(len(combo.outside) for combo in combos),
+        "duplicated": sum(size(combo.duplicates) for combo in combos),
+        "conflicting": sum(size(combo.conflicts) for combo in combos),
+        "replayed": sum(size(combo.replays) for combo in combos),
+        "replays_differ": sum(size(combo.differing) for combo in combos),
+        "retried": sum(combo.retried for combo in combos),
+    }
     return Quality(
-        files=len(collected.files),
-        records=len(collected.records),
-        accepted=sum(len(combo.accepted) for combo in combos),
-        rejected=len(collected.rejects),
-        torn=kinds[RejectKind.TORN],
-        foreign=kinds[RejectKind.FOREIGN],
-        outside=sum(len(combo.outside) for combo in combos),
-        duplicated=sum(size(combo.duplicates) for combo in combos),
-        conflicting=sum(size(combo.conflicts) for combo in combos),
-        replayed=sum(size(combo.replays) for combo in combos),
-        replays_differ=sum(size(combo.differing) for combo in combos),
-        retried=sum(combo.retried for combo in combos),
+        counts=counts,
         findings=(
-            *_canary_findings(collected),
+            *(
+                Finding(combo.name, combo.words)
+                for combo in (collected.canary.combos if collected.canary else ())
+                if combo.differs or not combo.compared
+            ),
             *_uncounted_findings(collected.sessions),
             *warnings,
-            *_aside_findings(collected.aside),
-            *_misplaced_findings(collected.sessions),
+            *(_aside(history.session) for history in collected.aside if history.attempts),
+            *(finding for history in collected.sessions for finding in _misplaced(history)),
             *(finding for combo in combos for finding in _combo_findings(combo)),
             *_grouped(collected.rejects, "rejected: "),
             *_grouped(collected.defects, ""),
@@ -82,16 +93,8 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
     )
 
 
-def _canary_findings(collected: Collected) -> Iterator[Finding]:
-    for combo in collected.canary.combos if collected.canary else ():
-        if combo.differs or not combo.compared:
-            yield Finding(combo.name, combo.words)
-
-
 def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
-    """Why rows of a session don't count, in its host's words, with the line for `results` that counts them; not if an
-    attempt counts.
-    """
+    """Why rows of sessions don't count, in the host's words, with the line for `results` that counts them."""
     histories = list(histories)
     names = {kind: {getattr(one.session, kind) for one in histories} for kind in ("policy", "environment")}
     for history in histories:
@@ -103,24 +106,19 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding
             yield Finding(where, cause_words(ends[-1]) if no_wonder else where_it_ran(why, names))
 
 
-def _aside_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
-    """Sessions that ran and don't count. Sessions that never started are not mentioned."""
-    for history in histories:
-        if history.attempts:
-            session = history.session
-            how = "is a smoke test" if session.flag == "smoke" else "was superseded when the grid changed"
-            where = combo_name(session.policy, session.environment)
-            yield Finding(where, f"the session {session.name} {how}: none of its records counts")
+def _aside(session: Session) -> Finding:
+    """A session that ran and doesn't count."""
+    how = "is a smoke test" if session.flag == "smoke" else "was superseded when the grid changed"
+    where = combo_name(session.policy, session.environment)
+    return Finding(where, f"the session {session.name} {how}: none of its records counts")
 
 
-def _misplaced_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
-    """Sessions with memory on a GPU that they were not granted: they may have slowed others down."""
-    for history in histories:
-        where = combo_name(history.session.policy, history.session.environment)
-        for attempt in history.attempts:
-            if attempt.end and "WRONG_GPU" in attempt.end.note:
-                at = attempt.end.note.index("WRONG_GPU")
-                yield Finding(where, f"attempt {attempt.number} of {history.session.name}: {attempt.end.note[at:]}")
+def _misplaced(history: SessionHistory) -> Iterator[Finding]:
+    """Memory of a session on a GPU that it was not granted: it may have slowed others down."""
+    where = combo_name(history.session.policy, history.session.environment)
+    for attempt in history.attempts:
+        if attempt.end and (at := attempt.end.note.find("WRONG_GPU")) >= 0:
+            yield Finding(where, f"attempt {attempt.number} of {history.session.name}: {attempt.end.note[at:]}")
 
 
 def _combo_findings(combo: MergedCombo) -> Iterator[Finding]:
@@ -164,3 +162,154 @@ def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterato
         places = spans(number for number in numbers if number)
         count = f" ({len(numbers)} times)" if len(numbers) > 1 else ""
         yield Finding(f"{path}:{describe(places)}" if places else path, f"{prefix}{reason}{count}")
+
+
+_CHECKPOINT, _ENDS = "checkpoints.", ".sha256_of_ends"
+NAMED = 4
+"""most policies that a sentence names with their values"""
+LONG = 60
+SHORT = 12
+
+
+def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> Iterator[str]:
+    """Sentences about different conditions. `seeds`: by episode, as recorded."""
+    attempts = [
+        (history.session.policy, attempt.begin)
+        for history in collected.sessions
+        if history.session.unit == "episode"
+        for attempt in history.attempts
+        if attempt.begin
+    ]
+    hosts = ((policy, begin.host) for policy, begin in attempts)
+    cards = ((policy, begin.gpu_models or _cards(begin, collected.provenance)) for policy, begin in attempts)
+    drivers = ((policy, begin.driver) for policy, begin in attempts)
+    code = _code_of_policies(collected)
+    for what, found in (("hosts", hosts), ("GPU models", cards), ("GPU drivers", drivers), ("code", code)):
+        yield from _unlike(found, what)
+    sessions = [one.session for one in collected.sessions if one.session.unit == "episode"]
+    seeds_given = ((one.policy, str(one.seed)) for one in sessions if one.seed is not None)
+    yield from _unlike(seeds_given, "seeds of the plan")
+    yield from _other_seeds(collected, seeds)
+    yield from _same_files(collected.provenance)
+    yield from _uncommitted(collected.provenance, "the run")
+
+
+def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> Iterator[str]:
+    """Combos whose records have another seed than the plan gave: neither S nor S + episode."""
+    found: list[str] = []
+    for combo, histories in collected.by_combo.items():
+        recorded = seeds.get(combo, {})
+        wrong = next((one for session in histories for one in _not_given(session.session, recorded)), None)
+        if wrong is not None:
+            found.append(f"{combo_name(*combo)}, episode {wrong} has the seed {recorded[wrong]}")
+    if found:
+        planned = several(len(found), "combo")
+        yield f"The records of {planned} hold other seeds than the plan gave their program: {found[0]}."
+
+
+def _not_given(session: Session, recorded: Mapping[int, int]) -> Iterator[int]:
+    seed, base, planned = session.seed, session.results.base, session.episodes
+    if session.unit != "episode" or seed is None:
+        return
+    for episode in planned if session.count <= len(recorded) else recorded:
+        other = recorded.get(episode, seed) - seed
+        if other and other not in (episode, episode - base) and episode in planned:
+            yield episode
+
+
+# -- two runs ---------------------------------------------------------------------------------------------------------
+
+_OF_RUNS = {
+    "host.hostname": "host",
+    "host.cards": "GPU models",
+    "host.driver": "GPU driver",
+    "commit": "commit of the grid",
+    "code": "code on the host",
+    "sync": "files that were shipped",
+}
+
+
+def between_runs(before: Collected, after: Collected) -> Iterator[str]:
+    """Differences in the provenance of two runs, apart from their policies."""
+    for run in (before, after):
+        yield from _uncommitted(run.provenance, run.name)
+    first, second = _versions(before.provenance), _versions(after.provenance)
+    for name in dict.fromkeys((*_OF_RUNS, *sorted(first.keys() & second.keys()))):
+        checkpoint = name.startswith(_CHECKPOINT) and name.endswith(_ENDS)
+        words = f"checkpoint of {name[len(_CHECKPOINT) : -len(_ENDS)]}" if checkpoint else _OF_RUNS.get(name, "")
+        then, now = first.get(name, ""), second.get(name, "")
+        if words and then and now and then != now:
+            yield f"Not the same in both runs: the {words} ({then[:LONG]} before, {now[:LONG]} after)."
+
+
+_CODE = {"uncommitted": "the grid's folder", "sync": "files that were shipped", "code": "the folder on the host"}
+
+
+def _uncommitted(provenance: Mapping[str, str], run: str) -> Iterator[str]:
+    said = {"uncommitted": "true"}
+    changed = [_CODE[name] for name in _CODE if said.get(name, '"uncommitted": true') in provenance.get(name, "")]
+    if changed:
+        code = " and ".join(changed)
+        yield f"The code is not that of a commit: {code} had uncommitted changes when {run} was launched."
+
+
+def _versions(provenance: Mapping[str, str]) -> dict[str, str]:
+    """The provenance reduced to commits of folders and digests of shipped files."""
+    code = ", ".join(f"{one['commit'][:SHORT]} in {one['folder']}" for one in _entries(provenance, "code"))
+    sync = ", ".join(f"{one['sha256'][:SHORT]} of {one['from']}" for one in _entries(provenance, "sync"))
+    return {**provenance, "code": code, "sync": sync}
+
+
+def _entries(provenance: Mapping[str, str], name: str) -> list[dict[str, Any]]:
+    """The entries; empty if the manifest has another form."""
+    needed = {"code": {"folder", "commit"}, "sync": {"from", "sha256"}}[name]
+    try:
+        found = json.loads(provenance.get(name, "[]"))
+        return [one for one in found if all(isinstance(one[key], str) for key in needed)]
+    except (ValueError, TypeError, KeyError):
+        return []
+
+
+def _code_of_policies(collected: Collected) -> Iterator[tuple[str, str]]:
+    """The commit of each policy's folder, if it is its own repository."""
+    folders = _entries(collected.provenance, "code")
+    for history in collected.sessions:
+        workdir = (history.session.workdir or "").removeprefix("~")
+        for one in folders:
+            if workdir and one["folder"].endswith(workdir):
+                changed = " with uncommitted changes" if one.get("uncommitted") else ""
+                yield history.session.policy, f"{one['commit'][:SHORT]}{changed}"
+
+
+def _same_files(provenance: Mapping[str, str]) -> Iterator[str]:
+    owners: defaultdict[str, list[str]] = defaultdict(list)
+    for name, value in provenance.items():
+        if name.startswith(_CHECKPOINT) and name.endswith(_ENDS):
+            owners[value].append(name[len(_CHECKPOINT) : -len(_ENDS)])
+    for policies in owners.values():
+        if len(policies) > 1:
+            yield f"{', '.join(policies[:NAMED])} have the same checkpoint, as far as its first and last MiB tell."
+
+
+def _cards(begin: Begin, provenance: Mapping[str, str]) -> str:
+    """The models of the GPUs that an attempt had, by their indexes."""
+    granted = {gpu.strip() for gpu in begin.gpus.split(",")}
+    try:
+        indexes, names = (json.loads(provenance.get(f"host.{key}", "[]")) for key in ("gpus", "cards"))
+        pairs = zip(indexes, names, strict=False)
+        return ", ".join(sorted({str(name) for index, name in pairs if str(index) in granted}))
+    except (ValueError, TypeError):
+        return ""
+
+
+def _unlike(found: Iterable[tuple[str, str]], what: str) -> Iterator[str]:
+    """`found`: the policy and what it had, if that is known."""
+    values: defaultdict[str, set[str]] = defaultdict(set)
+    for policy, value in found:
+        if value:
+            values[policy].add(value)
+    if len({frozenset(some) for some in values.values()}) < 2:
+        return
+    who = "; ".join(f"{policy} on {', '.join(sorted(some))}" for policy, some in values.items())
+    named = f": {who}" if len(values) <= NAMED else ""
+    yield f"Policies did not run on the same {what}{named}. A difference between them may come from that."

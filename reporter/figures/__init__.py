@@ -1,7 +1,4 @@
-"""The report's figures, each from numbers that the report holds.
-
-A figure is a row of panels, a panel is a list of marks: text in a page, and files if somebody asks for them.
-"""
+"""The report's figures. A figure is a row of panels, a panel is a list of marks."""
 
 from __future__ import annotations
 
@@ -15,21 +12,18 @@ from comborun.reporter.figures.sessions import sessions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.reporter.counting.schedule import Schedule
     from comborun.reporter.figures.figure import Figure
     from comborun.reporter.summary import Report
 
 MOST_COMBOS = 1000
-"""a page of more has no tables and no figures of single combos: the map, and the files for programs"""
+"""a page of more has no tables and no figures of single combos"""
 OF_COMBOS = ("intervals", "cumulative_success", "time_to_success", "failure_kinds")
 NAMES = ("success_rates", "intervals", "trends", "cumulative_success", "time_to_success", "failure_kinds", "sessions")
 
 
-def figures(report: Report, schedule: Schedule, *, files: bool = False) -> tuple[Figure, ...]:
-    """Every figure that the records support, in reading order; their names are among NAMES.
-
-    Of more than MOST_COMBOS those OF_COMBOS are left out, unless files of the figures are wanted.
-    """
+def figures(report: Report, *, files: bool = False) -> tuple[Figure, ...]:
+    """Every figure that the records support, in reading order. Of more than MOST_COMBOS those OF_COMBOS are only drawn
+    as files."""
     summary = report.summary
     makers: dict[str, Callable[[], Figure | None]] = {
         "success_rates": lambda: heat_map(summary),
@@ -38,7 +32,7 @@ def figures(report: Report, schedule: Schedule, *, files: bool = False) -> tuple
         "cumulative_success": lambda: cumulative_success(summary, running(report.episodes)),
         "time_to_success": lambda: time_to_success(summary),
         "failure_kinds": lambda: failure_kinds(summary),
-        "sessions": lambda: sessions(schedule),
+        "sessions": lambda: sessions(summary.timing),
     }
     every = files or len(summary.combos) <= MOST_COMBOS
     drawn = (make() for name, make in makers.items() if every or name not in OF_COMBOS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,33 +11,40 @@ from comborun.reporter.figures.figure import (
     COLUMN,
     GREY,
     LOOKS,
+    NORMAL,
     PANELS,
     PERCENT,
     SERIES,
+    SMALL,
     Axes,
     Figure,
+    Panel,
+    TextStyle,
+    fit,
     ink_on,
     left_out,
     legend,
+    measure,
+    room,
     series,
     ticks,
     titled,
 )
-from comborun.reporter.figures.panel import NORMAL, SMALL, Panel, TextStyle, fit, measure, room
 from comborun.reporter.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.counting.measures import FailureKinds, Running
-    from comborun.reporter.figures.panel import Point
-    from comborun.reporter.summary import ComboSummary, Summary
+    from comborun.reporter.figures.figure import Point
+    from comborun.reporter.summary import Summary
 
 HEIGHT = 2.0
 STEPS = 36
-"""of a curve: more than a small plot can show apart"""
+"""most steps of a curve"""
 BANDS = 3
-"""policies whose bands can be told apart in one plot"""
+"""most policies with bands in one plot"""
 
 
 @dataclass(frozen=True)
@@ -48,26 +55,23 @@ class _Curve:
     """its outline; empty without one"""
 
 
-@dataclass(frozen=True)
-class _Plot:
-    title: str
-    x_title: str
-    curves: tuple[_Curve, ...]
-    least: float = 0.0
-    """distance of the ticks"""
+_Plot = tuple[str, str, tuple[_Curve, ...]]
+"""title, title of the axis, and curves"""
 
-    def panel(self, figure: str) -> Panel:
-        panel = titled(Panel(f"{figure}: {self.title}", COLUMN, HEIGHT), self.title)
-        limit = max(point[0] for curve in self.curves for point in curve.points) or 1.0
-        axes = Axes(0.5, 0.36, COLUMN - 0.62, HEIGHT - 0.86, x_limit=limit)
-        axes.y_ticks(panel, PERCENT)
-        axes.x_ticks(panel, [(value, number(value)) for value in ticks(limit, least=self.least)], self.x_title)
-        for curve in self.curves:
-            style = series(curve.look)
-            if curve.band:
-                panel.area([axes.at(*point) for point in curve.band], style.colour)
-            panel.lines([[axes.at(*point) for point in curve.points]], style)
-        return panel
+
+def _panel(figure: str, plot: _Plot, least: float) -> Panel:
+    title, axis, curves = plot
+    panel = titled(Panel(f"{figure}: {title}", COLUMN, HEIGHT), title)
+    limit = max(point[0] for curve in curves for point in curve.points) or 1.0
+    axes = Axes(0.5, 0.36, COLUMN - 0.62, HEIGHT - 0.86, x_limit=limit)
+    axes.y_ticks(panel, PERCENT)
+    axes.x_ticks(panel, [(value, number(value)) for value in ticks(limit, least=least)], axis)
+    for curve in curves:
+        style = series(curve.look)
+        if curve.band:
+            panel.area([axes.at(*point) for point in curve.band], style.colour)
+        panel.lines([[axes.at(*point) for point in curve.points]], style)
+    return panel
 
 
 def cumulative_success(summary: Summary, running: Mapping[tuple[str, str], Running]) -> Figure | None:
@@ -80,12 +84,12 @@ def cumulative_success(summary: Summary, running: Mapping[tuple[str, str], Runni
             if (policy, environment) in running
         )
         if any(len(curve.points) > 1 for curve in curves):
-            plots.append(_Plot(environment, "completed episodes, in the order of their index", curves, least=1.0))
+            plots.append((environment, "completed episodes, in the order of their index", curves))
     note = (
         "The success rate in per cent of the first episodes, in the order of their index and not of their arrival. A"
         " line that still drifts at its end says that more episodes are needed."
     )
-    return _figure(Figure("cumulative_success", "Success rate as episodes accumulate", note, ()), plots, summary)
+    return _figure("cumulative_success", "Success rate as episodes accumulate", note, plots, summary, least=1.0)
 
 
 def time_to_success(summary: Summary) -> Figure | None:
@@ -95,13 +99,13 @@ def time_to_success(summary: Summary) -> Figure | None:
         combos = [combo for combo in summary.combos if combo.environment == environment]
         for axis in dict.fromkeys(filter(None, map(_time_axis, combos))):  # seconds and steps share no axis
             timed = [combo for combo in combos if _time_axis(combo) == axis][:LOOKS]
-            plots.append(_Plot(environment, axis, _incidences(timed, summary.policies)))
+            plots.append((environment, axis, _incidences(timed, summary.policies)))
     note = (
         "The share in per cent of all completed episodes that has succeeded by a time (cumulative incidence: failures"
         f" stay in the denominator). Bands, where at most {BANDS} policies meet, are 95 % Clopper-Pearson at each time"
         " alone."
     )
-    return _figure(Figure("time_to_success", "Time to success", note, ()), plots, summary)
+    return _figure("time_to_success", "Time to success", note, plots, summary)
 
 
 def trends(summary: Summary) -> Figure | None:
@@ -111,25 +115,26 @@ def trends(summary: Summary) -> Figure | None:
         first, last = trend.checkpoints[0], trend.checkpoints[-1]
         points = tuple((one.step, one.rate) for one in trend.checkpoints)
         low, high = ([(one.step, one.interval[end]) for one in trend.checkpoints] for end in (0, 1))
-        plots.append(_Plot(f"{first.policy} to {last.policy}", "step", (_Curve(index, points, (*low, *high[::-1])),)))
+        plots.append((f"{first.policy} to {last.policy}", "step", (_Curve(index, points, (*low, *high[::-1])),)))
     note = (
         "Mean success rates in per cent over the environments that all checkpoints have, and a band that covers all of"
         " a curve at 95 % (Bonferroni), so that it also holds for the one that is picked."
     )
-    return _figure(Figure("trends", "Checkpoints by step", note, ()), plots)
+    return _figure("trends", "Checkpoints by step", note, plots)
 
 
-def _figure(figure: Figure, plots: Sequence[_Plot], summary: Summary | None = None) -> Figure | None:
-    """With its panels and, where lines are policies, its legend."""
-    panels = tuple(plot.panel(figure.title) for plot in plots[:PANELS])
-    looks = sorted({curve.look for plot in plots for curve in plot.curves})
+def _figure(
+    name: str, title: str, note: str, plots: Sequence[_Plot], summary: Summary | None = None, least: float = 0.0
+) -> Figure | None:
+    """With its panels and, if lines are policies, its legend. `least`: the distance of the ticks."""
+    panels = tuple(_panel(title, plot, least) for plot in plots[:PANELS])
+    looks = sorted({curve.look for _, _, curves in plots for curve in curves})
     key = legend([(summary.policies[look], series(look, 1.8)) for look in looks]) if summary else None
-    note = figure.note + left_out(len(plots))
-    return replace(figure, panels=panels, legend=key, note=note) if panels else None
+    return Figure(name, title, note + left_out(len(plots)), panels, key) if panels else None
 
 
 def _time_axis(combo: ComboSummary) -> str:
-    """The axis that its times belong on; empty where no record has one."""
+    """The axis of its times; empty if no record has one."""
     time = combo.time_to_success
     return f"{time.field} ({time.unit})" if time and time.curve.n > 0 else ""
 
@@ -165,13 +170,12 @@ POLICY = 1.1
 BARS = 100
 """policies in one plot"""
 NUMBERED = 80
-"""combos whose bars carry numbers; of more, the table below the figure has them"""
+"""most combos whose bars carry numbers"""
 OTHER, UNTOLD, ERRORED = "other kinds", "not told", "errored"
 REST = {OTHER: "#666666", UNTOLD: "#b0b0b0", ERRORED: "#b58900"}
 
 
 def failure_kinds(summary: Summary) -> Figure | None:
-    """None where no record says how it failed."""
     if not any(combo.failures and combo.failures.field for combo in summary.combos):
         return None
     combos = [combo for combo in summary.combos if _tells(combo)]
@@ -198,7 +202,7 @@ def failure_kinds(summary: Summary) -> Figure | None:
 
 
 def _tells(combo: ComboSummary) -> bool:
-    """Whether its records say how it failed, or it never did."""
+    """Whether its records say how it failed, or it never failed."""
     if combo.failures is None or combo.counts is None:
         return False
     return combo.failures.field is not None or (combo.counts.completed > 0 and combo.failures.total == 0)

@@ -1,30 +1,244 @@
-"""A figure: panels side by side, with a legend. And what panels share: colours that people with any colour vision can
-tell apart on light and dark paper, and axes. Pure."""
+"""A figure is panels side by side, with a legend. A panel is a drawing in inches from its top left corner: a list of
+marks. Pure.
+
+`Panel.svg` makes a page's text of them, with the colour and the font of the page; figures/files.py makes files.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import re
+import unicodedata
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from html import escape
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal
 
-from comborun.reporter.figures.panel import GRID, NORMAL, SMALL, TITLE, LineStyle, Panel, Text, TextStyle, fit, measure
-from comborun.text import several
+from comborun.text import printable, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.reporter.figures.panel import Point
+
+INK = "currentColor"
+"""the text colour of the page; black in a file"""
+SMALL, NORMAL, TITLE = 7.0, 7.5, 8.0
+"""sizes of text in points"""
+PIXELS = 110
+"""pixels of a page per inch"""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class TextStyle:
+    size: float = NORMAL
+    align: Literal["left", "center", "right"] = "center"
+    bold: bool = False
+    colour: str = INK
+    upwards: bool = False
+    """the reading direction"""
+
+    def svg(self, x: str, y: str) -> str:
+        anchor = {"left": "", "center": ' text-anchor="middle"', "right": ' text-anchor="end"'}[self.align]
+        turned = f' transform="rotate(-90 {x} {y})"' if self.upwards else ""
+        weight = ' font-weight="700"' if self.bold else ""
+        colour = "" if self.colour == INK else f' fill="{self.colour}"'
+        # A third of an em down, which sets the middle of capitals on the place.
+        return f'x="{x}" y="{y}" dy=".35em" font-size="{self.size:g}"{anchor}{turned}{weight}{colour}'
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    colour: str = INK
+    width: float = 1.0
+    """points"""
+    dashes: tuple[float, ...] = ()
+    """in line widths"""
+    opacity: float = 1.0
+    round: bool = False
+    """at the ends"""
+
+    def svg(self) -> str:
+        dashes = f' stroke-dasharray="{" ".join(f"{part * self.width:.3g}" for part in self.dashes)}"'
+        faint = f' stroke-opacity="{self.opacity:g}"' if self.opacity < 1 else ""
+        cap = ' stroke-linecap="round"' if self.round else ""
+        return f'stroke="{self.colour}" stroke-width="{self.width:g}"{dashes if self.dashes else ""}{cap}{faint}'
+
+
+GRID = LineStyle("#808080", 0.7, opacity=0.35)
+
+
+@dataclass(frozen=True)
+class Text:
+    place: Point
+    words: str
+    style: TextStyle
+
+    def svg(self) -> str:
+        return f"<text {self.style.svg(*map(_points, self.place))}>{escape(self.words, quote=False)}</text>"
+
+
+@dataclass(frozen=True)
+class Lines:
+    lines: Sequence[Sequence[Point]]
+    style: LineStyle
+
+    def svg(self) -> str:
+        return f'<path d="{"".join(map(_path, self.lines))}" fill="none" {self.style.svg()}/>'
+
+
+@dataclass(frozen=True)
+class Area:
+    corners: Sequence[Point]
+    colour: str
+    opacity: float
+
+    def svg(self) -> str:
+        faint = f' fill-opacity="{self.opacity:g}"' if self.opacity < 1 else ""
+        return f'<path d="{_path(self.corners)}z" fill="{self.colour}"{faint}/>'
+
+
+@dataclass
+class Panel:
+    title: str
+    """for people who can't see it"""
+    width: float
+    height: float
+    marks: list[Text | Lines | Area] = field(default_factory=list)
+    top: float = 0.0
+    """inches that are cut off above"""
+
+    def text(self, place: Point, words: str, style: TextStyle = TextStyle()) -> None:
+        """One line, vertically centred on `place`."""
+        if words:
+            self.marks.append(Text(place, words, style))
+
+    def lines(self, lines: Sequence[Sequence[Point]], style: LineStyle) -> None:
+        self.marks.append(Lines(lines, style))
+
+    def dot(self, place: Point, colour: str = INK, size: float = 4.5) -> None:
+        ends = [(place[0], place[1] - 0.002), (place[0], place[1] + 0.002)]
+        self.lines([ends], LineStyle(colour, size, round=True))
+
+    def box(self, corner: Point, size: Point, colour: str, opacity: float = 1.0) -> None:
+        (left, top), (width, height) = corner, size
+        right, bottom = left + width, top + height
+        self.area([corner, (right, top), (right, bottom), (left, bottom)], colour, opacity)
+
+    def area(self, corners: Sequence[Point], colour: str, opacity: float = 0.16) -> None:
+        self.marks.append(Area(corners, colour, opacity))
+
+    def svg(self, place: str = "") -> str:
+        """For a page, or with the attributes `place` for a part of a file. There are no ids, since two drawings could
+        share them."""
+        box = f"0 {_points(self.top)} {_points(self.width)} {_points(self.height - self.top)}"
+        size = place or f'width="{PIXELS * self.width:.0f}" role="img" aria-label="{escape(printable(self.title))}"'
+        marks = "".join(mark.svg() for mark in self.marks)
+        return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" {size}>{marks}</svg>'
+
+
+def _points(inches: float) -> str:
+    """With one decimal."""
+    return f"{72 * inches:.1f}".removesuffix(".0")
+
+
+def _path(points: Sequence[Point]) -> str:
+    return "M" + " ".join(f"{_points(x)} {_points(y)}" for x, y in points)
+
+
+# -- text that fits ---------------------------------------------------------------------------------------------------
+
+_SEAM = re.compile(r"(?<=[_\-/. ])(?=[^_\-/. ])")
+_WIDTHS = (
+    *(32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 34, 34),
+    *(84, 84, 84, 53, 100, 71, 69, 70, 77, 63, 58, 77, 75, 30, 30, 66, 56, 86, 75, 79, 60, 79, 69, 63, 60, 73, 68),
+    *(99, 68, 61, 68, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 34, 63, 63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 40),
+    *(52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84),
+)
+"""in hundredths of an em from the blank on, of DejaVu Sans, which is wider than most"""
+_OTHER_SIGN = 70
+_BOLD = 1.12
+_LONGEST = 200
+"""characters of a name that a panel has room for"""
+
+
+@lru_cache(maxsize=4096)
+def measure(words: str, size: float, *, bold: bool = False) -> float:
+    """The width of a line in inches, in a rather wide font."""
+    return sum(map(_width, words)) * (_BOLD if bold else 1.0) * size / 7200
+
+
+def _width(sign: str) -> int:
+    place = ord(sign) - 32
+    if 0 <= place < len(_WIDTHS):
+        return _WIDTHS[place]
+    return 100 if unicodedata.east_asian_width(sign) in "WF" else _OTHER_SIGN
+
+
+@lru_cache(maxsize=4096)
+def fit(name: str, width: float, size: float, *, bold: bool = False) -> str:
+    """The name if it fits; else both its ends, where similar names differ."""
+    text = printable(name)
+    if len(text) <= _LONGEST and measure(text, size, bold=bold) <= width:
+        return text
+    low, high = 1, min(len(text) - 1, _LONGEST)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = measure(shortened(text, middle), size, bold=bold) <= width
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return shortened(text, low)
+
+
+def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = False) -> list[str]:
+    """As `fit`; if two would look the same, without the words that all have in common."""
+    shown = [fit(name, width, size, bold=bold) for name in names]
+    if len({*shown}) == len({*names}):
+        return shown
+    parts = [_SEAM.split(name) for name in names]
+    start = _alike(parts)
+    end = _alike([one[:start:-1] for one in parts])
+    marks = ("…" if start else "", "…" if end else "")
+    middles = ("".join(one[start : len(one) - end]).strip() for one in parts)
+    return [fit(middle.join(marks), width, size, bold=bold) for middle in middles]
+
+
+def _alike(parts: Sequence[Sequence[str]]) -> int:
+    """How many parts are the same in all, from the first one on."""
+    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, zip(*parts, strict=False)))
+
+
+def shortened(text: str, kept: int) -> str:
+    """So many characters of both its ends."""
+    return f"{text[: (kept + 1) // 2]}…{text[len(text) - kept // 2 :]}"
+
+
+def wrap(name: str, width: float, size: float, *, bold: bool = False) -> tuple[str, ...]:
+    """On one line, or on two if it can be broken."""
+    text = printable(name)
+    seams = [seam.start() for seam in _SEAM.finditer(text)]
+    if measure(text, size, bold=bold) <= width or not seams:
+        return (fit(name, width, size, bold=bold),)
+    seam = min(seams, key=lambda place: abs(2 * place - len(text)))
+    return tuple(fit(half, width, size, bold=bold) for half in (text[:seam], text[seam:]))
+
+
+def room(labels: Sequence[str], limit: float, size: float = NORMAL, *, bold: bool = False) -> float:
+    """The inches that labels beside a plot need, up to a limit."""
+    return min(limit, max((measure(label, size, bold=bold) for label in labels), default=0.0))
+
 
 COLUMN, PAGE = 3.4, 7.0
 """inches of a panel beside others, and of one that fills a row: one column of a paper and both"""
 PANELS = 60
-"""in a figure: of more, the tables and the JSON have the numbers"""
+"""most panels in a figure; the tables and the JSON have all numbers"""
 
 BLACK, GREY = "#010101", "#808080"
 SERIES = ("#0072b2", "#b84a00", "#007a57", "#a8386f", "#8a6200", "#00737f", "#666666")
 """hues of M. Okabe and K. Ito, each at a contrast of 4.5 and more on white; report.css lightens lines on dark paper"""
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.6), (1.2, 1.4), (5, 1.5, 1.2, 1.5))
-"""a second way to tell lines apart, once the colours are used up"""
+"""for lines beyond the number of colours"""
 LOOKS = len(SERIES) * len(DASHES)
 CIVIDIS = (
     *((0x00, 0x22, 0x4E), (0x1A, 0x38, 0x6F), (0x43, 0x4E, 0x6C), (0x61, 0x65, 0x6F), (0x7D, 0x7C, 0x78)),
@@ -39,7 +253,7 @@ class Figure:
     """of its files, and the anchor in a page"""
     title: str
     note: str
-    """what it shows, how to read it and what is left out; plain text"""
+    """what it shows, and what is left out; plain text"""
     panels: tuple[Panel, ...]
     """at most PANELS"""
     legend: Panel | None = None
@@ -55,12 +269,10 @@ def left_out(panels: int) -> str:
 
 
 def series(index: int, width: float = 1.4) -> LineStyle:
-    """The style of the index-th line."""
     return LineStyle(SERIES[index % len(SERIES)], width, DASHES[index // len(SERIES) % len(DASHES)])
 
 
 def shade(share: float) -> str:
-    """The colour of a share from 0 to 1."""
     place = min(max(share, 0.0), 1.0) * (len(CIVIDIS) - 1)
     below = min(int(place), len(CIVIDIS) - 2)
     pairs = zip(CIVIDIS[below], CIVIDIS[below + 1], strict=True)
@@ -68,8 +280,8 @@ def shade(share: float) -> str:
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a colour: they contrast equally at a relative luminance (WCAG 2)
-    of .179."""
+    """Black or white, whichever is easier to read on a colour. They contrast equally at a relative luminance of .179
+    (WCAG 2)."""
     parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return "#ffffff" if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.179 else BLACK
@@ -84,7 +296,7 @@ PERCENT = ((0.0, "0"), (0.5, "50"), (1.0, "100"))
 
 @dataclass(frozen=True)
 class Axes:
-    """A plot's rectangle in inches, and the values at its ends; downwards the larger value is above."""
+    """A plot's rectangle in inches, and the values at its ends."""
 
     left: float
     top: float
@@ -130,7 +342,6 @@ def ticks(limit: float, wanted: int = 5, least: float = 0.0) -> tuple[float, ...
 
 
 def titled(panel: Panel, name: str) -> Panel:
-    """With a heading above its plot."""
     panel.text((0, 0.14), fit(name, panel.width, TITLE, bold=True), TextStyle(TITLE, "left", bold=True))
     return panel
 
@@ -149,7 +360,7 @@ ROW, SWATCH, BETWEEN = 0.2, 0.36, 0.26
 
 
 def legend(entries: Sequence[tuple[str, LineStyle | str]]) -> Panel:
-    """Names with a line of a style, or with a box of a colour, in as many rows as they need."""
+    """Names with a line or a box, in as many rows as they need."""
     panel = Panel("What the colours mean", 0, ROW)
     left = 0.0
     for name, style in entries:

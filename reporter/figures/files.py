@@ -1,27 +1,21 @@
-"""Figures as files for papers and slides: the page's SVG, and by matplotlib PDF and PNG. The same figure gives the same
-bytes.
-
-Widths are those of a paper: one column is 3.4 inches, both are 7.
-"""
+"""Figures as files for papers and slides: SVG as in the page, PDF and PNG by matplotlib. The same figure gives the same
+bytes."""
 
 from __future__ import annotations
 
 import io
 import threading
 import warnings
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from comborun.reporter.figures.figure import PAGE
-from comborun.reporter.figures.panel import INK, Lines, Text
+from comborun.reporter.figures.figure import INK, PAGE, Lines, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
-    from comborun.reporter.figures.figure import Figure
-    from comborun.reporter.figures.panel import Area, Panel
+    from comborun.reporter.figures.figure import Area, Figure, Panel
 
     Placed = list[tuple[Panel, float, float]]
     """with left and top in inches"""
@@ -34,7 +28,7 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
     "pdf": {"metadata": {"CreationDate": None}},
 }
 TALLEST = 60.0
-"""inches of a file: the rest goes into the next one, so that no image takes more memory than this one"""
+"""most inches of a file, so that no image takes too much memory; the rest goes into the next one"""
 
 _SETTINGS = threading.RLock()
 """matplotlib's settings belong to the process, not to a thread"""
@@ -81,9 +75,13 @@ def _svg(placed: Placed) -> bytes:
 
 
 def _drawn(placed: Placed, form: str) -> bytes:
-    with _settings():
-        from matplotlib.figure import Figure as Sheet  # not pyplot's, which would outlive its call
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Sheet  # not pyplot's, which would outlive its call
 
+    with _SETTINGS, mpl.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        mpl.rcdefaults()  # the same bytes, whatever a user's matplotlibrc says
+        mpl.rcParams["pdf.fonttype"] = 42
         width, height = _size(placed)
         sheet, buffer = Sheet(figsize=(width, height), facecolor="white"), io.BytesIO()
         for panel, left, top in placed:
@@ -97,49 +95,27 @@ def _drawn(placed: Placed, form: str) -> bytes:
 
 
 def _put(axes: Axes, mark: Text | Lines | Area, order: int) -> None:
-    if isinstance(mark, Text):
-        _put_text(axes, mark, order)
-    elif isinstance(mark, Lines):
-        _put_lines(axes, mark, order)
-    else:
-        from matplotlib.patches import Polygon
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Polygon
 
+    if isinstance(mark, Text):
+        style = mark.style
+        options: dict[str, Any] = {"ha": style.align, "va": "center_baseline"}
+        if style.upwards:
+            options = {"ha": "center", "va": "bottom", "rotation": "vertical"}
+        options |= {"size": style.size, "weight": "bold" if style.bold else "normal", "color": _colour(style.colour)}
+        axes.text(*mark.place, mark.words, parse_math=False, zorder=order, **options)  # a `$` in a name is no formula
+    elif isinstance(mark, Lines):
+        line, gap = mark.style, (float("nan"), float("nan"))
+        across, down = zip(*(point for one in mark.lines for point in (*one, gap)), strict=True)
+        dashes: Any = (0, line.dashes) if line.dashes else "solid"
+        drawn = Line2D(across, down, color=_colour(line.colour), lw=line.width, linestyle=dashes, alpha=line.opacity)
+        drawn.set(solid_capstyle="round" if line.round else "butt", dash_capstyle="butt", clip_on=False, zorder=order)
+        axes.add_line(drawn)
+    else:
         shape = Polygon(list(mark.corners), closed=True, facecolor=_colour(mark.colour), alpha=mark.opacity, lw=0)
         axes.add_patch(shape).set(clip_on=False, zorder=order)
 
 
-def _put_text(axes: Axes, mark: Text, order: int) -> None:
-    style = mark.style
-    options: dict[str, Any] = {"ha": style.align, "va": "center_baseline"}
-    if style.upwards:
-        options = {"ha": "center", "va": "bottom", "rotation": "vertical"}
-    options |= {"size": style.size, "weight": "bold" if style.bold else "normal", "color": _colour(style.colour)}
-    options |= {"parse_math": False, "zorder": order}  # a `$` in a name is no formula
-    axes.text(*mark.place, mark.words, **options)
-
-
-def _put_lines(axes: Axes, mark: Lines, order: int) -> None:
-    from matplotlib.lines import Line2D
-
-    style, gap = mark.style, (float("nan"), float("nan"))
-    across, down = zip(*(point for line in mark.lines for point in (*line, gap)), strict=True)
-    dashes: Any = (0, style.dashes) if style.dashes else "solid"
-    line = Line2D(across, down, color=_colour(style.colour), lw=style.width, linestyle=dashes, alpha=style.opacity)
-    line.set(solid_capstyle="round" if style.round else "butt", dash_capstyle="butt", clip_on=False, zorder=order)
-    axes.add_line(line)
-
-
 def _colour(colour: str) -> str:
     return "black" if colour == INK else colour
-
-
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Those that give the same bytes everywhere."""
-    import matplotlib as mpl
-
-    with _SETTINGS, mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        mpl.rcdefaults()  # whatever a user's matplotlibrc says
-        mpl.rcParams["pdf.fonttype"] = 42
-        yield

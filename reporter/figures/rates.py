@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 from typing import TYPE_CHECKING
 
 from comborun.reporter.figures.figure import (
     COLUMN,
     GREY,
+    NORMAL,
     PAGE,
     PANELS,
     PERCENT,
+    SMALL,
     Axes,
     Figure,
-    ink_on,
-    left_out,
-    shade,
-    titled,
-)
-from comborun.reporter.figures.panel import (
-    NORMAL,
-    SMALL,
     LineStyle,
     Panel,
     TextStyle,
     fit,
     fit_apart,
+    ink_on,
+    left_out,
     measure,
     room,
+    shade,
+    titled,
     wrap,
 )
 from comborun.reporter.text import interval, of, rate
@@ -37,75 +34,35 @@ from comborun.reporter.text import interval, of, rate
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.reporter.figures.panel import Point
-    from comborun.reporter.summary import ComboSummary, Summary
+    from comborun.reporter.counting.combo import ComboSummary
+    from comborun.reporter.figures.figure import Point
+    from comborun.reporter.summary import Summary
 
 MOST = 100
-"""columns and rows of the map; of more, the tables have the numbers"""
+"""most columns and rows of the map"""
 WIDEST, NARROWEST = 1.5, 0.07
 """inches of a cell"""
 WORDED, NUMBERED = 1.3, 0.2
-"""inches from which on a cell holds its interval too, and those from which on it holds a number"""
+"""inches from which on a cell holds its interval, and a number"""
 FEW_ROWS, MANY_ROWS = 15, 40
 ROW_LABEL, COLUMN_LABEL, WRAPPED = 1.6, 1.2, 1.0
 """inches of a label, and of one on two lines"""
 TWO_LINES = 0.3
-"""inches of a cell from which on its label may have two"""
+"""inches of a cell from which on its label may have two lines"""
 BELOW = 0.4
-BOLD = TextStyle(bold=True)
 
 
 @dataclass(frozen=True)
-class _Map:
-    """The measures of a heat map, in inches."""
+class _Cells:
+    """Their size in inches, and what they hold."""
 
-    columns: Sequence[str]
-    rows: Sequence[str]
-    counts: float
-    """the width of the longest k/n"""
-
-    @cached_property
-    def left(self) -> float:
-        return room(self.labels, ROW_LABEL, bold=True) + 0.14
-
-    @cached_property
-    def labels(self) -> list[str]:
-        return fit_apart(self.rows, ROW_LABEL, NORMAL, bold=True)
-
-    @cached_property
-    def width(self) -> float:
-        """Of a cell."""
-        return min(max((PAGE - self.left) / len(self.columns), NARROWEST), WIDEST)
-
-    @property
-    def height(self) -> float:
-        if self.worded:
-            return 0.52
-        return 0.2 if len(self.rows) <= FEW_ROWS else 0.145 if len(self.rows) <= MANY_ROWS else 0.1
-
-    @property
-    def top(self) -> float:
-        if self.worded:
-            return 0.4
-        return room([line for name in self.columns for line in self.head(name)], COLUMN_LABEL, bold=True) + 0.12
-
-    def head(self, name: str) -> Sequence[str]:
-        """The lines of a column's label that reads upwards."""
-        if self.width < TWO_LINES:
-            return (fit(name, COLUMN_LABEL, NORMAL, bold=True),)
-        return wrap(name, WRAPPED, NORMAL, bold=True)
-
-    @property
-    def worded(self) -> bool:
-        return self.width >= WORDED
-
-    @property
-    def numbered(self) -> bool:
-        return self.width >= NUMBERED and self.height > 0.1
-
-    @property
-    def counted(self) -> bool:
-        return self.width >= self.counts + 0.08
+    width: float
+    height: float
+    worded: bool
+    """counts, rate and interval"""
+    numbered: bool
+    """counts or the rate"""
+    counted: bool
 
     @property
     def note(self) -> str:
@@ -116,79 +73,84 @@ class _Map:
         shown = "Successes of completed episodes" if self.counted else "Success rates, rounded to whole per cent"
         return f"{shown}; a dot marks missing or errored episodes."
 
+    def head(self, name: str) -> Sequence[str]:
+        """The lines of a column's label. Only over wide cells it does not read upwards."""
+        if self.width < TWO_LINES:
+            return (fit(name, COLUMN_LABEL, NORMAL, bold=True),)
+        return wrap(name, self.width - 0.1 if self.worded else WRAPPED, NORMAL, bold=True)
+
 
 def heat_map(summary: Summary) -> Figure | None:
-    """None without a combo to show."""
     grid = summary.axes
     if grid is None:
         return None
-    combos = {combo.key: combo for combo in summary.combos}
+    columns, rows = grid.columns[:MOST], grid.rows[:MOST]
+    labels = fit_apart(rows, ROW_LABEL, NORMAL, bold=True)
+    left = room(labels, ROW_LABEL, bold=True) + 0.14
+    width = min(max((PAGE - left) / len(columns), NARROWEST), WIDEST)
+    worded = width >= WORDED
+    height = 0.52 if worded else 0.2 if len(rows) <= FEW_ROWS else 0.145 if len(rows) <= MANY_ROWS else 0.1
     counts = max((measure(of(combo.rate), SMALL) for combo in summary.combos if combo.rate), default=0.0)
-    map_ = _Map(grid.columns[:MOST], grid.rows[:MOST], counts)
-    left, top, width, height = map_.left, map_.top, map_.width, map_.height
-    bottom = top + height * len(map_.rows)
-    panel = Panel("Success rates of all combos", left + max(width * len(map_.columns), WIDEST), bottom + BELOW)
-    _column_heads(panel, map_)
-    for down, (row, label) in enumerate(zip(map_.rows, map_.labels, strict=True)):
+    cells = _Cells(width, height, worded, width >= NUMBERED and height > 0.1, width >= counts + 0.08)
+    heads = [line for name in columns for line in cells.head(name)]
+    top = 0.4 if worded else room(heads, COLUMN_LABEL, bold=True) + 0.12
+    bottom = top + height * len(rows)
+    panel = Panel("Success rates of all combos", left + max(width * len(columns), WIDEST), bottom + BELOW)
+    _column_heads(panel, columns, cells, (left, top))
+    combos = {combo.key: combo for combo in summary.combos}
+    for down, (row, label) in enumerate(zip(rows, labels, strict=True)):
         panel.text((left - 0.08, top + (down + 0.5) * height), label, TextStyle(align="right", bold=True))
-        for across, column in enumerate(map_.columns):
+        for across, column in enumerate(columns):
             place = (left + across * width, top + down * height)
-            _cell(panel, map_, place, combos.get(grid.combo(column, row)))
+            _cell(panel, cells, place, combos.get(grid.combo(column, row)))
     _colour_bar(panel, (left, bottom + 0.1))
-    note = map_.note
+    note = cells.note
     if max(len(grid.rows), len(grid.columns)) > MOST:
-        rows, columns = f"{len(map_.rows)} of {len(grid.rows)}", f"{len(map_.columns)} of {len(grid.columns)}"
-        note += f" The first {rows} rows and {columns} columns."
+        shown = f"{len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
+        note += f" The first {shown}"
     return Figure("success_rates", "Success rates", note, (panel,))
 
 
-def _column_heads(panel: Panel, map_: _Map) -> None:
-    step = max(1, ceil(0.11 / map_.width))  # so that labels don't overlap
-    for across, name in enumerate(map_.columns):
-        middle = map_.left + (across + 0.5) * map_.width
-        if map_.worded:
-            for above, words in enumerate(reversed(wrap(name, map_.width - 0.1, NORMAL, bold=True))):
-                panel.text((middle, map_.top - 0.1 - 0.13 * above), words, BOLD)
+def _column_heads(panel: Panel, columns: Sequence[str], cells: _Cells, corner: Point) -> None:
+    (left, top), step = corner, max(1, ceil(0.11 / cells.width))  # so that labels don't overlap
+    for across, name in enumerate(columns):
+        middle, lines = left + (across + 0.5) * cells.width, cells.head(name)
+        if cells.worded:
+            for above, words in enumerate(reversed(lines)):
+                panel.text((middle, top - 0.1 - 0.13 * above), words, TextStyle(bold=True))
         elif across % step == 0:
-            for line, words in enumerate(lines := map_.head(name)):
-                place = (middle + 0.13 * (line - (len(lines) - 1) / 2), map_.top - 0.06)
+            for line, words in enumerate(lines):
+                place = (middle + 0.13 * (line - (len(lines) - 1) / 2), top - 0.06)
                 panel.text(place, words, TextStyle(align="left", bold=True, upwards=True))
 
 
-def _cell(panel: Panel, map_: _Map, corner: Point, combo: ComboSummary | None) -> None:
-    gap = 0.03 if map_.worded else 0.015 if map_.numbered else 0.0
-    width, height = map_.width - gap, map_.height - gap
+def _cell(panel: Panel, cells: _Cells, corner: Point, combo: ComboSummary | None) -> None:
+    gap = 0.03 if cells.worded else 0.015 if cells.numbered else 0.0
+    width, height = cells.width - gap, cells.height - gap
     middle = (corner[0] + width / 2, corner[1] + height / 2)
     found = combo.rate if combo else None
     if combo is None or found is None or found.rate is None:
         panel.box(corner, (width, height), GREY, 0.3)
-        if map_.numbered:
-            panel.text(middle, _absence(combo) if map_.worded else "–", TextStyle(SMALL))
+        if cells.numbered:
+            panel.text(middle, _absence(combo) if cells.worded else "–", TextStyle(SMALL))
         return
     fill = shade(found.rate)
-    small, absent = TextStyle(SMALL, colour=ink_on(fill)), _absent(combo)
+    small = TextStyle(SMALL, colour=ink_on(fill))
+    lacking = ((combo.counts.missing, "missing"), (combo.counts.errored, "errored")) if combo.counts else ()
+    absent = ", ".join(f"{count} {word}" for count, word in lacking if count)
     panel.box(corner, (width, height), fill)
-    if map_.worded:
+    if cells.worded:
         top = middle[1] - (0.14 if absent else 0.08)
         panel.text((middle[0], top), of(found), TextStyle(9.0, bold=True, colour=small.colour))
         panel.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", small)
         panel.text((middle[0], top + 0.3), absent, small)
-    elif map_.numbered:
-        panel.text(middle, of(found) if map_.counted else whole_percent(found.rate), small)
+    elif cells.numbered:
+        whole = round(100 * found.rate)
+        if found.rate not in {0, 1}:  # only these are rounded to
+            whole = min(max(whole, 1), 99)
+        panel.text(middle, of(found) if cells.counted else str(whole), small)
         if absent:
             panel.dot((corner[0] + width - 0.035, corner[1] + 0.035), small.colour, 2.6)
-
-
-def whole_percent(share: float) -> str:
-    """Only what is exactly 0 or 1 is rounded to it."""
-    return str(round(100 * share) if share in {0, 1} else min(max(round(100 * share), 1), 99))
-
-
-def _absent(combo: ComboSummary) -> str:
-    counts = combo.counts
-    assert counts
-    found = ((counts.missing, "missing"), (counts.errored, "errored"))
-    return ", ".join(f"{count} {word}" for count, word in found if count)
 
 
 def _absence(combo: ComboSummary | None) -> str:

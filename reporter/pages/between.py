@@ -1,57 +1,122 @@
-"""The files of a comparison of two runs: Markdown, HTML and JSON. Pure but for the template's text."""
+"""Two runs side by side: what is compared, and the files of it. Pure."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from comborun.reporter.pages.data import as_json, limits, significant
+from comborun.errors import UserError
+from comborun.reporter.comparing.comparisons import Comparison, comparison_of
+from comborun.reporter.comparing.pairing import meet, results_of
+from comborun.reporter.comparing.stopping import spared
+from comborun.reporter.counting.quality import between_runs
+from comborun.reporter.pages.data import SCHEMA, as_json, limits, significant, told
 from comborun.reporter.pages.page import rendered
-from comborun.reporter.pages.tables import Strong, Table
-from comborun.reporter.text import claim, p_value, points, points_interval
+from comborun.reporter.pages.tables import Table, columns, holm_p, strong
+from comborun.reporter.statistics.difference import holm
+from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
+from comborun.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Sequence
 
-    from comborun.reporter.comparing.between import Between
-    from comborun.reporter.comparing.comparisons import Comparison
+    from comborun.reporter.records.collector import Collected
+    from comborun.work import Combo
 
-SCHEMA = 1
-NAMES = ("comparison.html", "comparison.md", "comparison.json")
+
+@dataclass(frozen=True)
+class Between:
+    before: str
+    after: str
+    rows: tuple[tuple[str, Comparison], ...]
+    """the policy and the comparison, in which a is the second run and b the first; Holm's p is over all of them"""
+    notes: tuple[str, ...]
+    """combos that are not compared, and cautions"""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The decided comparisons, and the number of undecided ones."""
+        found = [
+            f"{policy} in {one.environment} got {'better' if one.difference > 0 else 'worse'}: {points(one.difference)}"
+            f" points {points_interval(one.interval)}, {one.paired_word} ({one.test}), Holm p {p_value(one.p_holm)}."
+            for policy, one in self.rows
+            if one.decided
+        ]
+        if undecided := len(self.rows) - len(found):
+            found.append(
+                f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
+            )
+        return tuple(found)
+
+    @property
+    def table(self) -> Table:
+        rows = [
+            [
+                *(policy, one.environment, claim(one.rate_b), claim(one.rate_a), strong(points(one.difference), one)),
+                *(points_interval(one.interval), holm_p(one), f"{one.test}, {one.paired_word}"),
+            ]
+            for policy, one in self.rows
+        ]
+        return Table(
+            "Combos", columns("policy|environment", "before|after|change|95 % interval|p (Holm)", "test"), rows
+        )
+
+
+def compare_runs(before: Collected, after: Collected) -> Between:
+    """Compare every combo that both have, paired if seeds or initial states show it. Raises UserError without any."""
+    if before.name == after.name:
+        raise UserError(f"{before.name} is compared with itself", "name two runs")
+    first, second = (
+        {combo: side for combo, side in results_of(run).sides.items() if side.counts[1]} for run in (before, after)
+    )
+    then, now = ({policy for policy, _ in combos} for combos in (first, second))
+    alone = len(then) == len(now) == 1  # then their names don't matter
+    partners = {(policy, environment): (min(then) if alone else policy, environment) for policy, environment in second}
+    partner = {combo: other for combo, other in partners.items() if other in first}
+    pairs = [(partner[combo], combo) for combo in second if combo in partner]
+    if not pairs:
+        raise UserError(
+            f"{before.name} and {after.name} have no combo in common",
+            "compared are policies of the same name in environments of the same name, or one policy with one",
+        )
+    found = [comparison_of(meet(now[1], second[now], first[then])) for then, now in pairs]
+    adjusted = zip(holm([one.p for one in found]), holm([one.worst_p for one in found]), strict=True)
+    return Between(
+        before=before.name,
+        after=after.name,
+        rows=tuple(
+            (
+                now[0] if then == now else f"{then[0]} → {now[0]}",
+                replace(one, a=after.name, b=before.name, p_holm=p, worst_holm=worst),
+            )
+            for one, (p, worst), (then, now) in zip(found, adjusted, pairs, strict=True)
+        ),
+        notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
+    )
+
+
+def _notes(runs: Sequence[Collected], alone: Sequence[set[Combo]]) -> Iterator[str]:
+    for run, combos in zip(runs, alone, strict=True):
+        if combos:
+            yield f"Only in {run.name}: {', '.join(combo_name(*combo) for combo in sorted(combos))}."
+        if run.stop_early and spared(run.sessions, ()):
+            yield f"{run.name} stopped early: how many episodes it has depends on how they went, and so do its rates."
+    yield from between_runs(*runs)
+
+
 METHOD = (
     "Differences are the second run's success rate minus the first's, in percentage points with 95 % intervals of each"
     " alone. Where the records show equal seeds or initial states in all common episodes, only these count, by an exact"
     " McNemar test with Zou-Donner intervals; else all episodes, taken as independent, by Barnard's test with"
     " Newcombe intervals. p is two-sided and adjusted by Holm over all comparisons of this page."
 )
-HEADS = ("policy", "environment", "before", "after", "change", "95 % interval", "p (Holm)", "test")
-WORDS = {"policy", "environment", "test"}
 
 
-def render_between(between: Between) -> Mapping[str, bytes]:
-    columns = [(head, "left" if head in WORDS else "right") for head in HEADS]
-    table = Table("Combos", columns, [cells(policy, one) for policy, one in between.rows])
-    pages = (
-        rendered(f"{name}.j2", between=between, table=table, method=METHOD)
-        for name in NAMES
-        if not name.endswith(".json")
-    )
-    return {name: text.encode("utf-8", "replace") for name, text in zip(NAMES, (*pages, _json(between)), strict=True)}
-
-
-def cells(policy: str, one: Comparison) -> tuple[str, ...]:
-    """A row, under HEADS."""
-    change = points(one.difference)
-    numbers = (
-        Strong(change) if one.decided else change,
-        points_interval(one.interval),
-        p_value(one.p_holm).removeprefix("= "),
-    )
-    test = f"{one.test}, {one.paired_word}"
-    return (policy, one.environment, claim(one.rate_b), claim(one.rate_a), *numbers, test)
-
-
-def _json(between: Between) -> str:
-    return as_json(
+def render_between(between: Between) -> dict[str, bytes]:
+    """The files: one for reading, one for pasting, one for programs."""
+    pages = [f"comparison.{kind}" for kind in ("html", "md")]
+    texts = {name: rendered(f"{name}.j2", between=between, table=between.table, method=METHOD) for name in pages}
+    texts["comparison.json"] = as_json(
         {
             "schema": SCHEMA,
             "before": between.before,
@@ -61,20 +126,18 @@ def _json(between: Between) -> str:
             "notes": between.notes,
         }
     )
+    return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
 def _row(policy: str, one: Comparison) -> dict[str, Any]:
     return {
         "policy": policy,
         "environment": one.environment,
-        "before": {"successes": one.rate_b.successes, "n": one.rate_b.n},
-        "after": {"successes": one.rate_a.successes, "n": one.rate_a.n},
+        "before": told(one.rate_b, "successes", "n"),
+        "after": told(one.rate_a, "successes", "n"),
         "difference": significant(one.difference),
         "interval": limits(one.interval),
         "p": significant(one.p),
         "p_holm": significant(one.p_holm),
-        "decided": one.decided,
-        "paired": one.paired,
-        "pairing": one.pairing,
-        "test": one.test,
+        **told(one, "decided", "paired", "pairing", "test"),
     }

@@ -1,7 +1,4 @@
-"""A contact sheet: how failed episodes looked at their end, one click from their videos.
-
-Frames are read by PyAV where it is installed. Videos stay where they are: the page links to them by relative paths.
-"""
+"""A contact sheet: the last frames of failed episodes, with links to their videos. PyAV reads them."""
 
 from __future__ import annotations
 
@@ -25,11 +22,11 @@ if TYPE_CHECKING:
     from comborun.attempt import EpisodeRecord
 
 MOST = 48
-"""episodes on the sheet: the first of every combo, then the second of every combo"""
+"""most episodes on the sheet"""
 WIDTH = 200
 """pixels of a frame"""
 FRAMES = 900
-"""that are decoded at most to find the last one"""
+"""most frames that are decoded to find the last one"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class ContactSheet:
 
 
 def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Path) -> ContactSheet | None:
-    """Of the failed and errored episodes with a video in `directory`; None where no such episode names one."""
+    """Of the failed and errored episodes with a video in `directory`; None if none names one."""
     failed = having(episodes, Verdict.FAILURE, Verdict.ERRORED, Verdict.MEASURED)
     filmed = [record for record in failed if isinstance(record.field("video"), str)]
     if not filmed:
@@ -73,13 +70,13 @@ def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Pa
 
 
 def _inside(directory: Path, video: str) -> bool:
-    """A record may name anything; only files below the directory are opened."""
+    """A record may name anything. Only files below the directory are opened."""
     path = (directory / video).resolve()
     return path.is_relative_to(directory.resolve()) and path.is_file()
 
 
 def _spread(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
-    """Round by round one of each combo."""
+    """One of each combo, then the next of each, and so on."""
     by_combo: defaultdict[tuple[str, str], list[EpisodeRecord]] = defaultdict(list)
     for record in records:
         by_combo[record.combo].append(record)
@@ -93,7 +90,7 @@ def _picture(directory: Path, record: EpisodeRecord, output: Path) -> Picture:
 
 
 def last_frame(path: Path) -> bytes:
-    """As a small JPEG; empty for what can't be decoded."""
+    """As a small JPEG; empty if it can't be decoded."""
     if not (av := _av()):
         return b""
     try:

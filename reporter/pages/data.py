@@ -1,7 +1,6 @@
-"""The report for programs: final_benchmark_report.json (a JSON Schema is beside it), episodes.csv, summary.csv. Pure.
+"""The report for programs: final_benchmark_report.json, episodes.csv, summary.csv (docs/report.md). Pure.
 
-docs/report.md documents all three. Ten digits are more than anybody needs, and fewer than versions of scipy may differ
-in.
+Numbers have ten digits, since versions of scipy may differ in more.
 """
 
 from __future__ import annotations
@@ -17,23 +16,19 @@ from typing import TYPE_CHECKING, Any
 from comborun.attempt import Verdict, field_column, metric_columns
 from comborun.reporter.comparing.comparisons import Overall
 from comborun.reporter.records.collector import SCHEMA_FILE
-from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.attempt import EpisodeRecord, JsonValue
-    from comborun.reporter.comparing.canary import Canary
+    from comborun.plan import Session
     from comborun.reporter.comparing.comparisons import Comparison, Tested
-    from comborun.reporter.comparing.graded import Graded
-    from comborun.reporter.comparing.kinds import KindComparison
-    from comborun.reporter.comparing.strengths import Strength
-    from comborun.reporter.comparing.trend import Trend
-    from comborun.reporter.counting.aggregates import MacroMean
-    from comborun.reporter.counting.combo import Counts
-    from comborun.reporter.counting.schedule import AttemptSpan, Schedule
-    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
+    from comborun.reporter.comparing.graded import Graded, KindComparison
+    from comborun.reporter.comparing.orders import Trend
+    from comborun.reporter.counting.combo import ComboSummary, Counts, MacroMean
+    from comborun.reporter.records.collector import Attempt
+    from comborun.reporter.summary import Summary
 
 SCHEMA = 1
 DIGITS = 10
@@ -49,12 +44,12 @@ def significant(value: float) -> float:
 
 
 def limits(interval: Pair | None) -> Pair | None:
-    """Of rates and of differences between rates, whose scale is 1: ten decimals."""
+    """Of rates and of differences between rates: ten decimals."""
     return interval and (round(interval[0], DIGITS), round(interval[1], DIGITS))
 
 
 def scaled(interval: Pair | None) -> Pair | None:
-    """Of what has any unit: ten decimals, and where both are small ten digits of the larger one."""
+    """Of numbers with any unit: ten decimals or, for small numbers, ten digits."""
     size = max(map(abs, interval)) if interval else 0
     decimals = DIGITS + max(0, -1 - floor(log10(size))) if size else DIGITS
     return interval and (round(interval[0], decimals), round(interval[1], decimals))
@@ -79,8 +74,9 @@ def _listed(value: object) -> str:
 # -- JSON -------------------------------------------------------------------------------------------------------------
 
 
-def report_json(summary: Summary, ran: Schedule) -> str:
+def report_json(summary: Summary) -> str:
     timing, counts, quality, comparisons = summary.timing, summary.counts, summary.quality, summary.comparisons
+    canary = summary.canary
     document = {
         "$schema": SCHEMA_FILE,
         "schema": SCHEMA,
@@ -90,13 +86,13 @@ def report_json(summary: Summary, ran: Schedule) -> str:
         "finished": _moment(timing.finished),
         "makespan_seconds": rounded(timing.makespan, 3),
         "sequential_seconds": rounded(timing.sequential, 3),
-        "bound_seconds": rounded(ran.bound, 3),
+        "bound_seconds": rounded(timing.bound, 3),
         "policies": summary.policies,
         "environments": summary.environments,
         "combos": [_combo(combo, summary) for combo in summary.combos],
         "totals": {
             "combos": len(summary.combos),
-            **_told(counts, "planned", *COUNTED),
+            **told(counts, "planned", *COUNTED),
             **_measured(counts),
             "attempts": sum(combo.ending.attempts for combo in summary.combos),
         },
@@ -111,24 +107,33 @@ def report_json(summary: Summary, ran: Schedule) -> str:
         "detectable": [
             {
                 "environment": group.environment,
-                "n": group.detectable.n,
-                "alone": rounded(group.detectable.alone, 4),
-                "in_family": rounded(group.detectable.in_family, 4),
+                "n": group.n,
+                "alone": rounded(group.gap, 4),
+                "in_family": rounded(group.gap_in_family, 4),
             }
             for group in comparisons.environments
         ],
         "means": [_mean(mean, comparisons.rank(mean.policy)) for mean in summary.macro_means],
-        **({} if summary.strengths is None else {"strengths": [_strength(one) for one in summary.strengths]}),
-        "attempts": [_stay(stay) for stay in ran.stays],
-        "quality": {**vars(quality), "findings": [vars(finding) for finding in quality.findings]},
-        **({"canary": _canary(summary.canary)} if summary.canary else {}),
+        **(
+            {}
+            if summary.strengths is None
+            else {
+                "strengths": [
+                    {
+                        "policy": one.policy,
+                        "strength": round(one.value, 4),
+                        "interval": [round(limit, 4) for limit in one.interval],
+                    }
+                    for one in summary.strengths
+                ]
+            }
+        ),
+        "attempts": [_span(*span) for span in timing.spans],
+        "quality": {**quality.counts, "findings": [vars(finding) for finding in quality.findings]},
+        **({"canary": {"run": canary.run, "combos": [vars(combo) for combo in canary.combos]}} if canary else {}),
         "provenance": dict(sorted(summary.provenance.items())),
     }
     return as_json(document)
-
-
-def _canary(canary: Canary) -> dict[str, Any]:
-    return {"run": canary.run, "combos": [vars(combo) for combo in canary.combos]}
 
 
 def _measured(counts: Counts | None) -> dict[str, int]:
@@ -140,10 +145,10 @@ def _combo(combo: ComboSummary, summary: Summary) -> dict[str, Any]:
     counts, rate, planned, ending = combo.counts, combo.rate, combo.rate_of_planned, combo.ending
     failures, time, balanced = combo.failures, combo.time_to_success, combo.balanced
     return {
-        **_told(combo, "policy", "environment", "unit", "planned"),
-        **_told(counts, *COUNTED),
+        **told(combo, "policy", "environment", "unit", "planned"),
+        **told(counts, *COUNTED),
         **_measured(counts),
-        "missing_episodes": describe_missing(counts) if counts else None,
+        "missing_episodes": counts.which_missing if counts else None,
         "success_rate": rate.rate if rate else None,
         "interval": limits(rate.interval) if rate else None,
         "success_rate_of_planned": planned.rate if planned else None,
@@ -153,8 +158,8 @@ def _combo(combo: ComboSummary, summary: Summary) -> dict[str, Any]:
         and {
             "success_rate": balanced.rate.rate,
             "interval": limits(balanced.rate.interval),
-            **_told(balanced.rate, "successes", "n"),
-            **_told(balanced, "copies", "each"),
+            **told(balanced.rate, "successes", "n"),
+            **told(balanced, "copies", "each"),
         },
         "letters": summary.comparisons.letters_of(*combo.key) or None,
         "retried": combo.retried if counts else None,
@@ -164,44 +169,45 @@ def _combo(combo: ComboSummary, summary: Summary) -> dict[str, Any]:
         "attempts": ending.attempts,
         "seconds": rounded(ending.seconds, 3),
         "peak_memory_kib": _kib(ending.peak_memory),
-        "metrics": {mean.name: _metric(mean) for mean in combo.metrics},
+        "metrics": {
+            mean.name: {
+                **told(mean, "mean", "n"),
+                "interval": scaled(mean.interval),
+                "percentiles": scaled(mean.percentiles),
+            }
+            for mean in combo.metrics
+        },
         "failures": failures
-        and {"field": failures.field, "kinds": dict(failures.counts), **_told(failures, "other", "untold")},
+        and {"field": failures.field, "kinds": dict(failures.counts), **told(failures, "other", "untold")},
         "time_to_success": time
-        and {**_told(time, "field", "unit"), "median": time.curve.median, "untimed": time.untimed},
+        and {**told(time, "field", "unit"), "median": time.curve.median, "untimed": time.untimed},
         **({"not_needed": combo.not_needed} if combo.not_needed else {}),
     }
 
 
-def _metric(mean: MetricMean) -> dict[str, Any]:
-    shown = {"interval": scaled(mean.interval), "percentiles": scaled(mean.percentiles)}
-    return {**_told(mean, "mean", "n"), **shown}
-
-
 def _comparison(one: Comparison) -> dict[str, Any]:
-    planned = one.sequential
-    test = planned and {"n_max": planned.n_max, "stopped_early": planned.stopped, "alpha": planned.alpha}
+    test = one.sequential
     return {
-        **_told(one, "environment", "a", "b"),
+        **told(one, "environment", "a", "b"),
         "successes_a": one.rate_a.successes,
         "n_a": one.rate_a.n,
         "successes_b": one.rate_b.successes,
         "n_b": one.rate_b.n,
         "difference": significant(one.difference),
         "interval": limits(one.interval),
-        **_told(one, "interval_method", "test"),
+        **told(one, "interval_method", "test"),
         **_tested(one),
-        **_told(one, "paired", "pairing", "so_far"),
+        **told(one, "paired", "pairing", "so_far"),
         **({"starts_a": one.rate_a.starts} if one.rate_a.starts else {}),
         **({"starts_b": one.rate_b.starts} if one.rate_b.starts else {}),
-        **({"sequential": test} if test else {}),
+        **({"sequential": {**told(test, "n_max"), "stopped_early": test.stopped, "alpha": test.alpha}} if test else {}),
         **({"prevented": one.prevented} if one.prevented else {}),
     }
 
 
 def _overall(one: Overall) -> dict[str, Any]:
     return {
-        **_told(one, "a", "b", "environments"),
+        **told(one, "a", "b", "environments"),
         "mean_a": significant(one.mean_a),
         "mean_b": significant(one.mean_b),
         "difference": significant(one.difference),
@@ -215,7 +221,7 @@ def _overall(one: Overall) -> dict[str, Any]:
 
 def _graded(one: Graded) -> dict[str, Any]:
     return {
-        **_told(one, "metric", "environments", "a", "b", "n", "paired", "test"),
+        **told(one, "metric", "environments", "a", "b", "n", "paired", "test"),
         "interquartile_means": scaled(one.middle),
         "chance": significant(one.chance),
         "interval": limits(one.chance_interval),
@@ -227,20 +233,20 @@ def _kind(one: KindComparison) -> dict[str, Any]:
     found = one.found
     place = {"environments": found.environments} if isinstance(found, Overall) else {"environment": found.environment}
     numbers = {"difference": significant(found.difference), "interval": limits(found.interval)}
-    return {"kind": one.kind, **place, **_told(found, "a", "b"), **numbers, **_more(found)}
+    return {"kind": one.kind, **place, **told(found, "a", "b"), **numbers, **_more(found)}
 
 
 def _more(one: Tested) -> dict[str, Any]:
-    """To have more of a metric or of failures is not to be better."""
+    """With `more` instead of `better`: more of a metric or of failures is not better."""
     tested = _tested(one)
     return {**{key: value for key, value in tested.items() if key != "better"}, "more": tested["better"]}
 
 
 def _trend(one: Trend) -> dict[str, Any]:
     return {
-        **_told(one, "environments", "episodes"),
+        **told(one, "environments", "episodes"),
         "checkpoints": [
-            {**_told(each, "policy", "step"), "rate": significant(each.rate), "interval": limits(each.interval)}
+            {**told(each, "policy", "step"), "rate": significant(each.rate), "interval": limits(each.interval)}
             for each in one.checkpoints
         ],
         "best": one.best.policy,
@@ -250,36 +256,35 @@ def _trend(one: Trend) -> dict[str, Any]:
 
 def _tested(one: Tested) -> dict[str, Any]:
     ps = {name: significant(getattr(one, name)) for name in ("p", "p_holm", "worst_p", "worst_holm")}
-    return {**ps, **_told(one, "better", "only_completed", "unknown")}
+    return {**ps, **told(one, "better", "only_completed", "unknown")}
 
 
 def _mean(mean: MacroMean, rank: tuple[int, int] | None) -> dict[str, Any]:
     return {
-        **_told(mean, "policy", "environments", "episodes", "mean"),
+        **told(mean, "policy", "environments", "episodes", "mean"),
         "interval": limits(mean.interval),
-        **_told(mean, "missing", "partial"),
+        **told(mean, "missing", "partial"),
         "rank": rank,
         **({"early": mean.early} if mean.early else {}),
     }
 
 
-def _strength(one: Strength) -> dict[str, Any]:
-    low, high = one.interval
-    return {"policy": one.policy, "strength": rounded(one.value, 4), "interval": [rounded(low, 4), rounded(high, 4)]}
-
-
-def _stay(stay: AttemptSpan) -> dict[str, Any]:
+def _span(started: float, session: Session, attempt: Attempt) -> dict[str, Any]:
+    end = attempt.end
     return {
-        **_told(stay, "session", "policy", "environment", "attempt"),
-        "started": _moment(stay.started),
-        "ended": _moment(stay.ended),
-        **_told(stay, "outcome", "gpus"),
-        "peak_memory_kib": _kib(stay.peak_memory),
+        "session": session.name,
+        **told(session, "policy", "environment"),
+        "attempt": attempt.number,
+        "started": _moment(started),
+        "ended": _moment(attempt.ended),
+        "outcome": end and end.outcome,
+        "gpus": attempt.begin.gpus if attempt.begin else "",
+        "peak_memory_kib": _kib(end.peak_memory if end else None),
     }
 
 
-def _told(value: object, *names: str) -> dict[str, Any]:
-    """Attributes under their own names; null for all of them where there is no value."""
+def told(value: object, *names: str) -> dict[str, Any]:
+    """Attributes under their own names; null for all of them if there is no value."""
     return {name: getattr(value, name) if value else None for name in names}
 
 
@@ -305,10 +310,10 @@ _SUMMARY = (
     *("success_rate_of_planned", "interval_of_planned", "bounds", "letters"),
     *("outcome", "attempts", "seconds", "peak_memory_kib"),
 )
-"""keys of a combo in the JSON; a pair has two columns"""
+"""keys of a combo in the JSON; an interval has two columns"""
 SUMMARY_COLUMNS = tuple(column for key in _SUMMARY for column in _PAIRS.get(key, (key,)))
 FIELD_LIMIT = 200
-"""columns for fields of the records; beyond it they share the last column, as JSON"""
+"""most columns for fields of the records; the rest share the last column, as JSON"""
 
 PART = 4096
 """rows"""
@@ -320,13 +325,16 @@ Names = tuple[tuple[str, ...], tuple[str, ...]]
 """of the metrics of a record, and of its other fields"""
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
-"""what a terminal acts upon; tabs and ends of lines stay, a cell may hold them"""
+"""what a terminal acts upon, without tabs and ends of lines"""
 
 
 def episodes_csv(episodes: Sequence[EpisodeRecord]) -> Iterator[str]:
-    """One row per episode that counts; a field of the records per column, metrics first, each kind by name. In parts,
-    since all of it at once would take more memory than the records."""
-    names = _field_names(episodes)
+    """One row per episode that counts, one column per field of the records. In parts, to save memory."""
+    metrics, others = set[str](), set[str]()
+    for own, rest_of_them in {record.names for record in episodes}:
+        metrics.update(own)
+        others.update(rest_of_them)
+    names = sorted(metrics) + sorted(others - metrics)
     shown, rest = fields = names[:FIELD_LIMIT], frozenset(names[FIELD_LIMIT:])
     header = [*COLUMNS, *(f"record.{name}" if name in {*COLUMNS, "other"} else name for name in shown)]
     yield _csv([[*header, "other"] if rest else header])
@@ -339,7 +347,7 @@ def episodes_csv(episodes: Sequence[EpisodeRecord]) -> Iterator[str]:
 def _rows(
     shared: Sequence[Any], names: Names, records: Sequence[EpisodeRecord], fields: tuple[Sequence[str], frozenset[str]]
 ) -> Iterator[Sequence[str]]:
-    """Of records of one file with the same fields: column by column, since a run may have millions of them."""
+    """The rows of records of one file with the same fields. Column by column, since a run may have millions."""
     policy, environment, session, attempt, path = shared
     numbers = metric_columns(records)
     cells = {name: map(repr, values) for name, values in numbers.items()}
@@ -362,14 +370,6 @@ def _rows(
         *columns,
         strict=False,
     )
-
-
-def _field_names(episodes: Iterable[EpisodeRecord]) -> list[str]:
-    metrics, others = set[str](), set[str]()
-    for own, rest in {record.names for record in episodes}:
-        metrics.update(own)
-        others.update(rest)
-    return sorted(metrics) + sorted(others - metrics)
 
 
 def summary_csv(summary: Summary) -> str:
@@ -405,14 +405,12 @@ def _cell(value: JsonValue) -> str:
 
 @lru_cache(maxsize=1024)
 def _text(value: str) -> str:
-    """A cell that no spreadsheet runs as a formula and no terminal obeys: the first kind of text gets an apostrophe in
-    front, control characters become escapes. In quotation marks where a comma, a mark or the end of a line is in it.
-    """
-    plain = value if value.isprintable() else _CONTROL.sub(_escaped, value)
+    """A cell that no spreadsheet runs as a formula (an apostrophe before it) and no terminal obeys (escapes)."""
+    plain = (
+        value
+        if value.isprintable()
+        else _CONTROL.sub(lambda one: one[0].encode("unicode_escape").decode("ascii"), value)
+    )
     plain = f"'{plain}" if plain.startswith(_STARTS_A_FORMULA) else plain
     quoted = plain.replace('"', '""')
     return f'"{quoted}"' if quoted != plain or "," in plain or "\n" in plain else plain
-
-
-def _escaped(control: re.Match[str]) -> str:
-    return control[0].encode("unicode_escape").decode("ascii")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun import __version__
@@ -14,14 +13,16 @@ from comborun.reporter.text import NOTHING, of
 from comborun.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.reporter.counting.aggregates import MacroMean
+    from comborun.reporter.counting.combo import ComboSummary, MacroMean
     from comborun.reporter.pages.tables import Table
-    from comborun.reporter.summary import Axes, ComboSummary, Summary
+    from comborun.reporter.summary import Axes, Summary
 
 COUNTED = 3
-"""columns from which on k/n has no room"""
+"""most columns with room for k/n"""
+CROWDED = 6
+"""most columns with room for decimals"""
 MOST_ROWS = 60
 FITTED = r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%"
 
@@ -74,12 +75,14 @@ def _lines(summary: Summary) -> Iterator[str]:
     if len(axes.rows) > MOST_ROWS:
         yield f"% {len(axes.rows)} rows are too many for a table on paper: summary.csv has the success rates."
         return
-    style = _Style(len(axes.columns))
-    kind = "table" if style.narrow else "table*"
-    yield from (f"\\begin{{{kind}}}", r"\centering", rf"\{style.size}\setlength{{\tabcolsep}}{{{style.gap}pt}}")
+    columns = len(axes.columns)
+    kind = "table" if columns <= 2 else "table*"
+    size = "scriptsize" if columns > CROWDED else "footnotesize" if columns > COUNTED else "small"
+    gap = 2 if columns > CROWDED else 4
+    yield from (f"\\begin{{{kind}}}", r"\centering", rf"\{size}\setlength{{\tabcolsep}}{{{gap}pt}}")
     yield r"\renewcommand{\arraystretch}{1.25}"  # limits stand above and below the line
-    yield from _table(summary, axes, style)
-    yield f"\\caption{{{_caption(summary, style)}}}"
+    yield from _table(summary, axes)
+    yield f"\\caption{{{_caption(summary, columns)}}}"
     yield f"\\end{{{kind}}}"
     for table in (tables.graded(summary.comparisons.graded), tables.kinds_compared(summary.kinds)):
         yield from _compared(table) if table else ()
@@ -87,99 +90,86 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 
 def _compared(table: Table) -> Iterator[str]:
-    """Any table, as wide as its paper at most."""
+    """A table that is at most as wide as the paper."""
     yield from ("", r"\begin{table*}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
-    yield rf"\begin{{tabular}}{{{''.join(side[0] for _, side in table.columns)}}}"
-    yield from (r"\toprule", _row([escape(head) for head, _ in table.columns]), r"\midrule")
-    for row in table.rows:
-        yield _row([rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell) for cell in row])
-    yield from (r"\bottomrule", r"\end{tabular}}")
+    rows = [
+        [rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell) for cell in row]
+        for row in table.rows
+    ]
+    sides = "".join(side[0] for _, side in table.columns)
+    yield from _tabular(sides, [escape(head) for head, _ in table.columns], rows, end="}")
     words = " ".join(filter(None, (f"{table.title}.", table.note, table.more)))
     yield from (rf"\caption{{{escape(words)}}}", r"\end{table*}")
 
 
-@dataclass(frozen=True)
-class _Style:
-    """What lets so many columns stand within a column of the paper, or within both."""
-
-    columns: int
-
-    @property
-    def narrow(self) -> bool:
-        return self.columns <= 2
-
-    @property
-    def crowded(self) -> bool:
-        return self.columns > 6
-
-    @property
-    def size(self) -> str:
-        return "scriptsize" if self.crowded else "footnotesize" if self.columns > 3 else "small"
-
-    @property
-    def gap(self) -> int:
-        return 2 if self.crowded else 4
-
-    def head(self, name: str) -> str:
-        return rf"\rotatebox{{90}}{{{escape(name)}}}" if self.crowded else escape(name)
-
-    def rate(self, share: float, interval: tuple[float, float]) -> str:
-        """With the distances of its limits: `$73.0^{+8.4}_{-9.8}$`."""
-        low, high = share - interval[0], interval[1] - share
-        decimals = 0 if self.crowded else 1
-        step = 10.0**-decimals
-        near = (
-            100 * share if share in {0, 1} else min(max(100 * share, step), 100 - step)
-        )  # only 0 and 1 are rounded to
-        shown = (f"{part:.{decimals}f}" for part in (near, 100 * high, 100 * low))
-        return "${}^{{+{}}}_{{-{}}}$".format(*shown)
+def _rate(share: float, interval: tuple[float, float], *, crowded: bool) -> str:
+    """With the distances of its limits: `$73.0^{+8.4}_{-9.8}$`."""
+    low, high = share - interval[0], interval[1] - share
+    decimals = 0 if crowded else 1
+    step = 10.0**-decimals
+    near = 100 * share
+    if share not in {0, 1}:  # only these are rounded to
+        near = min(max(near, step), 100 - step)
+    shown = (f"{part:.{decimals}f}" for part in (near, 100 * high, 100 * low))
+    return "${}^{{+{}}}_{{-{}}}$".format(*shown)
 
 
-def _table(summary: Summary, axes: Axes, style: _Style) -> Iterator[str]:
+def _table(summary: Summary, axes: Axes) -> Iterator[str]:
     combos = {combo.key: combo for combo in summary.combos}
     means = {mean.policy: mean for mean in summary.macro_means}
-    across = axes.policies_across
+    across, crowded = axes.policies_across, len(axes.columns) > CROWDED
+    head = r"\rotatebox{90}{%s}" if crowded else "%s"
     last = ["mean"] if means and not across else []
-    yield f"\\begin{{tabular}}{{l{'l' * len([*axes.columns, *last])}}}"
-    yield r"\toprule"
-    yield _row(["", *map(style.head, [*axes.columns, *last])])
-    yield r"\midrule"
-    for row in axes.rows:
-        cells = [_cell(combos.get(axes.combo(column, row)), summary, style) for column in axes.columns]
-        yield _row([escape(row), *cells, *(_mean(means.get(row), style) for _ in last)])
-    if means and across:
-        yield r"\midrule"
-        yield _row(["mean", *(_mean(means.get(policy), style) for policy in axes.columns)])
-    yield from (r"\bottomrule", r"\end{tabular}")
+    rows = [
+        [
+            escape(row),
+            *(_cell(combos.get(axes.combo(column, row)), summary, len(axes.columns)) for column in axes.columns),
+            *(_mean(means.get(row), crowded=crowded) for _ in last),
+        ]
+        for row in axes.rows
+    ]
+    foot = ["mean", *(_mean(means.get(policy), crowded=crowded) for policy in axes.columns)] if means and across else []
+    heads = ["", *(head % escape(name) for name in [*axes.columns, *last])]
+    yield from _tabular("l" * len(heads), heads, rows, foot)
 
 
-def _mean(mean: MacroMean | None, style: _Style) -> str:
-    """Over environments, with equal weights; none where one is missing."""
+def _tabular(
+    sides: str, heads: Sequence[str], rows: Iterable[Sequence[str]], foot: Sequence[str] = (), end: str = ""
+) -> Iterator[str]:
+    yield from (f"\\begin{{tabular}}{{{sides}}}", r"\toprule", _row(heads), r"\midrule")
+    yield from map(_row, rows)
+    if foot:
+        yield from (r"\midrule", _row(foot))
+    yield from (r"\bottomrule", rf"\end{{tabular}}{end}")
+
+
+def _mean(mean: MacroMean | None, *, crowded: bool) -> str:
+    """Over environments, with equal weights."""
     if mean is None or mean.mean is None or mean.interval is None:
         return escape(NOTHING)
-    return style.rate(mean.mean, mean.interval)
+    return _rate(mean.mean, mean.interval, crowded=crowded)
 
 
-def _row(cells: list[str]) -> str:
+def _row(cells: Sequence[str]) -> str:
     row = " & ".join(cells) + r" \\"
     # What stands before a row, \midrule or \\, would take these for its own argument, over blanks and line ends.
     return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
 
 
-def _cell(combo: ComboSummary | None, summary: Summary, style: _Style) -> str:
-    """`$73.0^{+8.4}_{-9.8}$ (73/100)` with its letters; bold where it is better than every other policy."""
+def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
+    """`$73.0^{+8.4}_{-9.8}$ (73/100)` with its letters; bold if it is better than every other policy."""
     if combo is None or combo.rate is None or combo.rate.rate is None or combo.rate.interval is None:
         return escape(NOTHING)
-    text = style.rate(combo.rate.rate, combo.rate.interval)
+    text = _rate(combo.rate.rate, combo.rate.interval, crowded=columns > CROWDED)
     if uniquely_best(combo, summary):
         text = rf"\boldmath{text}\unboldmath{{}}"
-    counted = "" if style.columns > COUNTED else f" ({escape(of(combo.rate))})"
+    counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))})"
     word = summary.comparisons.letters_of(*combo.key)
     return text + counted + (f"\\textsuperscript{{{escape(word)}}}" if word else "")
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:
-    """Whether its letter is the first and no other policy of its environment has it."""
+    """Whether it has the first letter of its environment, and no other policy has it."""
     for group in summary.comparisons.environments:
         if group.environment == combo.environment and len(group.letters) > 1:
             (best, best_letters), *others = group.letters
@@ -188,10 +178,10 @@ def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:
     return False
 
 
-def _caption(summary: Summary, style: _Style) -> str:
+def _caption(summary: Summary, columns: int) -> str:
     sizes = sorted({combo.rate.n for combo in summary.combos if combo.rate and combo.rate.n})
     words = "Success rates in per cent with the distances to their 95 % limits (Clopper-Pearson)"
-    if style.columns <= COUNTED:
+    if columns <= COUNTED:
         words += " and successes of completed episodes."
     elif sizes:
         words += f"; {' to '.join(dict.fromkeys(map(str, (sizes[0], sizes[-1]))))} completed episodes in each cell."

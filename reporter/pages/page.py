@@ -1,46 +1,49 @@
-"""The report for people: what the HTML and the Markdown report share, and both made from a template. Pure but for the
-templates' text."""
+"""The report for people: HTML and Markdown, both made from templates."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
 from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
+from comborun.reporter.counting.quality import COUNTED
 from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
-from comborun.reporter.figures.figure import untitled
+from comborun.reporter.figures.figure import shortened, untitled
 from comborun.reporter.pages import tables
-from comborun.reporter.pages.names import shorten_names
 from comborun.reporter.pages.words import methods, sentences
 from comborun.text import GIB, printable, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from comborun.reporter.counting.quality import Quality
     from comborun.reporter.figures.figure import Figure
-    from comborun.reporter.figures.panel import Panel
-    from comborun.reporter.summary import ComboSummary, Summary
+    from comborun.reporter.summary import Summary
+
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
 FINDINGS_SHOWN = 200
 OPEN_LENGTH = 1500
-"""signs of what is not decided: more is folded"""
+"""characters of what is not decided; more is folded"""
 OPEN_COMBOS, OPEN_PANELS = 24, 6
 """tables of more combos, and figures and environments that are more, are folded"""
 CLAIMS_SHOWN = 10
 LOGS_SHOWN = 50
 PROVENANCE_OPEN = 30
+ALWAYS = {"files", "records", "accepted"}
+"""counts that are shown even if they are 0"""
 DIFFERENCES = "Differences in percentage points with their 95 % intervals; p by Holm over all of them."
 
 _EPISODES = {
@@ -50,7 +53,7 @@ _EPISODES = {
 }
 """figures with a section of their own"""
 _MARKDOWN = re.compile(r"(\[[+−<>\d.e-]+, [+−<>\d.e-]+\](?!\())|[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
-"""an interval is no markup, an underscore inside a word is only an underscore"""
+"""intervals, and underscores inside words, are no markup"""
 
 
 def page(summary: Summary) -> dict[str, Any]:
@@ -80,7 +83,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "failures": tables.failures(tabled),
         "metrics": tables.metrics(tabled),
         "logs": [combo for combo in combos if combo.ending.log],
-        "tallies": tuple(_tallies(summary.quality)),
+        "tallies": [(COUNTED[key], count) for key, count in summary.quality.counts.items() if count or key in ALWAYS],
         "unshown": max(0, len(summary.quality.findings) - FINDINGS_SHOWN),
         "provenance": tuple(_provenance(summary)),
         "method": methods(summary),
@@ -94,9 +97,8 @@ def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
     summary: Summary = sections["summary"]
     whole = bool(sections["tabled"])
     figures = {figure.name: figure for figure in drawn if whole or figure.name not in OF_COMBOS}
-    rated = (
-        name for name in summary.environments if any(_rated(one) for one in summary.combos if one.environment == name)
-    )
+    known = {combo.environment for combo in summary.combos if combo.rate and combo.rate.interval}
+    rated = (name for name in summary.environments if name in known)
     panels = map(untitled, figures["intervals"].panels) if "intervals" in figures else ()
     script = _own("report.js")
     return rendered(
@@ -110,12 +112,7 @@ def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
     )
 
 
-def _rated(combo: ComboSummary) -> bool:
-    return bool(combo.rate and combo.rate.interval)
-
-
 def _contents(sections: Mapping[str, Any], figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
-    """Anchor and title of every section, in reading order."""
     every = (
         ("claims", "Claims", sections["comparisons"]),
         ("means", "Means", sections["means"]),
@@ -136,18 +133,8 @@ def _contents(sections: Mapping[str, Any], figures: Mapping[str, Figure]) -> Ite
     return ((anchor, title) for anchor, title, there in every if there)
 
 
-def markdown(sections: Mapping[str, Any]) -> str:
-    """GitHub-flavoured, readable as plain text too."""
-    return rendered("report.md.j2", **sections)
-
-
 def rendered(template: str, **values: object) -> str:
-    common = {
-        "css": _own("report.css"),
-        "nothing_decided": NOTHING_DECIDED,
-        "version": __version__,
-    }
-    return _environment().get_template(template).render(common, **values)
+    return _environment().get_template(template).render(values)
 
 
 def _own(name: str) -> Markup:
@@ -156,16 +143,11 @@ def _own(name: str) -> Markup:
     return Markup((TEMPLATES / name).read_text("utf-8"))  # noqa: S704 - our own file
 
 
-def _svg(panel: Panel) -> Markup:
-    from markupsafe import Markup
-
-    return Markup(panel.svg())  # noqa: S704 - its text is escaped
-
-
 @cache
 def _environment() -> Environment:
-    """Where HTML escapes names from records by itself, and numbers are written as everywhere."""
+    """Jinja's environment, which escapes names in HTML and has our filters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+    from markupsafe import Markup
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -176,11 +158,14 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
-    environment.filters.update(md=escape, printable=printable, several=several, svg=_svg)
+    environment.filters.update(md=escape, printable=printable, several=several)
+    environment.filters["svg"] = lambda panel: Markup(panel.svg())  # noqa: S704 - its text is escaped
     environment.tests.update(strong=lambda cell: isinstance(cell, tables.Strong))
     environment.tests.update(tagged=lambda cell: isinstance(cell, tables.Tagged))
     environment.globals.update(
-        nothing=text.NOTHING,
+        css=_own("report.css"),
+        nothing_decided=NOTHING_DECIDED,
+        version=__version__,
         findings_shown=FINDINGS_SHOWN,
         claims_shown=CLAIMS_SHOWN,
         told_shown=2 * CLAIMS_SHOWN,
@@ -192,34 +177,12 @@ def _environment() -> Environment:
 
 
 def escape(words: str) -> str:
-    """Text from records as Markdown that shows it: on one line, without markup or table cells of its own.
-
-    GitHub makes links of bare addresses all the same.
-    """
+    """Text from records as Markdown that shows it: on one line, without markup or table cells of its own."""
     shown = _MARKDOWN.sub(lambda found: found[1] or f"\\{found[0]}", printable(words))
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 # -- words of tables --------------------------------------------------------------------------------------------------
-
-
-def _tallies(quality: Quality) -> Iterator[tuple[str, int]]:
-    """What was read and what became of it; of the troubles only those that there are."""
-    yield "result files", quality.files
-    yield "records read", quality.records
-    yield "records that count", quality.accepted
-    troubles = (
-        ("rejected lines", quality.rejected),
-        ("of them cut off", quality.torn),
-        ("of them of another combo", quality.foreign),
-        ("records outside the plan", quality.outside),
-        ("episodes recorded twice, alike", quality.duplicated),
-        ("episodes recorded twice, unlike", quality.conflicting),
-        ("episodes run again in another attempt", quality.replayed),
-        ("of them with another verdict", quality.replays_differ),
-        ("records from a later attempt", quality.retried),
-    )
-    yield from (trouble for trouble in troubles if trouble[1])
 
 
 def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -236,3 +199,38 @@ def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
     for name, value in sorted(summary.provenance.items()):
         sized = name == "host.memory" and value.isdecimal()  # the JSON has the bytes
         yield name, f"{int(value) / GIB:.1f} GiB" if sized else value
+
+
+LONGEST, KEPT = 120, 60
+"""characters of a name, and of one that was longer"""
+PRINTED = 400
+"""characters of a long name where it is explained"""
+
+
+def shorten_names(summary: Summary) -> tuple[Summary, Mapping[str, str]]:
+    """The summary with short names, and what they stand for."""
+    metrics = (mean.name for combo in summary.combos for mean in combo.metrics)
+    kinds = (kind for combo in summary.combos if combo.failures for kind, _ in combo.failures.counts)
+    names = {*summary.policies, *summary.environments, *metrics, *kinds, summary.run, summary.grid or ""}
+    long = sorted(name for name in names if len(name) > LONGEST)
+    if not long:
+        return summary, {}
+    short = {name: f"{shortened(name, KEPT)} (name {number})" for number, name in enumerate(long, 1)}
+    pattern = re.compile("|".join(map(re.escape, sorted(long, key=len, reverse=True))))
+
+    def rewritten(value: Any) -> Any:
+        """With every long name in it replaced, in keys too."""
+        if isinstance(value, str):
+            return pattern.sub(lambda match: short[match[0]], value) if len(value) > LONGEST else value
+        if isinstance(value, tuple | list):
+            return type(value)(map(rewritten, value))
+        if isinstance(value, Mapping):
+            return MappingProxyType({rewritten(key): rewritten(one) for key, one in value.items()})
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(
+                value, **{one.name: rewritten(getattr(value, one.name)) for one in fields(value) if one.init}
+            )
+        return value
+
+    full = {name: shortened(name, PRINTED) if len(name) > PRINTED else name for name in long}
+    return rewritten(summary), {short[name]: full[name] for name in long}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from comborun.reporter.summary import describe_missing
 from comborun.reporter.text import (
     NOTHING,
     claim,
@@ -17,6 +16,7 @@ from comborun.reporter.text import (
     number,
     of,
     p_value,
+    per_cent,
     points,
     points_interval,
     rank,
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from comborun.reporter.comparing.comparisons import Comparison, Tested
-    from comborun.reporter.comparing.graded import Graded
-    from comborun.reporter.comparing.kinds import KindComparison
-    from comborun.reporter.counting.aggregates import MacroMean
-    from comborun.reporter.summary import ComboSummary, MetricMean, Summary
+    from comborun.reporter.comparing.graded import Graded, KindComparison
+    from comborun.reporter.counting.combo import ComboSummary, MacroMean
+    from comborun.reporter.counting.measures import MetricMean
+    from comborun.reporter.summary import Summary
 
 T = TypeVar("T")
 
@@ -48,12 +48,11 @@ NO_STRENGTHS = (
     "There are none: the run may stop early or is not over, policies are not connected by environments that they share,"
     " or one of them always won or always lost."
 )
+_UNPLANNED = ", not CASM as planned"
 EARLY = "† Some of its environments stopped early, where the number of episodes depends on how they went."
 
 
 class Strong(str):
-    """The text of a cell that stands out."""
-
     __slots__ = ()
 
 
@@ -72,17 +71,17 @@ class Tagged(str):
 class Table:
     title: str
     columns: Sequence[tuple[str, str]]
-    """heads with their alignments: `left` for words, `right` for numbers"""
+    """heads and alignments: `left` for words, `right` for numbers"""
     rows: Sequence[Sequence[str]]
     note: str = ""
     total: int = 0
-    """rows, where not all are shown"""
+    """number of rows, if not all are shown"""
     below: Sequence[str] = ()
     """a sentence for each row, which may be empty"""
 
     @property
     def more(self) -> str:
-        """What is not shown; empty where everything is."""
+        """What is not shown, or empty."""
         count = len(self.rows)
         return (
             f"The {count} with the smallest p of {self.total}; final_benchmark_report.json has all."
@@ -91,14 +90,14 @@ class Table:
         )
 
 
-def _columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]:
+def columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]:
     """Heads between bars: of words, of numbers, and again of words."""
     sides = (("left", left), ("right", right), ("left", last))
     return [(head, side) for side, heads in sides for head in heads.split("|") if head]
 
 
 def _filled(table: Table) -> Table:
-    """Without the columns that say nothing in any row."""
+    """Without the columns that are empty in all rows."""
     kept = [place for place, _ in enumerate(table.columns) if any(row[place] for row in table.rows)]
     rows = [[row[place] for place in kept] for row in table.rows]
     return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
@@ -122,7 +121,7 @@ def means(summary: Summary) -> Table | None:
     return _filled(
         Table(
             "Means over environments",
-            _columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
+            columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
             [_mean_row(mean, rank(places) if known else "") for mean, places in zip(found, ranks, strict=True)],
             f"Success rates in per cent, every environment with the same weight.{early}",
         )
@@ -135,7 +134,7 @@ def _mean_row(mean: MacroMean, places: str) -> list[str]:
     return [
         mean.policy,
         Strong(value),
-        _per_cent(mean.interval),
+        per_cent(mean.interval),
         places,
         *counts,
         *map(_some, (mean.missing, mean.partial)),
@@ -150,10 +149,6 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
-def _per_cent(limits: tuple[float, float] | None) -> str:
-    return f"[{fraction(limits[0])}, {fraction(limits[1])}]" if limits else NOTHING
-
-
 def strengths(summary: Summary) -> Table | None:
     if summary.strengths is None:
         return None
@@ -163,7 +158,7 @@ def strengths(summary: Summary) -> Table | None:
     ]
     return Table(
         "Bradley-Terry strengths",
-        _columns("policy", "strength|95 % interval"),
+        columns("policy", "strength|95 % interval"),
         rows,
         STRENGTHS if rows else NO_STRENGTHS,
     )
@@ -173,31 +168,30 @@ def strengths(summary: Summary) -> Table | None:
 
 
 def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Table:
-    """Of one environment or of all."""
     several = len({one.environment for one in found}) > 1
     rows = [
         [
+            *(one.environment if several else "", one.a, one.b),
+            *(strong(points(one.difference), one), points_interval(one.interval)),
             *(
-                one.environment if several else "",
-                one.a,
-                one.b,
-                _strong(points(one.difference), one),
-                points_interval(one.interval),
+                holm_p(one),
+                _both(one.rate_a.n, one.rate_b.n),
+                f"{one.test}{_UNPLANNED if one.prevented else ''}, {one.paired_word}",
+                _better(one),
             ),
-            *(_p(one, bound=one.bounded), _both(one.rate_a.n, one.rate_b.n), f"{one.test_words}, {one.paired_word}"),
-            _better(one),
         ]
         for one in _smallest(found)
     ]
-    columns = _columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
-    return _filled(Table(title, columns, rows, note, len(found)))
+    heads = columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
+    return _filled(Table(title, heads, rows, note, len(found)))
 
 
 def graded(found: Sequence[Graded]) -> Table | None:
     rows = [
         [
-            *(one.metric, _over(one.environments), one.a, one.b, _strong(fraction(one.chance), one)),
-            *(_per_cent(one.chance_interval), *map(number, one.middle), _p(one), _both(*one.n), one.test, _better(one)),
+            *(one.metric, f"all {len(one.environments)}" if len(one.environments) > 1 else one.environments[0]),
+            *(one.a, one.b, strong(fraction(one.chance), one), per_cent(one.chance_interval), *map(number, one.middle)),
+            *(holm_p(one), _both(*one.n), one.test, _better(one)),
         ]
         for one in _smallest(found)
     ]
@@ -206,15 +200,15 @@ def graded(found: Sequence[Graded]) -> Table | None:
         " equal values count half. 50 is no difference. IQM is the interquartile mean. Intervals are 95 % for each"
         " alone; p adjusted by Holm in the family of the success rates."
     )
-    columns = _columns("metric|environment|a|b", "a above b|95 % interval|IQM a|IQM b|p (Holm)|n", "test|more")
-    return Table("Compared by metrics", columns, rows, note, len(found)) if rows else None
+    heads = columns("metric|environment|a|b", "a above b|95 % interval|IQM a|IQM b|p (Holm)|n", "test|more")
+    return Table("Compared by metrics", heads, rows, note, len(found)) if rows else None
 
 
 def kinds_compared(found: Sequence[KindComparison]) -> Table | None:
     rows = [
         [
-            *(kind.kind, one.a, one.b, _strong(points(one.difference), one), points_interval(one.interval)),
-            *(_p(one), _better(one)),
+            *(kind.kind, one.a, one.b, strong(points(one.difference), one), points_interval(one.interval)),
+            *(holm_p(one), _better(one)),
         ]
         for kind, one in ((kind, kind.found) for kind in found[:SHOWN])
     ]
@@ -222,15 +216,11 @@ def kinds_compared(found: Sequence[KindComparison]) -> Table | None:
         "How much more of a's episodes end so than of b's, in percentage points, over all environments; p adjusted by"
         " Holm over all failure kinds, apart from the success rates."
     )
-    columns = _columns("kind|a|b", "a − b|95 % interval|p (Holm)", "more")
-    return Table("Failure kinds compared", columns, rows, note, len(found)) if rows else None
+    heads = columns("kind|a|b", "a − b|95 % interval|p (Holm)", "more")
+    return Table("Failure kinds compared", heads, rows, note, len(found)) if rows else None
 
 
-def _over(environments: Sequence[str]) -> str:
-    return f"all {len(environments)}" if len(environments) > 1 else environments[0]
-
-
-def _strong(text: str, one: Tested) -> str:
+def strong(text: str, one: Tested) -> str:
     return Strong(text) if one.decided else text
 
 
@@ -238,8 +228,8 @@ def _better(one: Tested) -> str:
     return Strong(one.better) if one.better else ""
 
 
-def _p(one: Tested, *, bound: bool = False) -> str:
-    return p_value(one.p_holm, bound=bound).removeprefix("= ")
+def holm_p(one: Tested) -> str:
+    return p_value(one.p_holm, bound=one.bounded).removeprefix("= ")
 
 
 def _both(a: int, b: int) -> str:
@@ -250,7 +240,6 @@ def _both(a: int, b: int) -> str:
 
 
 def failures(combos: Iterable[ComboSummary]) -> Table | None:
-    """Failed episodes by kind."""
     failed = [(combo, combo.failures) for combo in combos if combo.failures and combo.failures.field]
     if not failed:
         return None
@@ -264,9 +253,9 @@ def failures(combos: Iterable[ComboSummary]) -> Table | None:
         other = found.other + sum(count for kind, count in counts.items() if kind not in names)
         cells = (*(counts.get(name, 0) for name in names), other, found.untold, found.errored)
         rows.append([combo.policy, combo.environment, *map(str, cells)])
-    kinds = [*((name, "right") for name in names), *_columns("", "other kinds|not told|errored")]
+    kinds = [*((name, "right") for name in names), *columns("", "other kinds|not told|errored")]
     note = "Episodes, in the words of their records."
-    return _filled(Table("Failed episodes by kind", [*_columns("policy|environment"), *kinds], rows, note))
+    return _filled(Table("Failed episodes by kind", [*columns("policy|environment"), *kinds], rows, note))
 
 
 def metrics(combos: Sequence[ComboSummary]) -> Table | None:
@@ -280,7 +269,7 @@ def metrics(combos: Sequence[ComboSummary]) -> Table | None:
         "Means over completed episodes with their 95 % intervals, how many episodes have the metric, and the values"
         " that 5 and 95 of 100 episodes stay under."
     )
-    heads = [*_columns("policy|environment"), *((name, "right") for name in names)]
+    heads = [*columns("policy|environment"), *((name, "right") for name in names)]
     return Table("Metrics", heads, rows, note) if names else None
 
 
@@ -296,7 +285,7 @@ def _metric(found: MetricMean | None) -> str:
 
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
     """With what is complete, how it ended and how long it took."""
-    below = ["; ".join(filter(None, (_cause(combo, summary), *_shortfall(combo)))) for combo in shown]
+    below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
     rated = any(combo.counts for combo in shown)
     notes = (
         "Rate = successes / completed episodes, with 95 % Clopper-Pearson intervals." if rated else "",
@@ -307,13 +296,13 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
         if summary.planned
         else "Planned is what the records show: no plan says how many there should be.",
     )
-    columns = _columns(
+    heads = columns(
         "policy|environment",
         "k/n|rate|95 % interval|letters|planned|completed|errored|missing|attempts|duration",
         "outcome",
     )
     rows = [[combo.policy, combo.environment, *_counted(combo, summary), *_ended(combo, summary)] for combo in shown]
-    return _filled(Table("Combos", columns, rows, " ".join(filter(None, notes)), below=below)) if rows else None
+    return _filled(Table("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
 def _counted(combo: ComboSummary, summary: Summary) -> list[str]:
@@ -334,26 +323,22 @@ def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
     return [str(end.attempts), duration(end.seconds), Tagged(end.words, f"{end.outcome or ''}{warned}")]
 
 
-def _cause(combo: ComboSummary, summary: Summary) -> str:
-    """Empty where it ended as it should."""
-    end = combo.ending
-    return end.cause if summary.planned and not (end.clean and end.outcome == "succeeded") else ""
-
-
 def _planned(combo: ComboSummary) -> str:
     spare = f" ({combo.not_needed} not needed)" if combo.not_needed else ""
     return (f"{combo.planned:,} steps" if combo.unit == "step" else str(combo.planned)) + spare
 
 
-def _shortfall(combo: ComboSummary) -> Iterator[str]:
-    """The other denominator, and which episodes are missing; nothing where every planned episode has a verdict."""
-    counts = combo.counts
+def _below(combo: ComboSummary, summary: Summary) -> Iterator[str]:
+    """Why it ended, unless it ended as it should; and which planned episodes have no verdict."""
+    end, counts = combo.ending, combo.counts
+    if summary.planned and not (end.clean and end.outcome == "succeeded"):
+        yield end.cause
     if counts is None or counts.completed == counts.planned:
         return
     if combo.rate_of_planned is not None:
         yield f"of all {counts.planned} planned: {claim(combo.rate_of_planned)}"
     if counts.missing:
-        yield f"missing: {describe_missing(counts)}"
+        yield f"missing: {counts.which_missing}"
     if combo.bounds is not None:
         low, high = map(fraction, combo.bounds)
         yield f"between {low} and {high} per cent, however the others would have gone"

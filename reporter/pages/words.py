@@ -1,7 +1,4 @@
-"""What a report says of the run as a whole: sentences before any table, and the paragraph on methods. Pure.
-
-What the comparisons decide is told by claims.
-"""
+"""What a report says of the run as a whole: sentences before the tables, and the methods. Pure."""
 
 from __future__ import annotations
 
@@ -17,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.reporter.comparing.comparisons import Sequential
-    from comborun.reporter.comparing.trend import Trend
+    from comborun.reporter.comparing.orders import Trend
     from comborun.reporter.summary import Summary
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
-    """The state of the whole run, the gravest first."""
+    """The state of the whole run, the most serious first."""
     return (
         *_canary(summary),
-        *(() if summary.timing.ended else ("Not all sessions had ended when this report was made.",)),
+        *(() if summary.timing.over else ("Not all sessions had ended when this report was made.",)),
         *_episodes(summary),
         *_early(summary),
         *map(_trend, summary.trends),
@@ -36,7 +33,6 @@ def sentences(summary: Summary) -> tuple[str, ...]:
 
 
 def _canary(summary: Summary) -> Iterator[str]:
-    """A warning before all else; and that all is well where that was looked at."""
     found = summary.canary
     if found is None or not found.combos:
         return
@@ -78,7 +74,6 @@ def _episodes(summary: Summary) -> Iterator[str]:
 
 
 def _early(summary: Summary) -> Iterator[str]:
-    """What stopping early has spared; nothing about runs that could not."""
     found = [one.sequential for one in summary.comparisons.all if one.sequential and not one.so_far]
     if found:
         spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
@@ -89,7 +84,7 @@ def _early(summary: Summary) -> Iterator[str]:
 
 
 def _trend(found: Trend) -> str:
-    """The best checkpoint, and what must be known of having chosen it."""
+    """The best checkpoint, with a caution about choosing it."""
     best, environments = found.best, len(found.environments)
     low, high = map(fraction, best.interval)
     over = f", the mean of {environments} environments" if environments > 1 else ""
@@ -123,25 +118,22 @@ def _times(summary: Summary) -> Iterator[str]:
 
 
 def methods(summary: Summary) -> str:
-    """Ready to paste: of what this report holds, and nothing else."""
+    """Ready to paste: only about what this report holds."""
     counting = (
         "An episode counts at most once: its record of the lowest attempt with a verdict, whatever the verdict; the"
         " first such line within an attempt. Completed episodes have a verdict, success or failure. Errored ones ran,"
         " but their program gave none; missing ones were planned and left no record. Neither enters the rate."
     )
     outcomes = "A session's outcome follows from its records, not from its exit code."
-    return " ".join((counting, *_rates(summary), *_comparisons(summary), *_graded(summary), outcomes))
+    return " ".join((counting, *_comparisons(summary), *_graded(summary), outcomes))
 
 
-def _rates(summary: Summary) -> Iterator[str]:
+def _comparisons(summary: Summary) -> Iterator[str]:
     if any(combo.rate for combo in summary.combos):
         yield (
             "Intervals of success rates are exact binomial (Clopper-Pearson) at 95 %, each for its combo alone and"
             " assuming independent episodes."
         )
-
-
-def _comparisons(summary: Summary) -> Iterator[str]:
     found = summary.comparisons.all
     if not found:
         yield "No policies were compared."
@@ -166,7 +158,13 @@ def _comparisons(summary: Summary) -> Iterator[str]:
             f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
             " Newcombe interval of the difference."
         )
-    yield from _overall(summary)
+    if overall := summary.comparisons.overall:
+        yield (
+            f"{several(len(overall), 'overall comparison')} of mean rates, each environment with the same weight: a"
+            " randomization test stratified by environment and a t interval (Agresti-Coull variances). One half of the"
+            " error belongs here, the other to comparisons within environments (weighted Holm). Ranks are those that"
+            " this leaves open for all policies at once."
+        )
     if any(combo.rate and combo.rate.starts for combo in summary.combos):
         yield "Where episodes started from the same seed or state, each start counts once, at its mean."
     yield (
@@ -175,16 +173,6 @@ def _comparisons(summary: Summary) -> Iterator[str]:
         " episode counts against it. Intervals of differences are at 95 % for each alone. Policies that share a letter"
         " are not told apart, which does not mean that they are equal."
     )
-
-
-def _overall(summary: Summary) -> Iterator[str]:
-    if found := summary.comparisons.overall:
-        yield (
-            f"{several(len(found), 'overall comparison')} of mean rates, each environment with the same weight: a"
-            " randomization test stratified by environment and a t interval (Agresti-Coull variances). One half of the"
-            " error belongs here, the other to comparisons within environments (weighted Holm). Ranks are those that"
-            " this leaves open for all policies at once."
-        )
 
 
 def _sequential(planned: Sequence[Sequential], printed: int, summary: Summary) -> str:

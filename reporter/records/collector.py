@@ -5,28 +5,99 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter, defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.attempt import packed
-from comborun.reporter.collected import Collected
 from comborun.reporter.records import files, videos
-from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.episodes import UNKNOWN, rebuild
 from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.rules.named import groups
 from comborun.text import several
+from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import Aggregate, EpisodeRecord
+    from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
+    from comborun.plan import Plan, Session
+    from comborun.reporter.canary import Canary
+    from comborun.reporter.records.reading import Reject
+    from comborun.stopping import StopRule
+    from comborun.work import Combo
+
+
+@dataclass(frozen=True)
+class Attempt:
+    number: int
+    begin: Begin | None
+    end: End | None
+    log: tuple[str, ...] = ()
+    """the last lines, if it failed"""
+
+    @property
+    def started(self) -> float | None:
+        """On the host's clock. Failed launches have it in their end record only."""
+        begin = self.begin.started if self.begin else None
+        return begin or (self.end.started if self.end else None) or None
+
+    @property
+    def ended(self) -> float | None:
+        """None without an end record or a start, or if the clock was set back in between."""
+        known = self.end and self.started is not None and self.end.ended >= self.started
+        return self.end.ended if self.end and known else None
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.started is None or self.ended is None else self.ended - self.started
+
+
+@dataclass(frozen=True)
+class SessionHistory:
+    session: Session
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def end(self) -> End | None:
+        return self.attempts[-1].end if self.attempts else None
+
+
+@dataclass(frozen=True)
+class Collected:
+    name: str
+    """the run's id, or the folder's name"""
+    records: tuple[EpisodeRecord, ...]
+    rejects: tuple[Reject, ...]
+    defects: tuple[Defect, ...]
+    files: tuple[Reading, ...]
+    aggregates: tuple[Aggregate, ...] = ()
+    """counts of programs that report nothing else"""
+    unpaired: Mapping[Combo, str] = field(default_factory=dict)
+    """why neither index nor seed identifies the starts of a combo's episodes"""
+    plan: Plan | None = None
+    """None for a folder without a plan"""
+    sessions: tuple[SessionHistory, ...] = ()
+    aside: tuple[SessionHistory, ...] = ()
+    """sessions whose records don't count"""
+    done: Mapping[str, str] = field(default_factory=dict)
+    """the dispatcher's last record; empty while the run lasts"""
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    stop_early: StopRule | None = None
+    canary: Canary | None = None
+    """how some episodes went when they ran alone once more"""
+
+    @property
+    def by_combo(self) -> dict[Combo, list[SessionHistory]]:
+        combos: defaultdict[Combo, list[SessionHistory]] = defaultdict(list)
+        for history in self.sessions:
+            combos[combo_of(history.session)].append(history)
+        return dict(combos)
+
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"
-"""in the folder of every report"""
 _OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}
 """files beside it that repeat the content of others"""
 _OUTWARD = {PER_FILE: 0, LIST_LAST: 1}
@@ -38,11 +109,10 @@ class RecordCollector:
         self._directory = directory
         self._unread = unread
         self._rebuilt: Counter[str] = Counter()
-        """by folder episodes of jobs, and by attempt those that rows don't number: a further file goes on counting"""
-        self._settled = False
+        """how many episodes files had that the next file continues to count, by folder or attempt"""
         self.files: list[Reading] = []
         """relative to the directory, with slashes; a folder for episodes that are file names"""
-        self.of_videos: tuple[Defect, ...] = ()
+        self.of_videos: Sequence[Defect] = ()
 
     def take(self, path: Path, context: Context, *, expected: bool) -> None:
         """One file. `expected`: the grid names it, so it is a fault if its format is not known."""
@@ -67,28 +137,23 @@ class RecordCollector:
         for folder, group in groups(found).items():
             self.files.append(files.read_names(group, replace(context, path=folder)))
 
-    def settle_combos(self) -> None:
-        """In a folder, once all is read: which combo each file is of, and never two runs as one."""
-        settle(self.files)
-        self._settled = True
-
     def show(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Give each record its video among these: its field `video` says where it lies.
-
-        `bases`: by session, the episode that its program calls 0.
-        """
+        """Give each record its video among these, in its field `video`. `bases`: by session, the episode that its
+        program calls 0."""
         if not found:
             return
-        links = videos.link(found, self.records, bases)
+        links = videos.Links(found, self.records, bases)
         self.of_videos = links.findings
         for reading in self.files:
-            reading.records = [_shown(record, links.of.get(videos.key(record), "")) for record in reading.records]
+            shown = ((record, links.of.get(videos.key(record))) for record in reading.records)
+            reading.records = [
+                replace(record, **packed(record.metrics, {**record.extra, "video": video})) if video else record
+                for record, video in shown
+            ]
 
     def keep_whole_attempts(self, planned: Mapping[str, int]) -> None:
-        """If episodes are numbered as they ended, keep only one attempt of a session; `planned` is by session.
-
-        A mixture of early episodes of one attempt and late ones of another would be biased.
-        """
+        """If episodes are numbered as they ended, keep one attempt of each session; `planned` is by session. A mixture
+        of early episodes of one attempt and late ones of another would be biased."""
         ordered = [reading for reading in self.files if reading.by_ending]
         wanted = _accepted_attempts((record for reading in ordered for record in reading.records), planned)
         for reading in ordered:
@@ -102,22 +167,18 @@ class RecordCollector:
     def records(self) -> tuple[EpisodeRecord, ...]:
         return tuple(record for reading in self.files for record in reading.records)
 
-    def collected(self, name: str) -> Collected:
-        """What files say, before anything is known of who wrote them."""
+    def collected(self, name: str, *, settled: bool = False) -> Collected:
+        """What the files say. `settled`: no two runs are in one combo."""
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
-        collisions = () if self._settled else _collisions(self.files)
+        collisions = () if settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
         unpaired = ((combo, one.unpaired) for one in self.files if one.unpaired for combo in one.combos)
         return Collected(
             name=name,
-            plan=None,
-            sessions=(),
             records=self.records,
             rejects=tuple(reject for reading in self.files for reject in reading.rejects),
             defects=(*defects, *self.of_videos, *_contradictions(aggregates), *collisions),
             files=tuple(self.files),
-            done=MappingProxyType({}),
-            provenance=MappingProxyType({}),
             aggregates=aggregates,
             unpaired=MappingProxyType(dict(unpaired)),
         )
@@ -148,12 +209,8 @@ def _read(path: Path, context: Context, unread: str) -> Reading:
     return reading
 
 
-def _shown(record: EpisodeRecord, video: str) -> EpisodeRecord:
-    return replace(record, **packed(record.metrics, {**record.extra, "video": video})) if video else record
-
-
 def _accepted_attempts(records: Iterable[EpisodeRecord], planned: Mapping[str, int]) -> dict[str, int]:
-    """Per session the lowest attempt with all planned episodes, else the one with the most, the lowest of these."""
+    """Per session the lowest attempt with all planned episodes, else the one with the most."""
     episodes: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for record in records:
         episodes[record.session][record.attempt] += 1
@@ -164,7 +221,7 @@ def _accepted_attempts(records: Iterable[EpisodeRecord], planned: Mapping[str, i
 
 
 def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
-    """Folders of one combo, session and attempt whose files have the episodes' numbers in their names."""
+    """Folders of one attempt whose files have the episodes' numbers in their names."""
     numbered: defaultdict[tuple[str, str, str, int], set[str]] = defaultdict(set)
     for reading in files:
         if reading.format in _OUTWARD:
@@ -179,7 +236,7 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
 
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
-    """Files of one attempt that count differently: the one with the most episodes is taken."""
+    """Files of one attempt that count differently. The one with the most episodes is taken."""
     counts: defaultdict[tuple[str, str, str, int], list[Aggregate]] = defaultdict(list)
     for one in aggregates:
         counts[one.policy, one.environment, one.session, one.attempt].append(one)
@@ -190,11 +247,8 @@ def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
 
 
 def walk(directory: Path, wanted: Callable[[str], bool]) -> Iterator[Path]:
-    """Files with wanted names, folder by folder, each once even if several links lead to it.
-
-    Hidden files, such as files being written, and files of reports are left out. So are pipes, since reading them could
-    block. Links that lead nowhere are included, so that they are reported.
-    """
+    """Files with wanted names, folder by folder, each once even if several links lead to it. Hidden files, files of
+    reports and pipes are left out. Links that lead nowhere are included, so that they are reported."""
     seen: set[tuple[int, int]] = set()
     for folder, folders, found in os.walk(directory):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

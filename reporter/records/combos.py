@@ -1,7 +1,7 @@
-"""Decides which combo each file of a folder belongs to, once all files were read. Pure.
+"""Finds which combo each file of a folder belongs to, by its path and by what all files hold. Pure.
 
-A path alone can be misleading: a folder's name may be a task's, and two runs may lie in places whose paths don't
-distinguish them. Episodes of two runs are never joined into one.
+A folder's name may be a task's, and two runs may lie in places whose paths don't distinguish them. Episodes of two runs
+are never joined into one.
 """
 
 from __future__ import annotations
@@ -13,22 +13,90 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.attempt import EpisodeRecord
-from comborun.reporter.merge import content
-from comborun.reporter.records import paths
-from comborun.reporter.records.files import NAME_COMBO, NAME_ENVIRONMENT
-from comborun.reporter.records.paths import UNNAMED
 from comborun.reporter.text import combo_name
-from comborun.rules.formats import NAMED
+from comborun.rules.formats import (
+    COMPLETION_ROWS,
+    DATABASE,
+    EPISODES,
+    EVAL_INFO,
+    JOB_ROWS,
+    JSONL_ROWS,
+    NAMED,
+    TABLE,
+    TUPLES,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from comborun.attempt import Aggregate
     from comborun.reporter.records.reading import Reading
     from comborun.work import Combo
 
+
+UNNAMED = "unnamed"
+"""if no file and no folder gives a name"""
+_SAYS_NOTHING = re.compile(
+    r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
+    r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"
+    r"|nohup|console|main|client|experiments?|rollouts?|sessions|summary|cosmos_log"
+    r"|\d[\d_:.T-]*|episode_results(?:_rebuild\d+)?|episode_\d+_(?:final_)?res",
+    re.IGNORECASE,
+)
+_RLINF = re.compile(r"\d{8}-\d\d:\d\d:\d\d-(.+)")
+_MANISKILL = re.compile(r"(.+?)__(.+)__\d+__\d+")
+_OPENVLA = re.compile(r"EVAL-(?P<suite>[^-]+)-(?P<family>.+?)-\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d(?:--(?P<note>.+))?")
+_EMBODIED_BENCH = re.compile(r"eb_[a-z]+")
+
+
+def combo_of_path(path: str) -> tuple[str, str]:
+    """Policy and environment of a file that names neither.
+
+    The environment is the file's name or, if that says nothing (`log`), the innermost folder whose name says something.
+    The policy is the next folder outward.
+    """
+    names = _telling(path)
+    for name in reversed(names):
+        if match := _MANISKILL.fullmatch(name):
+            return match[2], match[1]
+    outer, inner = (UNNAMED, UNNAMED, *names)[-2:]
+    if match := _OPENVLA.fullmatch(inner):
+        family = f"{match['family']}--{match['note']}" if match["note"] else match["family"]
+        return (outer if len(names) > 1 else family), match["suite"]
+    if len(names) > 2 and _EMBODIED_BENCH.fullmatch(names[-3]):  # eb_alfred/{model}_{experiment}/{eval set}/results/
+        return outer, f"{names[-3]}/{inner}"
+    return outer, inner
+
+
+def policy_of_path(path: str, environments: Collection[str] = ()) -> str:
+    """Of a file that names only its environment: the innermost folder that is not a task, else the file's own name.
+    Folders called like one of `environments`, or like the task in it (`pick` of `env/pick`), are tasks."""
+    tasks = {name.casefold() for environment in environments for name in (environment, environment.rpartition("/")[2])}
+    folders = _telling(f"{PurePosixPath(path).parent}/out")
+    candidates = (name for name in reversed(folders) if name.casefold() not in tasks)
+    return next(candidates, (UNNAMED, *_telling(path))[-1])
+
+
+def _telling(path: str) -> tuple[str, ...]:
+    pure = PurePosixPath(path)
+    found = [match[1] if (match := _RLINF.fullmatch(part)) else part for part in pure.parent.parts]
+    return tuple(name for name in (*found, pure.stem) if name and not _SAYS_NOTHING.fullmatch(name))
+
+
+def combo_of_folder(folder: str) -> tuple[str, str]:
+    """{checkpoint}/{scene}/{control}/{env}: an environment in another scene is another environment."""
+    parts = PurePosixPath(folder).parts
+    if len(parts) >= 4:
+        return parts[-4], "/".join(parts[-3:])
+    return combo_of_path(f"{folder}/out") if parts else (UNNAMED, UNNAMED)
+
+
+NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
+"""formats whose records name their combo"""
+NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
+"""formats whose records name their environment, and perhaps no policy; for all others the path names it"""
 ALL = "*"
-"""stands for the file if all names of a folder are episodes"""
+"""the name of a file if all names in a folder are episodes"""
 _DIGITS = re.compile(r"\d+")
 
 Told = tuple[int, int | None]
@@ -36,7 +104,6 @@ Told = tuple[int, int | None]
 
 
 def settle(files: Sequence[Reading]) -> None:
-    """Give each reading its policies."""
     tasks = {environment for file in files for _, environment in file.combos}
     for file in files:
         if file.format in NAME_ENVIRONMENT:
@@ -52,16 +119,14 @@ def settle(files: Sequence[Reading]) -> None:
 
 def _place(file: Reading, tasks: set[str]) -> None:
     """Take the policy from a folder further out, if its own folder has the name of another file's environment."""
-    by_path = {combo for combo in file.combos if combo[0] == paths.policy(file.path, {combo[1]})}
-    outward = paths.policy(file.path, tasks)
+    by_path = {combo for combo in file.combos if combo[0] == policy_of_path(file.path, {combo[1]})}
+    outward = policy_of_path(file.path, tasks)
     if any(combo[0] != outward for combo in by_path):
         file.rename(dict.fromkeys(by_path, outward))
 
 
 @dataclass(frozen=True)
 class _Share:
-    """The part of a file about one combo."""
-
     file: Reading
     path: PurePosixPath
     told: Mapping[Told, EpisodeRecord | Aggregate]
@@ -77,9 +142,13 @@ class _Share:
         return alike and ((self.naming and other.naming) or self.beside(other))
 
     def beside(self, other: _Share) -> bool:
-        """Whether two files in one folder are of one run: different kinds are, `seed1.log` and `seed2.log` are not."""
+        """Whether two files in one folder are of one run: different kinds are; `seed1.log` and `seed2.log` are not."""
         kinds = {_DIGITS.sub("", share.path.name) for share in (self, other)}
         return self.path.parent == other.path.parent and len(kinds) > 1
+
+
+def content(record: EpisodeRecord) -> tuple[object, ...]:
+    return (record.verdict, record.seed, dict(record.metrics), dict(record.extra))
 
 
 def _said(one: EpisodeRecord | Aggregate) -> tuple[object, ...]:
@@ -87,7 +156,6 @@ def _said(one: EpisodeRecord | Aggregate) -> tuple[object, ...]:
 
 
 def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
-    """Combo -> its parts, in the order of the files."""
     shares: defaultdict[Combo, list[_Share]] = defaultdict(list)
     for file in files:
         path = PurePosixPath(file.path, ALL if file.format == NAMED else "")
@@ -138,7 +206,7 @@ def _told_apart(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share
 
 
 def _labels(prefixes: Sequence[tuple[str, ...]], files: set[tuple[str, ...]]) -> list[str]:
-    """The part of each prefix that the others don't share; without the suffix of a file, if that says nothing."""
+    """The part of each prefix that the others don't share."""
     shared = {at for at in range(min(map(len, prefixes))) if len({prefix[at] for prefix in prefixes}) == 1}
     own = [PurePosixPath(*(part for at, part in enumerate(prefix) if at not in shared)) for prefix in prefixes]
     short = [str(path.with_suffix("") if prefix in files else path) for prefix, path in zip(prefixes, own, strict=True)]

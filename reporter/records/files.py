@@ -8,7 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from comborun.reporter.records import paths
+from comborun.reporter.records.combos import (
+    NAME_COMBO,
+    NAME_ENVIRONMENT,
+    combo_of_folder,
+    combo_of_path,
+    policy_of_path,
+)
 from comborun.reporter.records.reading import Context, Reading, RejectKind
 from comborun.rules.episodes import DEPTH_LIMIT, ORDER
 from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
@@ -16,7 +22,6 @@ from comborun.rules.formats import (
     COMPLETION_ROWS,
     DATABASE,
     EPISODES,
-    EVAL_INFO,
     JOB_ROWS,
     JSONL_ROWS,
     LOG_NAMES,
@@ -24,7 +29,6 @@ from comborun.rules.formats import (
     NAMED,
     SUMMARY,
     TABLE,
-    TUPLES,
     WHY,
     look,
 )
@@ -46,10 +50,6 @@ else:
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 
-NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
-"""formats whose records name their combo"""
-NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
-"""formats whose records name their environment, and perhaps no policy; for all others the path must name it"""
 _MAY_NAME = frozenset({TABLE, EPISODES, DATABASE})
 """formats of rows that name their combo, or leave it to the path"""
 _CHUNK = 1 << 20
@@ -57,14 +57,19 @@ _KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}
 
 
 def read(stream: BinaryIO, context: Context) -> Reading:
-    """The content of a file; an empty reading without a format for an unknown file. The stream is left at its end."""
+    """The content of a file; without a format if it is unknown. The stream is left at its end."""
     reading = Reading(context.path)
     try:
-        named = _named_format(context)
+        rules = context.rules
+        log = rules.pattern and rules.source == "log" and context.path.rpartition("/")[2] in LOG_NAMES
+        named = LOG_PATTERN if log else "" if rules.format == NAMED else rules.format
         file = look(stream, context.path, context.identity, named)
         reading.format = file.kind or JSONL_ROWS
         reading.why = "the grid names it" if named else WHY[reading.format]
-        context = _placed(reading.format, context)
+        if reading.format == JOB_ROWS and rules.metrics:
+            context = replace(context, rules=replace(rules, metrics=(*rules.metrics, ORDER)))
+        if reading.format not in NAME_COMBO | NAME_ENVIRONMENT:
+            context = context.named(*combo_of_path(context.path))
         source = file.reader(context.identity, context.path, decoded)
         stream.seek(file.start)
         _fill(reading, context, source, _entries(stream, source))
@@ -77,25 +82,10 @@ def read(stream: BinaryIO, context: Context) -> Reading:
 def read_names(found: Sequence[str], context: Context) -> Reading:
     """The episodes in the names of a group of files; `context.path` is its folder."""
     reading = Reading(context.path, NAMED, WHY[NAMED])
-    context = context.named(*paths.of_folder(context.path))
+    context = context.named(*combo_of_folder(context.path))
     source = Named(context.identity, context.path, found)
     _fill(reading, context, source, source.finish())
     return reading
-
-
-def _named_format(context: Context) -> str:
-    """The grid's format, or empty."""
-    rules = context.rules
-    log = rules.pattern and rules.source == "log" and context.path.rpartition("/")[2] in LOG_NAMES
-    return LOG_PATTERN if log else "" if rules.format == NAMED else rules.format
-
-
-def _placed(kind: str, context: Context) -> Context:
-    """The context with the combo of its path, if files of its format name none."""
-    if kind == JOB_ROWS and context.rules.metrics:
-        context = replace(context, rules=replace(context.rules, metrics=(*context.rules.metrics, ORDER)))
-    named = kind in NAME_COMBO or kind in NAME_ENVIRONMENT
-    return context if named else context.named(*paths.combo(context.path))
 
 
 def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
@@ -173,16 +163,13 @@ def _named(reading: Reading, context: Context, row: Any) -> Any:
 
 
 def _combo_of(context: Context, environment: str | None) -> tuple[str, str]:
-    """The combo by the path, for a file that names at most an environment."""
-    return (paths.policy(context.path, {environment}), environment) if environment else paths.combo(context.path)
+    """The combo by the path, for a file that names an environment at most."""
+    return (policy_of_path(context.path, {environment}), environment) if environment else combo_of_path(context.path)
 
 
 def decoded(line: bytes) -> tuple[list[Any], str]:
-    """The values of a line, decoded by orjson if it gives the same as the rules' own decoder.
-
-    The own decoder handles everything that orjson refuses, integers of 19 digits and more, and lines that may be nested
-    deeply.
-    """
+    """The values of a line. The rules' decoder is used for everything that orjson refuses or reads differently: long
+    integers and deep nesting."""
     if _LONG_NUMBER not in line.translate(_DIGITS) and line.count(b"{") + line.count(b"[") <= DEPTH_LIMIT:
         try:
             return [_loads(line)], ""
@@ -192,10 +179,8 @@ def decoded(line: bytes) -> tuple[list[Any], str]:
 
 
 def alike(lines: Sequence[bytes]) -> list[Any]:
-    """The objects of lines that hold one each, with simple values; empty where lines must be decoded one by one.
-
-    Each line begins with a brace, and there are no others. So as many objects as lines mean one on each line.
-    """
+    """The objects of lines with one object each; empty if lines must be decoded one by one. There are as many braces as
+    lines, and one at the start of each."""
     text = b"\n".join(lines)
     simple = text.startswith(b"{") and text.count(b"\n{") + 1 == text.count(b"{") == len(lines)
     if not simple or text.count(b"[") > DEPTH_LIMIT or _LONG_NUMBER in text.translate(_DIGITS):

@@ -1,9 +1,8 @@
-"""Rows of a large file without asking the rules about each: rows that look like one that the rules have read.
+"""Reads rows of a large file that look like one that the rules have read, without asking the rules again.
 
-Two rows look alike when they have the same fields in the same order, with values of the same kinds. Then the rules say
-the same of their fields, and only values are left to check: the combo's names, the index, whether a number is finite.
-Many such rows are read together, column by column. Whatever does not pass is left to the rules, and so is any row while
-a grid tests values or names a path.
+Two rows look alike if they have the same fields in the same order, with values of the same kinds. Then only values are
+left to check: the combo's names, the index, whether numbers are finite. Such rows are read together, column by column.
+All other rows are left to the rules, and so are all rows if a grid tests values or names a path.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ OTHER: frozenset[type] = frozenset({str, bool, type(None)})
 ROLES = 5
 """fields that the rules look at"""
 MOST_LAYOUTS = 64
-"""most layouts of a file; for a program that invents fields this does not help"""
+"""most layouts of a file"""
 WORD = 24
-"""signs: a text this short comes again and again, and is kept once"""
+"""most characters of a text that is kept once"""
 SMALL = 1 << 16
-"""indices and seeds below it are alike in all combos, and are kept once"""
+"""indices and seeds below it are kept once"""
 _INTEGERS: dict[int, int] = {}
 _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE}
 
@@ -44,7 +43,7 @@ class _Layout:
 
     kinds: tuple[frozenset[type], ...]
     examples: dict[object, tuple[Any, ...]]
-    """by the names that the fields of `combo` hold, what records of this combo share"""
+    """by the values of the fields `combo`: what records of this combo share"""
     combo: Sequence[int]
     episode: int
     success: int
@@ -53,7 +52,6 @@ class _Layout:
     """positions of values that must be finite"""
     metrics: Sequence[int]
     texts: Sequence[int]
-    """fields that are no metrics"""
     pack: Struct
 
     def read(self, columns: Sequence[Column], line: int) -> list[EpisodeRecord] | None:
@@ -85,7 +83,6 @@ class _Layout:
 
 
 def _across(columns: Sequence[Iterable[Any]], count: int) -> Iterable[tuple[Any, ...]]:
-    """The rows of these columns."""
     return zip(*columns, strict=True) if columns else repeat((), count)
 
 
@@ -100,8 +97,6 @@ def integers_once(column: Sequence[int]) -> Iterable[int]:
 
 
 class PlainRows:
-    """Of one file."""
-
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         fields = (identity.policy_field, identity.environment_field, identity.seed, identity.episode, identity.success)
@@ -110,7 +105,7 @@ class PlainRows:
         self._layouts: dict[tuple[str, ...], _Layout] = {}
 
     def read(self, rows: Sequence[Any], line: int) -> list[EpisodeRecord] | None:
-        """The records of rows on consecutive lines; None where only the rules can tell."""
+        """The records of rows on consecutive lines; None if the rules must read them."""
         if not self._layouts or {*map(type, rows)} != {dict}:
             return None
         names = {*map(tuple, rows)}
@@ -121,7 +116,7 @@ class PlainRows:
             return None
 
     def learn(self, row: dict[str, Any], record: EpisodeRecord) -> None:
-        """The look of a row of which the rules found this record, and nothing wrong with it."""
+        """Remember a row that the rules read without a complaint."""
         kinds = (*map(type, row.values()),)
         layout = self._layouts.get((*row,))
         if layout is None or not all(map(frozenset.__contains__, layout.kinds, kinds)):
@@ -134,7 +129,7 @@ class PlainRows:
             )
 
     def _layout(self, row: Iterable[str], kinds: tuple[type, ...], record: EpisodeRecord) -> _Layout | None:
-        """None where a field has a role that it could not have in another row."""
+        """None if a field has a role that it could not have in another row."""
         identity, (metrics, others) = self.identity, record.names
         places = {name: place for place, name in enumerate(row)}
         combo = {identity.policy_field.name: str, identity.environment_field.name: str}

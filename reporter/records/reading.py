@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Aggregate, EpisodeRecord, Verdict, packed
 from comborun.judging import ResultRules
-from comborun.reporter.records.paths import UNNAMED
+from comborun.reporter.records.combos import UNNAMED
 from comborun.reporter.records.plain import PlainRows, once
 from comborun.rules.episodes import DEPTH_LIMIT
 from comborun.rules.fields import (
@@ -39,10 +39,8 @@ _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORE
 
 @dataclass(frozen=True)
 class Context:
-    """The facts about a result file before it is read.
-
-    `policy` and `environment` are None if its records must name their own combo; `path` is the file's name in messages.
-    """
+    """What is known of a result file before it is read. `policy` and `environment` are None if its records must name
+    them. `path` is its name in messages."""
 
     path: str
     policy: str | None = None
@@ -53,7 +51,7 @@ class Context:
     first: int = 0
     """the index of the first episode, if a file counts its own from the beginning"""
     words: Identity | None = None
-    """the identity of its records, with the field names of its format"""
+    """how its records name things, in its format"""
 
     @cached_property
     def identity(self) -> Identity:
@@ -65,7 +63,6 @@ class Context:
         return Identity(self.policy, self.environment, rules.success, rules.episode, **fields)
 
     def named(self, policy: str, environment: str | None) -> Context:
-        """The context with these names where it has none."""
         return replace(self, policy=self.policy or policy, environment=self.environment or environment)
 
 
@@ -75,11 +72,10 @@ class RejectKind(StrEnum):
     TORN = "torn"
     """a last line without its end: in progress, or cut off"""
     NOT_A_RECORD = "not a record"
-    """not JSON, not an object, too long, or without an episode or a combo"""
+    """not an object, too long, or without an episode or a combo"""
     FOREIGN = "foreign"
     """it names another combo than its session's"""
     UNREADABLE = "unreadable"
-    """the whole file"""
 
 
 @dataclass(frozen=True)
@@ -90,15 +86,16 @@ class Defect:
     line: int
     reason: str
 
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
 
 @dataclass(frozen=True)
-class Reject:
-    """A line that gave no record; line 0 means the whole file."""
+class Reject(Defect):
+    """A line that gave no record."""
 
-    path: str
-    line: int
     kind: RejectKind
-    reason: str
 
 
 @dataclass
@@ -107,7 +104,6 @@ class Reading:
 
     path: str
     format: str = ""
-    """its format; empty if unknown"""
     why: str = ""
     """by what it was recognised"""
     records: list[EpisodeRecord] = field(default_factory=list)
@@ -133,7 +129,7 @@ class Reading:
         return {one.combo for one in self.entries}
 
     def reject(self, line: int, reason: str, kind: RejectKind = RejectKind.NOT_A_RECORD) -> None:
-        self.rejects.append(Reject(self.path, line, kind, reason))
+        self.rejects.append(Reject(self.path, line, reason, kind))
 
     def defect(self, line: int, reason: str, path: str = "") -> None:
         self.defects.append(Defect(path or self.path, line, reason))
@@ -183,7 +179,6 @@ class Reading:
         )
 
     def rename(self, policies: Mapping[Combo, str]) -> None:
-        """Give these combos other policies."""
         self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
 

@@ -1,7 +1,7 @@
-"""Videos beside the records: which exist, which can be played, and which episode each shows.
+"""Videos beside the records: which can be played, and which episode each shows.
 
-A video belongs to the nearest records. It is linked by a record's field, else by the number and the outcome in its
-name. A video that contradicts its record is not linked but reported.
+A video belongs to the nearest records. A record's field links it, or else the number and the outcome in its name. A
+video that contradicts its record is reported.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NUMBERED = (
     (re.compile(r"(?:.*/)?eval_episode_(?P<number>\d{1,15})"), 0),
     (re.compile(r"(?:.*[/_-])?ep(?P<number>\d{1,15})(?:[_-](?P<outcome>success|failure))?"), 0),
 )
-"""paths of one episode's video without their suffix, and what the first episode is called. Plain `episode_7` is not
-among them: some programs count from 0 there, some from 1"""
+"""paths of one episode's video without suffix, and the number of the first. `episode_7` is missing: programs count
+differently"""
 _PER_TASK = re.compile(r"rollout_.+_(?:success|failure)\.\w+")
-"""one name for all episodes of a task that went alike: the last one stays"""
+"""names that several episodes share: the last one stays"""
 _ATTEMPT = re.compile(r"(?:.*?/)?attempt-\d+(?=/)")
 
 Key = tuple[str, str, str, int]
@@ -52,13 +52,6 @@ class Video:
     """why it can't be played, or empty"""
 
 
-@dataclass(frozen=True)
-class Links:
-    of: Mapping[Key, str]
-    """record -> path of its video"""
-    findings: tuple[Defect, ...]
-
-
 def key(record: EpisodeRecord) -> Key:
     """The identity of a record: many can come from one line."""
     return (record.source, *record.key)
@@ -69,9 +62,7 @@ def is_video(name: str) -> bool:
 
 
 def index(directory: Path, names: Iterable[str]) -> tuple[Video, ...]:
-    """The videos among these files below `directory`, each checked."""
-    paths = sorted(name for name in set(names) if is_video(name))
-    return tuple(_look(directory / path, path) for path in paths)
+    return tuple(_look(directory / path, path) for path in sorted(set(names)) if is_video(path))
 
 
 def _look(file: Path, path: str) -> Video:
@@ -84,84 +75,77 @@ def _look(file: Path, path: str) -> Video:
 
 
 def listed(text: str, folder: str) -> tuple[Video, ...]:
-    """The videos that an attempt's host has listed."""
     return tuple(Video(f"{folder}/{path}", size, FAULTS[word]) for size, word, path in parse(text))
 
 
-def link(
-    videos: Sequence[Video], records: Sequence[EpisodeRecord], bases: Mapping[str, int] = MappingProxyType({})
-) -> Links:
-    """The video of each record, and all faults. Pure."""
-    linking = _Linking(records, [video.path for video in videos], bases)
-    for video in videos:
-        if video.fault:
-            linking.tell(video.path, f"a video that can't be played: {video.fault}")
-        if _name(video.path) not in linking.claimed_names:
-            linking.by_name(video.path)
-    linking.by_claim()
-    linking.gaps()
-    return Links(MappingProxyType(linking.of), tuple(linking.findings))
+class Links:
+    """The video of each record, and all faults of videos."""
 
-
-class _Linking:
-    def __init__(self, records: Sequence[EpisodeRecord], paths: Sequence[str], bases: Mapping[str, int]) -> None:
+    def __init__(
+        self, videos: Sequence[Video], records: Sequence[EpisodeRecord], bases: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
         self.of: dict[Key, str] = {}
         self.findings: list[Defect] = []
-        self._records = records
-        self._claims = [(record, video) for record in records if (video := _claim(record))]
-        self.claimed_names = {_name(video) for _, video in self._claims}
-        self._by_episode = _Near(
+        fields = ((record, record.extra.get("video")) for record in records)
+        claims = [(record, path) for record, path in fields if isinstance(path, str) and path]
+        claimed = {_name(path) for _, path in claims}
+        by_episode = _Near(
             (one.episode - bases.get(one.session, 0), one.source, _folders(one.source), one) for one in records
         )
-        self._files = _Near((_name(path), path, _folders(path)[::-1], path) for path in paths)
+        for video in videos:
+            if video.fault:
+                self._tell(video.path, f"a video that can't be played: {video.fault}")
+            if _name(video.path) not in claimed:
+                self._by_name(video.path, by_episode)
+        self._by_claim(claims, _Near((_name(one.path), one.path, _folders(one.path)[::-1], one.path) for one in videos))
+        self._gaps(records)
 
-    def tell(self, where: str, what: str) -> None:
+    def _tell(self, where: str, what: str) -> None:
         self.findings.append(Defect(where, 0, what))
 
-    def by_claim(self) -> None:
-        """Records that name their video themselves, often by its path on another machine."""
+    def _by_claim(self, claims: Sequence[tuple[EpisodeRecord, str]], files: _Near[str]) -> None:
+        """Records that name their video, often by its path on another machine."""
         claimed: defaultdict[tuple[str, str, str, str], set[int]] = defaultdict(set)
-        for record, wanted in self._claims:
+        for record, wanted in claims:
             # Of several files of one name it is the one that ends like the wanted path for the longest.
-            found = self._files.of(_name(wanted), record.source, _folders(wanted)[::-1])
+            found = files.of(_name(wanted), record.source, _folders(wanted)[::-1])
             claimed[wanted, found[0] if found else "", record.policy, record.environment].add(record.episode)
             if found:
                 self.of[key(record)] = found[0]
             else:
-                self.tell(wanted, f"the video of episode {record.episode} is missing")
+                self._tell(wanted, f"the video of episode {record.episode} is missing")
         for (wanted, *_), episodes in claimed.items():
             if len(episodes) > 1:
-                self.tell(wanted, f"{len(episodes)} episodes name the same video: the last one is in it")
+                self._tell(wanted, f"{len(episodes)} episodes name the same video: the last one is in it")
 
-    def by_name(self, path: str) -> None:
+    def _by_name(self, path: str, by_episode: _Near[EpisodeRecord]) -> None:
         if _PER_TASK.fullmatch(_name(path)):
-            self.tell(path, "overwritten by every episode of its task that went alike: no episode's video")
+            self._tell(path, "overwritten by every episode of its task that went alike: no episode's video")
             return
         stem = str(PurePosixPath(path).with_suffix(""))
-        for pattern, first in _NUMBERED:
-            if match := pattern.fullmatch(stem):
-                outcome = (match.groupdict().get("outcome") or "").lower()
-                self._take(path, int(match["number"]) - first, _OUTCOMES.get(outcome))
-                return
-
-    def _take(self, path: str, episode: int, outcome: Verdict | None) -> None:
-        near = self._by_episode.of(episode, path, _folders(path))
+        matches = ((pattern.fullmatch(stem), first) for pattern, first in _NUMBERED)
+        match, first = next(((match, first) for match, first in matches if match), (None, 0))
+        if not match:
+            return
+        episode = int(match["number"]) - first
+        outcome = _OUTCOMES.get((match.groupdict().get("outcome") or "").lower())
+        near = by_episode.of(episode, path, _folders(path))
         owners = {(record.policy, record.environment, record.session, record.attempt) for record in near}
         if len(owners) != 1:  # the owner is ambiguous
             return
         record = near[0]
         if outcome is not None and record.verdict is not outcome:
             reason = f"its name tells of a {outcome} where episode {episode} is recorded as {record.verdict}"
-            self.tell(path, f"{reason}: overwritten, or of another attempt")
+            self._tell(path, f"{reason}: overwritten, or of another attempt")
         elif key(record) in self.of:
-            self.tell(path, f"a second video of episode {episode}: the first is linked")
+            self._tell(path, f"a second video of episode {episode}: the first is linked")
         else:
             self.of[key(record)] = path
 
-    def gaps(self) -> None:
-        """Programs record the first few episodes, or every tenth: only what lacks between neighbours is told."""
+    def _gaps(self, records: Iterable[EpisodeRecord]) -> None:
+        """Report videos that are missing between neighbours. Programs record the first few episodes, or every tenth."""
         linked: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
-        for record in self._records:
+        for record in records:
             if key(record) in self.of:
                 linked[record.combo].add(record.episode)
         for (policy, environment), episodes in linked.items():
@@ -169,13 +153,7 @@ class _Linking:
             missing = gaps((dense,), sorted(episodes))
             if missing and len(episodes) * 2 > len(dense):
                 complaint = f"no video of {describe(missing)}, between episodes that have one"
-                self.tell(f"{policy} × {environment}", complaint)
-
-
-def _claim(record: EpisodeRecord) -> str:
-    """The video that a record names."""
-    video = record.extra.get("video")
-    return video if isinstance(video, str) else ""
+                self._tell(f"{policy} × {environment}", complaint)
 
 
 def _name(path: str) -> str:
@@ -184,7 +162,7 @@ def _name(path: str) -> str:
 
 Thing = TypeVar("Thing")
 Way = tuple[str, ...]
-"""folders, the most important one first"""
+"""folders, the most important first"""
 
 
 def _folders(path: str) -> Way:
@@ -198,9 +176,9 @@ def _attempt(path: str) -> str:
 
 
 class _Near(Generic[Thing]):
-    """Things under a name that several share, each with a path and its way.
+    """Things with a name that several share, each with a path and its folders.
 
-    Attempts share nothing: what one left is never near to what another left, however alike their folders are.
+    What one attempt left is never near to what another left, even if their folders have the same names.
     """
 
     def __init__(self, things: Iterable[tuple[Hashable, str, Way, Thing]]) -> None:
@@ -211,10 +189,7 @@ class _Near(Generic[Thing]):
                 self._groups[place, name].append((way, thing))
 
     def of(self, name: Hashable, path: str, way: Way) -> Sequence[Thing]:
-        """Those of this name with the longest way in common, in the order in which they came.
-
-        For a path in an attempt these are its own or, where it has none, those that lie in no attempt.
-        """
+        """Those of this name that share the most folders. For a path in an attempt, of that attempt or of none."""
         attempt = _attempt(path)
         for place in (attempt, "") if attempt else ("*",):
             if (place, name) in self._groups:
@@ -222,7 +197,7 @@ class _Near(Generic[Thing]):
         return ()
 
     def _nearest(self, place: tuple[str, Hashable], way: Way) -> Sequence[Thing]:
-        """Groups are divided by their ways only on demand, since most are never used."""
+        """Divided by folders on demand, since most groups are never used."""
         ways = self._by_way.get(place)
         if ways is None:
             ways = self._by_way[place] = defaultdict(list)

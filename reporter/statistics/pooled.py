@@ -1,9 +1,8 @@
 """One comparison over several environments: a randomization test stratified by environment. Pure.
 
-If two policies are the same, the outcomes of a pair could as well be swapped, and so could any two unpaired episodes of
-an environment. The test asks how likely the observed mean difference, or a larger one, is among all such swaps:
-exact, whatever the rates of the environments are. With one environment it is McNemar's test, or Fisher's.
-R. A. Fisher, The Design of Experiments (1935), chapter III; stratified as by N. Mantel and W. Haenszel, JNCI 22 (1959).
+If two policies are the same, the outcomes of a pair could be swapped, and so could two unpaired episodes of an
+environment. p is the share of such swaps with a mean difference as large as the observed one: exact, whatever the rates
+are. R. A. Fisher, The Design of Experiments (1935), chapter III; N. Mantel and W. Haenszel, JNCI 22 (1959).
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil, floor, fsum, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from comborun.reporter.statistics.difference import PairCounts, adjusted, mcnemar
-from comborun.reporter.statistics.means import rate_variance, spread_of_mean
+from comborun.reporter.statistics.difference import PairCounts, mcnemar
+from comborun.reporter.statistics.proportion import rate_variance, spread_of_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 SMALLEST = 1e-12
 """smallest p: the sum of many probabilities is not more exact"""
 FINE = 8
-"""steps of the smallest weight, if environments have different numbers of episodes"""
+"""steps of the smallest weight, if weights differ"""
 LONGEST = 2**16
-"""different sums; beyond, the normal distribution with the same mean and variance is used"""
+"""most different sums; beyond, the normal distribution is used"""
 
 
 @dataclass(frozen=True)
@@ -43,15 +42,22 @@ class Stratum:
     b: tuple[float, int]
     pairs: PairCounts | None = None
 
+    @classmethod
+    def of_pairs(cls, pairs: PairCounts) -> Self:
+        return cls(pairs.counts_a, pairs.counts_b, pairs)
+
+    @property
+    def swapped(self) -> Stratum:
+        turned = self.pairs and PairCounts(self.pairs.both, self.pairs.only_b, self.pairs.only_a, self.pairs.neither)
+        return Stratum(self.b, self.a, turned)
+
     @property
     def difference(self) -> float:
         return self.a[0] / self.a[1] - self.b[0] / self.b[1]
 
     @property
     def variance(self) -> float:
-        if self.pairs is not None:
-            return adjusted(self.pairs)[1] / self.pairs.n
-        return rate_variance(*self.a) + rate_variance(*self.b)
+        return self.pairs.variance if self.pairs else rate_variance(*self.a) + rate_variance(*self.b)
 
     @property
     def freedom(self) -> int:
@@ -79,17 +85,15 @@ def heterogeneity(strata: Sequence[Stratum]) -> float:
 
 
 def pooled_p(strata: Sequence[Stratum], sign: int) -> float:
-    """Two-sided p of the mean difference having this sign: twice the chance of as large a sum of a's wins, or larger.
-
-    Environments have integer weights, nearly in proportion to 1 / n: any fixed weights keep the test exact.
-    """
+    """Two-sided p of a mean difference with this sign. Environments have integer weights, nearly in proportion to 1 /
+    n. Any fixed weights keep the test exact."""
     import numpy as np
 
     pairs = [one.pairs for one in strata if one.pairs]
     if len(pairs) == len(strata) and len({one.n for one in pairs}) == 1:  # equal weights: all swaps are alike
         won, lost = (fsum(getattr(one, side) for one in pairs) for side in ("only_a", "only_b"))
         return max(SMALLEST, mcnemar(won, lost)) if (won - lost) * sign > 0 else 1.0
-    ways = [_swaps(one if sign > 0 else Stratum(one.b, one.a, _turned(one.pairs))) for one in strata]
+    ways = [_swaps(one if sign > 0 else one.swapped) for one in strata]
     least = min(one.unit for one in ways)
     fine = 1 if all(one.unit < least * 1.0001 for one in ways) else FINE
     weights = [round(fine * one.unit / least) for one in ways]
@@ -112,8 +116,6 @@ def pooled_p(strata: Sequence[Stratum], sign: int) -> float:
 
 @dataclass(frozen=True)
 class _Swaps:
-    """a's wins among all swaps of an environment."""
-
     wins: int
     """observed wins, rounded down"""
     unit: float
@@ -158,12 +160,7 @@ def _drawn(n: int, m: int, total: int) -> Floats:
 
 
 def _ways(n: int, k: NDArray[np.intp]) -> Floats:
-    """The logarithm of n over k."""
     import numpy as np
     from scipy.special import gammaln
 
     return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-
-
-def _turned(pairs: PairCounts | None) -> PairCounts | None:
-    return pairs and PairCounts(pairs.both, pairs.only_b, pairs.only_a, pairs.neither)

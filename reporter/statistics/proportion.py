@@ -1,6 +1,7 @@
-"""One success rate: its interval, as it grows over time, and over equally many episodes of each copy. Pure.
+"""One success rate or one mean: its interval, over time, and over equally many episodes of each copy. Pure.
 
-scipy is imported on the first call. `binomtest` gives the same intervals by a search that is some hundred times slower.
+scipy is imported on the first call. Its `binomtest` gives the same intervals a hundred times slower. Means have a t
+interval: with 5 to 10 values a bootstrap (BCa) covers less often, and from 20 on they are alike.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from functools import lru_cache
 from itertools import accumulate
 from math import sqrt
 from statistics import NormalDist
+from sys import float_info
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
+
 
 CONFIDENCE = 0.95
 
@@ -55,10 +58,8 @@ def clopper_pearson(successes: float, n: int, confidence: float = CONFIDENCE) ->
 
 
 def clopper_pearson_each(successes: Sequence[float], n: int, confidence: float = CONFIDENCE) -> tuple[Interval, ...]:
-    """The exact intervals for many counts of one n > 0, at the price of one.
+    """The exact intervals for many counts of one n > 0.
 
-    With a = 1 - confidence, the limits are the quantiles Beta^-1(a/2; k, n-k+1) and Beta^-1(1-a/2; k+1, n-k); the
-    lower one is 0 at k = 0 and the upper one 1 at k = n.
     C. J. Clopper and E. S. Pearson, Biometrika 26 (1934) 404-413.
     """
     import numpy as np
@@ -72,8 +73,7 @@ def clopper_pearson_each(successes: Sequence[float], n: int, confidence: float =
 
 
 def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval:
-    """The score interval of a binomial proportion, n > 0. Below its level at times, so it is not printed for a rate;
-    Newcombe's interval for a difference is made from it.
+    """The score interval of a binomial proportion, n > 0, for Newcombe's interval of a difference.
 
     E. B. Wilson, Journal of the American Statistical Association 22 (1927) 209-212.
     """
@@ -85,17 +85,15 @@ def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval
 
 
 def quantile(probability: float) -> float:
-    """The quantile of the standard normal distribution."""
     return NormalDist().inv_cdf(probability)
 
 
 @dataclass(frozen=True)
 class Incidence:
-    """Time to success as cumulative incidence, a step function: from `times[i]` on, `successes[i]` of `n` episodes have
-    succeeded; before the first, none.
+    """Time to success as cumulative incidence: from `times[i]` on, `successes[i]` of `n` episodes have succeeded.
 
-    Every episode runs until it succeeds or can succeed no more, so nothing is censored before the horizon. Falls are a
-    competing event: Kaplan-Meier would count them as episodes that might still have succeeded.
+    Nothing is censored before the horizon. Falls are a competing event: Kaplan-Meier would count them as episodes that
+    might still have succeeded.
     """
 
     n: int
@@ -125,19 +123,53 @@ def incidence(times: Iterable[float], n: int) -> Incidence:
     )
 
 
-@dataclass(frozen=True)
-class Balanced:
-    """The rate over the same number of episodes from each copy of an environment. A program that stops at the first K
-    episodes that end counts too many short ones; here which end soon makes no difference."""
-
-    rate: Proportion
-    copies: int
-    each: int
-    """number of first episodes of each copy, as many as every copy has"""
+FEWEST = 5
+"""values; with fewer, an interval covers its level only for normal values"""
 
 
-def balanced(copies: Mapping[object, Sequence[bool]]) -> Balanced:
-    """From the episodes of each copy in the order in which it ran them, true for a success."""
-    each = min(map(len, copies.values()), default=0)
-    successes = sum(sum(episodes[:each]) for episodes in copies.values())
-    return Balanced(proportion(successes, each * len(copies)), len(copies), each)
+def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval | None:
+    """Student's t interval; None with fewer than FEWEST values, or only equal ones. "Student", Biometrika 6 (1908)
+    1-25."""
+    import numpy as np
+
+    if len(values) < FEWEST or min(values) == max(values):
+        return None
+    array = np.array(values)
+    scale = float(np.abs(array).max())
+    scaled = array / scale  # squares of the largest floats overflow
+    mean, spread = float(scaled.mean()), float(scaled.std(ddof=1))
+    half = t_quantile(len(values) - 1, confidence) * spread / sqrt(len(values))
+    return max(-float_info.max, (mean - half) * scale), min(float_info.max, (mean + half) * scale)
+
+
+def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
+    """The half width of a two-sided interval in standard errors."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + confidence) / 2))
+
+
+def t_probability(freedom: float, value: float) -> float:
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -abs(value)))
+
+
+def mean_of_rates(counts: Sequence[tuple[float, int]], confidence: float = CONFIDENCE) -> Interval:
+    """The interval of the unweighted mean of success rates, each (successes, n) with n > 0, for fixed environments.
+
+    A. Agresti and B. A. Coull, The American Statistician 52 (1998) 119-126: variances at (k + 1) / (n + 2).
+    """
+    mean = sum(k / n for k, n in counts) / len(counts)
+    half = spread_of_mean([rate_variance(k, n) for k, n in counts], sum(n - 1 for _, n in counts), confidence)
+    return max(0.0, mean - half), min(1.0, mean + half)
+
+
+def rate_variance(k: float, n: int) -> float:
+    rate = (k + 1) / (n + 2)
+    return rate * (1 - rate) / n
+
+
+def spread_of_mean(variances: Sequence[float], freedom: int, confidence: float = CONFIDENCE) -> float:
+    """Half the width of the interval of a mean of independent estimates."""
+    return t_quantile(max(1, freedom), confidence) * sqrt(sum(variances)) / len(variances)

@@ -1,11 +1,9 @@
 """CASM, the conditional alpha-spending McNemar test: A against B pair by pair, stopped as soon as it is decided. Pure.
 
-If neither policy is better, each pair that went differently is a fair coin, whenever it came. So the boundaries may
-follow the history of such pairs: by pair t, alpha t / n_max per side is spent on the exact distribution of the walks
-that have not stopped. This holds whatever the dependence inside a pair, needs no tuning and no random numbers. It
-assumes pairs that are independent of each other and taken in the order of their index, policies and a simulator that
-do not change, and a rule fixed before the first episode.
-Spending: K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983) 659-663.
+If neither policy is better, each pair that went differently is a fair coin. So the boundaries may follow the history of
+such pairs: by pair t, alpha t / n_max per side is spent on the exact distribution of the walks that have not stopped.
+It assumes that pairs are independent of each other and come in the order of their index, and that the rule was fixed
+before the first episode. Spending: K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983) 659-663.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ TOLERANCE = 1e-15
 """probabilities that differ by less are equal: rounding may add up to it"""
 
 STOPPED_CONFIDENCE = 0.97
-"""of the interval after a stop that the data chose, so that it covers 95 %. Found by simulation with up to 100 pairs
-that went alike, opposite or independently (benchmarks/claims.py), so it is no guarantee"""
+"""of the interval after a stop that the data chose, so that it covers 95 % (by simulation, benchmarks/claims.py)"""
 
 
 FEWEST_PAIRS = 20
@@ -46,11 +43,10 @@ class Decision:
 
 
 def decide(outcomes: Iterable[int], n_max: int, alpha: float) -> Decision:
-    """The decision on pairs in index order: +1 where only A succeeded, -1 where only B did, else 0. It is the same
-    however often it was asked for on the way. `alpha` is per side: two-sided 5 % over m comparisons is 0.05 / 2 / m."""
+    """The decision on pairs in index order: +1 if only A succeeded, -1 if only B did, else 0. `alpha` is per side."""
     mass = [1.0]
-    """by the pairs that A won, without the `stopped` places at either end: the probability of the walks that have not
-    stopped. So it holds some square root of n_max places, and not n_max"""
+    """by the pairs that A won: the probability of the walks that have not stopped, without `stopped` places at either
+    end"""
     spent, stopped, different, wins, pairs = 0.0, 0, 0, 0, 0
     for outcome in islice(outcomes, n_max):
         pairs += 1
@@ -78,11 +74,8 @@ def _boundary(mass: Sequence[float], budget: float) -> tuple[int, float]:
 
 
 def decide_both(for_a: Sequence[int], for_b: Sequence[int], n_max: int, alpha: float) -> Decision:
-    """The decision where some outcomes are not known: A is better only if that holds with `for_a`, in which they count
-    against A, and B only if it holds with `for_b`. The earlier decision counts.
-
-    Valid: an outcome that is turned against a policy makes its wins no likelier than the coin that the test assumes.
-    """
+    """The decision if some outcomes are not known: A is better if that holds with `for_a`, in which they count against
+    A, and B likewise. The earlier decision counts."""
     if for_a == for_b:
         return decide(for_a, n_max, alpha)
     found = [one for side, seen in ((1, for_a), (-1, for_b)) if (one := decide(seen, n_max, alpha)).winner == side]
@@ -91,9 +84,9 @@ def decide_both(for_a: Sequence[int], for_b: Sequence[int], n_max: int, alpha: f
 
 
 def pointless_after(outcomes: Sequence[int], decision: tuple[int, float], futility: float, width: float) -> int | None:
-    """After how many pairs a test of at most n_max at `alpha` (`decision`) may end undecided; None: not yet. Either
-    neither policy is likely to be claimed if its gap is `futility`, or the interval of the difference is no wider than
-    `width`. What a test gives up cannot make a false claim, so its size stays.
+    """After how many pairs a test (`decision`: n_max, alpha) may end undecided; None means not yet. Either neither
+    policy is likely to win with a gap of `futility`, or the interval is no wider than `width`. This makes no false
+    claims.
 
     Conditional power by the normal approximation: K. K. G. Lan, R. Simon, M. Halperin, Sequential Analysis 1 (1982).
     """
@@ -111,9 +104,7 @@ def pointless_after(outcomes: Sequence[int], decision: tuple[int, float], futili
 
 
 def _conditional_power(seen: tuple[int, int, int], decision: tuple[int, float], gap: float) -> float:
-    """The conditional power of the policy that is ahead. `seen`: its lead, the pairs with different outcomes, and all
-    pairs.
-    """
+    """Of the policy that is ahead. `seen`: its lead, the pairs with different outcomes, and all pairs."""
     (lead, different, pairs), (n_max, alpha) = seen, decision
     left = n_max - pairs
     rate = max((different + 1) / (pairs + 2), gap)
@@ -123,7 +114,5 @@ def _conditional_power(seen: tuple[int, int, int], decision: tuple[int, float], 
 
 
 def interval_after_stopping(pairs: PairCounts) -> Interval:
-    """The interval of a's rate minus b's when the data chose n > 0. The estimate is too far from 0, the more so the
-    earlier the stop.
-    """
+    """The interval of a's rate minus b's if the data chose n > 0. The estimate is too far from 0."""
     return paired_interval(pairs, STOPPED_CONFIDENCE)

@@ -17,8 +17,9 @@ from comborun.cli import combo
 from comborun.remote.fetch import fetch
 from comborun.remote.transport import LocalTransport
 from comborun.reporter.collect import collect_run
+from comborun.reporter.counting.combo import ComboSummary
 from comborun.reporter.merge import missing
-from comborun.reporter.summary import ComboSummary, summarize
+from comborun.reporter.summary import summarize
 
 REPLICAS = CHECKOUT / "tests" / "replicas"
 LINKS = {

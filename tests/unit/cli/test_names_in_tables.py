@@ -11,7 +11,7 @@ from comborun.cli.calibrate import show_calibration
 from comborun.cli.report import show_comparison
 from comborun.planner.knowledge import Calibration, Measured, Step
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.between import compare_runs
+from comborun.reporter.pages.between import compare_runs
 
 NAMES = ("[v2] flat", "flat[/old]", "[bold]rough", ":star: grass", "\x1b[31mred")
 SHOWN = ("[v2] flat", "flat[/old]", "[bold]rough", ":star: grass", "red")

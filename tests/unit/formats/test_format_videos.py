@@ -13,7 +13,7 @@ from adapter_samples import by_episode, combos, complaints, verdicts
 from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.records.files import read_names
 from comborun.reporter.records.reading import Context, Reading
-from comborun.reporter.records.videos import Links, Video, index, key, link
+from comborun.reporter.records.videos import Links, Video, index, key
 from comborun.rules.named import groups
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def record(episode: int, verdict: Verdict = Verdict.SUCCESS, **fields: object) -
 
 
 def linked(paths: list[str], records: list[EpisodeRecord]) -> tuple[dict[int, str], list[str]]:
-    links = link([Video(path, 9, "") for path in paths], records)
+    links = Links([Video(path, 9, "") for path in paths], records)
     assert len({key(record) for record in records}) == len(records)
     return (
         {found.episode: links.of[key(found)] for found in records if key(found) in links.of},
@@ -188,7 +188,7 @@ def test_a_gap_between_videos_is_told_and_the_first_few_alone_are_not() -> None:
 
 
 def test_a_video_that_can_not_be_played_is_named_and_linked_all_the_same() -> None:
-    links = link([Video("run/a/eval_episode_0.mp4", 9, "no moov box")], [record(0)])
+    links = Links([Video("run/a/eval_episode_0.mp4", 9, "no moov box")], [record(0)])
     assert [finding.reason for finding in links.findings] == ["a video that can't be played: no moov box"]
     assert len(links.of) == 1
 
@@ -199,23 +199,23 @@ def test_attempts_share_no_videos() -> None:
     sources = [f"{folder}/out/rows.jsonl" for folder in folders]
     claiming = [record(0, path=f"{source}:1", video="videos/one.mp4") for source in sources]
     paths = [f"{folder}/out/videos/one.mp4" for folder in folders]
-    links = link([Video(path, 9, "") for path in paths], claiming)
+    links = Links([Video(path, 9, "") for path in paths], claiming)
     assert [links.of[key(found)] for found in claiming] == paths
-    assert links.findings == (), "the same episode of two attempts is not two that share a video"
-    assert link([Video(path, 9, "") for path in paths[:2]], claiming[2:]).of == {}
+    assert not links.findings, "the same episode of two attempts is not two that share a video"
+    assert Links([Video(path, 9, "") for path in paths[:2]], claiming[2:]).of == {}
     numbered = [Video("sessions/s/attempt-1/out/x_ep0000.mp4", 9, "")]
-    assert link(numbered, [record(0, session="s", attempt=2, path=f"{sources[1]}:1")]).of == {}
+    assert Links(numbered, [record(0, session="s", attempt=2, path=f"{sources[1]}:1")]).of == {}
 
 
 def test_a_video_outside_of_every_attempt_belongs_to_the_records_nearest_to_it() -> None:
     beside = record(0, path="run/rows.jsonl:1")
     within = record(0, environment="f", path="run/attempt-1/rows.jsonl:1")
-    assert link([Video("run/attempt-1/x_ep0000.mp4", 9, "")], [beside]).of == {
+    assert Links([Video("run/attempt-1/x_ep0000.mp4", 9, "")], [beside]).of == {
         key(beside): "run/attempt-1/x_ep0000.mp4"
     }
-    assert link([Video("run/x_ep0000.mp4", 9, "")], [within]).of == {key(within): "run/x_ep0000.mp4"}
+    assert Links([Video("run/x_ep0000.mp4", 9, "")], [within]).of == {key(within): "run/x_ep0000.mp4"}
     named = record(1, path="run/attempt-1/rows.jsonl:2", video="/gone/videos/one.mp4")
-    assert link([Video("run/videos/one.mp4", 9, "")], [named]).of == {key(named): "run/videos/one.mp4"}
+    assert Links([Video("run/videos/one.mp4", 9, "")], [named]).of == {key(named): "run/videos/one.mp4"}
 
 
 @pytest.mark.parametrize("claimed", [False, True], ids=["by name", "by the record"])
@@ -230,7 +230,7 @@ def test_the_work_of_linking_grows_with_the_records_and_not_with_their_square(*,
                 source = f"{place}/rows.jsonl:{episode}"
                 records.append(record(episode, environment=f"e{combo}", path=source, extra=extra))
                 videos.append(Video(f"{place}/ep{episode}.mp4", 9, ""))
-        found, calls = counted(lambda: link(videos, records))
+        found, calls = counted(lambda: Links(videos, records))
         assert [found.of[key(one)] for one in records] == [video.path for video in videos]
         return calls
 

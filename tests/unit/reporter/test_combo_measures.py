@@ -10,8 +10,7 @@ from report_runs import RunDirectory, row
 
 from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.aggregates import MacroMean
-from comborun.reporter.counting.combo import ComboSummary
+from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import (
     KINDS,
     balanced_rate,

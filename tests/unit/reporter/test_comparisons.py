@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
-from comborun.reporter.comparing.pairing import Arm, Counted, arm, outcomes, pairing, pairs_in_order
+from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet, outcomes, pairs_in_order
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import holm
@@ -57,7 +57,7 @@ def only(comparisons: Comparisons) -> Comparison:
 
 
 def test_equal_seeds_of_all_common_episodes_make_pairs() -> None:
-    found = pairing(side("a", "++-+!"), side("b", "+- ++-"))
+    found = meet("", side("a", "++-+!"), side("b", "+- ++-"))
     assert found.paired
     assert found.why == "equal seeds in all 3 common episodes"
 
@@ -72,30 +72,30 @@ def test_equal_seeds_of_all_common_episodes_make_pairs() -> None:
     ],
 )
 def test_without_that_they_are_no_pairs_and_it_is_said_why(a: Arm, b: Arm, why: str) -> None:
-    found = pairing(a, b)
+    found = meet("", a, b)
     assert not found.paired
     assert found.why == why
 
 
 def test_a_single_seed_for_all_episodes_shows_nothing() -> None:
     same = [replace(record, seed=7) for record in episodes("a", "+-+-")]
-    found = pairing(arm_of(same), arm_of([replace(record, policy="b") for record in same]))
+    found = meet("", arm_of(same), arm_of([replace(record, policy="b") for record in same]))
     assert not found.paired
     assert found.why == "one seed for all episodes, which says nothing of their starts"
 
 
 def test_seeds_of_only_some_episodes_are_not_enough() -> None:
     some = [replace(record, seed=None) if record.episode else record for record in episodes("a", "+-+")]
-    assert pairing(arm_of(some), side("b", "+++")).why == "no seeds in the records in 2 of 3 common episodes"
+    assert meet("", arm_of(some), side("b", "+++")).why == "no seeds in the records in 2 of 3 common episodes"
 
 
 def test_hashes_of_initial_states_say_more_than_seeds() -> None:
     a, b = side("a", "+-", init_hash="x{}"), side("b", "++", init_hash="x{}")
-    assert pairing(a, b).why == "equal initial states (init_hash) in all 2 common episodes"
+    assert meet("", a, b).why == "equal initial states (init_hash) in all 2 common episodes"
     other = side("b", "++", init_hash="y{}")
-    assert pairing(a, other).why == "initial states (init_hash) differ"
+    assert meet("", a, other).why == "initial states (init_hash) differ"
     without_seeds = (side("a", "+-", None, init_hash="x{}"), side("b", "++", None, init_hash="x{}"))
-    assert pairing(*without_seeds).paired
+    assert meet("", *without_seeds).paired
 
 
 def test_pairs_stand_in_index_order_up_to_the_first_gap() -> None:
@@ -225,10 +225,10 @@ def test_that_nothing_is_decided_is_told_first() -> None:
 def test_what_a_caution_says_forbids_pairing_by_seed_but_not_by_state() -> None:
     marks = "+-+-"
     numbered = arm_of(episodes("a", marks), "numbered in the order of ending")
-    assert pairing(numbered, side("b", marks)).why == "numbered in the order of ending"
-    assert pairing(side("b", marks), numbered).why == "numbered in the order of ending"
+    assert meet("", numbered, side("b", marks)).why == "numbered in the order of ending"
+    assert meet("", side("b", marks), numbered).why == "numbered in the order of ending"
     hashed = arm_of(episodes("a", marks, init_hash="x{}"), "numbered in the order of ending")
-    assert pairing(hashed, side("b", marks, init_hash="x{}")).paired
+    assert meet("", hashed, side("b", marks, init_hash="x{}")).paired
 
 
 def test_counts_without_episodes_are_compared_unpaired() -> None:
@@ -246,9 +246,9 @@ def test_what_only_one_policy_completed_is_in_no_pair() -> None:
 
 def test_the_gap_that_could_be_found_grows_with_the_family() -> None:
     (stairs, _) = compare({"stairs": three(), "grass": three(None)}).environments
-    assert stairs.detectable.n == 40
-    assert stairs.detectable.alone == detectable_gap(40, 0.05)
-    assert stairs.detectable.in_family == detectable_gap(40, 0.05 / 12)
+    assert stairs.n == 40
+    assert stairs.gap == detectable_gap(40, 0.05)
+    assert stairs.gap_in_family == detectable_gap(40, 0.05 / 12)
 
 
 def test_episodes_that_crashed_are_not_left_out_of_a_claim() -> None:
@@ -306,7 +306,7 @@ def test_one_differing_hash_unpairs_although_seeds_are_equal() -> None:
     a = [replace(one, **packed(extra={"init_hash": f"x{one.episode}"})) for one in episodes("a", "+-" * 50)]
     b = [replace(one, **packed(extra={"init_hash": f"y{one.episode}"})) for one in episodes("b", "+-" * 50)]
     b[7] = replace(b[7], **packed(extra={}))
-    found = pairing(arm_of(a), arm_of(b))
+    found = meet("", arm_of(a), arm_of(b))
     assert (found.paired, found.why) == (False, "initial states (init_hash) differ in 99 of 100 common episodes")
 
 

@@ -10,7 +10,7 @@ import pytest
 from comborun.grid import parse_grid
 from comborun.monitor.trial_setup import plan_anywhere
 from comborun.remote.transport import LocalTransport
-from comborun.reporter.planned import collect_by_plan
+from comborun.reporter.collect import collect_by_plan
 from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def test_a_path_names_the_combo_and_the_grid_the_fields(tmp_path: Path, file: st
 
 def test_a_file_whose_path_names_no_combo_is_rejected_and_nothing_still_runs(tmp_path: Path) -> None:
     summary = report_of(tmp_path, "x/r.jsonl", "flat/other.csv")
-    assert summary.quality.rejected == 3
-    assert summary.timing.ended
+    assert summary.quality.counts["rejected"] == 3
+    assert summary.timing.over
 
 
 def test_an_axis_with_one_name_need_not_be_in_the_path(tmp_path: Path) -> None:

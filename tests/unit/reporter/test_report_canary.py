@@ -8,7 +8,7 @@ from monitor_stage import a_plan, a_session
 
 from comborun.again.smoke import canary_plan, episodes_each
 from comborun.attempt import EpisodeRecord, Verdict, packed
-from comborun.reporter.comparing.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
 from comborun.reporter.records.reading import Reject, RejectKind
 
 SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
@@ -61,7 +61,7 @@ def test_starts_are_compared_by_the_best_field_that_both_have() -> None:
 
 
 def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> None:
-    rejects = [Reject("out/a.jsonl", line, RejectKind.NOT_A_RECORD, "no episode") for line in (1, 2)]
+    rejects = [Reject("out/a.jsonl", line, "no episode", RejectKind.NOT_A_RECORD) for line in (1, 2)]
     assert told_rejects(Canary("canary-1", ()), rejects) == (
         "2 records of the canary were rejected and none is left, so nothing can be said;"
         " the first, out/a.jsonl:1: no episode"

@@ -14,9 +14,9 @@ from comborun.again.resumption import Rejected
 from comborun.errors import UserError
 from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.collected import Collected
 from comborun.reporter.merge import rejected
 from comborun.reporter.pages.page import page
+from comborun.reporter.records.collector import Collected
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.summary import summarize
 

@@ -9,7 +9,7 @@ import pytest
 
 from comborun.reporter import report_folder
 from comborun.reporter.collect import collect_folder
-from comborun.reporter.collected import Collected
+from comborun.reporter.records.collector import Collected
 from comborun.reporter.records.reading import Reading
 from comborun.reporter.summary import summarize
 

@@ -11,7 +11,6 @@ from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import PLACES, running
-from comborun.reporter.counting.schedule import Schedule, schedule
 from comborun.reporter.figures import NAMES
 from comborun.reporter.figures import figures as figures_of
 from comborun.reporter.figures.figure import (
@@ -23,13 +22,15 @@ from comborun.reporter.figures.figure import (
     SERIES,
     Axes,
     Figure,
+    Panel,
+    Text,
     ink_on,
+    measure,
     series,
     ticks,
     untitled,
 )
 from comborun.reporter.figures.files import files
-from comborun.reporter.figures.panel import Panel, Text, measure
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.latex import escape
 from comborun.reporter.pages.page import TEMPLATES
@@ -40,8 +41,7 @@ DRAWN = tuple(name for name in NAMES if name != "trends")
 
 
 def everything(run: Path) -> tuple[Figure, ...]:
-    collected = collect_run(run)
-    return figures_of(summarize(collected), schedule(collected))
+    return figures_of(summarize(collect_run(run)))
 
 
 def svgs(figure: Figure) -> tuple[str, ...]:
@@ -78,10 +78,9 @@ def test_what_the_records_support_is_drawn_in_reading_order(figures: dict[str, t
 
 def test_single_combos_of_a_huge_grid_are_drawn_for_files_only(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("comborun.reporter.figures.MOST_COMBOS", 3)
-    collected = collect_run(whole)
-    report, ran = summarize(collected), schedule(collected)
-    assert [figure.name for figure in figures_of(report, ran)] == ["success_rates", "sessions"]
-    assert tuple(figure.name for figure in figures_of(report, ran, files=True)) == DRAWN
+    report = summarize(collect_run(whole))
+    assert [figure.name for figure in figures_of(report)] == ["success_rates", "sessions"]
+    assert tuple(figure.name for figure in figures_of(report, files=True)) == DRAWN
 
 
 def test_a_long_value_at_the_end_of_an_axis_is_not_cut_off() -> None:
@@ -147,7 +146,7 @@ def test_a_figure_of_many_environments_is_bounded_and_says_so(tmp_path: Path) ->
     names = [f"environment{number:03}" for number in range(PANELS + 3)]
     rows = "".join(row(index, policy="flat", environment=name) for name in names for index in range(2))
     (tmp_path / "rows.jsonl").write_text(rows)
-    found = {figure.name: figure for figure in figures_of(summarize(collect_folder(tmp_path)), Schedule((), 1))}
+    found = {figure.name: figure for figure in figures_of(summarize(collect_folder(tmp_path)))}
     for name in ("intervals", "cumulative_success"):
         assert len(found[name].panels) == PANELS
         assert "3 drawings beyond the first 60 not shown" in found[name].note

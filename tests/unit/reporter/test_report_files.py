@@ -28,8 +28,8 @@ from comborun.errors import UserError
 from comborun.judging import ResultRules
 from comborun.reporter import report_folder, report_run, write_report
 from comborun.reporter.collect import collect_run
+from comborun.reporter.figures.figure import fit, fit_apart, measure
 from comborun.reporter.figures.files import FORMS
-from comborun.reporter.figures.panel import fit, fit_apart, measure
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.pages.page import TEMPLATES

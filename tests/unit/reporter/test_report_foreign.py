@@ -15,7 +15,7 @@ from report_runs import RUN, RunDirectory
 from comborun.judging import ResultRules
 from comborun.reporter import report_folder
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.collected import Collected
+from comborun.reporter.records.collector import Collected
 
 VIDEO = b"".join(struct.pack(">I4s", 16, kind) + bytes(8) for kind in (b"ftyp", b"mdat", b"moov"))
 

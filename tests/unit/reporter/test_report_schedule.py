@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from report_runs import START, RunDirectory, row, troubled_run
+from report_runs import START, RunDirectory, planned_session, row, troubled_run
 
+from comborun.attempt import Begin, End
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.schedule import AttemptSpan, Schedule, schedule
+from comborun.reporter.counting.ending import Timing
 from comborun.reporter.figures.sessions import sessions
+from comborun.reporter.records.collector import Attempt
+from comborun.reporter.summary import summarize
 from comborun.rules.words import Outcome
 
+if TYPE_CHECKING:
+    from comborun.reporter.counting.ending import Span
 
-def stay(name: str, start: float, end: float | None, attempt: int = 1) -> AttemptSpan:
-    return AttemptSpan(name, "flat", name, attempt, start, end, Outcome.SUCCEEDED if end else None, "")
+
+def span(name: str, start: float, end: float | None) -> Span:
+    began = Begin.of({"started": str(START + start)})
+    ended = None if end is None else End.of({"started": str(START + start), "ended": str(START + end)})
+    return START + start, planned_session("flat", name, 1), Attempt(1, began, ended)
+
+
+def timing(path: Path) -> Timing:
+    return summarize(collect_run(path)).summary.timing
 
 
 def test_attempts_share_a_row_only_one_after_another() -> None:
-    stays = (stay("a", 0, 10), stay("b", 0, 4), stay("c", 4, 6), stay("d", 5, 9), stay("e", 7, None), stay("f", 20, 21))
-    lanes = Schedule(stays, 8).lanes()
-    assert [[one.session for one in lane] for lane in lanes] == [["a", "f"], ["b", "c", "e"], ["d"]]
+    spans = (span("a", 0, 10), span("b", 0, 4), span("c", 4, 6), span("d", 5, 9), span("e", 7, None), span("f", 20, 21))
+    lanes = Timing(spans, 8).lanes()
+    assert [[session.environment for _, session, _ in lane] for lane in lanes] == [["a", "f"], ["b", "c", "e"], ["d"]]
 
 
 @pytest.mark.parametrize(
@@ -29,19 +42,20 @@ def test_attempts_share_a_row_only_one_after_another() -> None:
     ids=["the work of all", "the longest", "still the longest", "no plan"],
 )
 def test_the_bound_is_the_longest_attempt_or_the_work_over_the_slots(slots: int | None, bound: float | None) -> None:
-    assert Schedule((stay("a", 0, 10), stay("b", 0, 4), stay("c", 4, 8)), slots).bound == bound
+    assert Timing((span("a", 0, 10), span("b", 0, 4), span("c", 4, 8)), slots).bound == bound
 
 
 def test_an_attempt_without_end_leaves_work_and_bound_open() -> None:
-    running = Schedule((stay("a", 0, 10), stay("b", 12, None)), 2)
-    assert (running.work, running.bound, running.ended) == (None, None, 12)
+    running = Timing((span("a", 0, 10), span("b", 12, None)), 2)
+    assert (running.work, running.bound, running.seen) == (None, None, 12)
 
 
 def test_every_attempt_with_a_start_is_there_with_its_outcome(tmp_path: Path) -> None:
-    found = schedule(collect_run(troubled_run(tmp_path)))
+    found = timing(troubled_run(tmp_path))
     assert found.slots == 8
-    assert [one.started for one in found.stays] == sorted(one.started for one in found.stays)
-    grass = [(one.attempt, one.started - START, one.outcome) for one in found.stays if one.session == "grass_flat"]
+    assert [start for start, _, _ in found.spans] == sorted(start for start, _, _ in found.spans)
+    ends = [(one.number, start - START, one.end) for start, session, one in found.spans if session.name == "grass_flat"]
+    grass = [(number, start, end and end.outcome) for number, start, end in ends]
     assert grass == [(1, 0.0, Outcome.LOST), (2, 70.0, Outcome.SUCCEEDED)]
 
 
@@ -49,11 +63,11 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
     run = RunDirectory(tmp_path)
     for name, start, end in (("grass", 0, 60), ("stairs", 0, 90), ("boulder", 60, 120)):
         run.attempt(run.session("flat", name, count=1), row(0), started=START + start, ended=START + end)
-    figure = sessions(schedule(collect_run(run.write())))
+    figure = sessions(timing(run.write()))
     assert figure
     assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in figure.note
     assert "in 8 slots takes less than 1 min 30 s" in figure.note
 
 
 def test_without_a_plan_there_are_no_sessions_to_show() -> None:
-    assert sessions(Schedule((), None)) is None
+    assert sessions(Timing((), None)) is None

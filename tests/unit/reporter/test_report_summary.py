@@ -10,8 +10,9 @@ from report_runs import START, RunDirectory, row
 from comborun.judging import EvidenceRules, ResultRules
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_folder, collect_run
+from comborun.reporter.counting.combo import ComboSummary
 from comborun.reporter.pages.words import sentences
-from comborun.reporter.summary import ComboSummary, Summary, summarize
+from comborun.reporter.summary import Summary, summarize
 from comborun.reporter.text import fraction
 from comborun.rules.words import Outcome
 
@@ -138,7 +139,7 @@ def test_without_an_end_record_a_session_may_still_run(run: RunDirectory) -> Non
     run.attempt(run.session("flat", "stairs"), rows(3, 1), end=None)
     summary = summary_of(run, done=False)
     assert summary.combos[0].ending.words == "not ended"
-    assert not summary.timing.ended
+    assert not summary.timing.over
     assert summary.timing.finished is summary.timing.makespan is None
     assert sentences(summary)[0] == "Not all sessions had ended when this report was made."
 

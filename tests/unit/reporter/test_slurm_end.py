@@ -10,7 +10,7 @@ from report_runs import RUN, RunDirectory, row
 
 from comborun.attempt import own_end
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.schedule import schedule
+from comborun.reporter.summary import summarize
 from comborun.resources import NO_SLURM
 
 
@@ -43,6 +43,6 @@ def test_a_report_of_a_run_on_slurm_sets_no_bound_beside_what_the_queue_decided(
     run.attempt(run.session("flat", "grass", count=1), row(0))
     collected = collect_run(run.write())
     assert collected.plan
-    assert schedule(collected).bound is not None
+    assert summarize(collected).summary.timing.bound is not None
     on_slurm = replace(collected, plan=replace(collected.plan, slurm=NO_SLURM))
-    assert schedule(on_slurm).bound is None
+    assert summarize(on_slurm).summary.timing.bound is None

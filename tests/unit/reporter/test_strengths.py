@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from report_runs import row
 
 from comborun.cli import combo
+from comborun.reporter.comparing.orders import fit, strengths
 from comborun.reporter.comparing.pairing import Counted, Side
-from comborun.reporter.comparing.strengths import fit, strengths
 
 # Games of the American League's east in 1987, won by the team of the row against that of the column; A. Agresti,
 # Categorical Data Analysis (2002), table 10.10.

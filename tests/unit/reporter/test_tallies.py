@@ -10,7 +10,7 @@ from report_runs import RunDirectory, row
 
 from comborun.attempt import Aggregate
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.counting.aggregates import tallies
+from comborun.reporter.counting.combo import tallies
 from comborun.reporter.summary import summarize
 from comborun.rules.words import Outcome
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 from scipy.stats import binom, binomtest
 
-from comborun.reporter.statistics import Proportion, clopper_pearson, proportion
+from comborun.reporter.statistics.proportion import Proportion, clopper_pearson, proportion
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 100, 1000])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, ecdf, ttest_1samp
 
-from comborun.reporter.statistics.means import mean_interval, mean_of_rates
-from comborun.reporter.statistics.proportion import STEPS, balanced, incidence
+from comborun.reporter.statistics.proportion import STEPS, incidence, mean_interval, mean_of_rates
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
@@ -85,14 +84,3 @@ def test_a_long_curve_keeps_exact_steps_and_its_end() -> None:
 def test_no_success_is_a_curve_without_steps() -> None:
     curve = incidence([], 5)
     assert (curve.times, curve.band, curve.median) == ((), (), None)
-
-
-def test_a_balanced_rate_takes_as_many_from_each_copy() -> None:
-    found = balanced({0: [True, False, True, True], 1: [False], 2: [True, True]})
-    assert (found.rate.successes, found.rate.n) == (2, 3)
-    assert (found.copies, found.each) == (3, 1)
-
-
-def test_a_copy_without_episodes_leaves_nothing_to_balance() -> None:
-    found = balanced({0: [True], 1: []})
-    assert (found.rate.n, found.rate.rate) == (0, None)

@@ -1,16 +1,16 @@
 """Whether episodes had the same results beside others as alone: a run against its canary. Pure.
 
-Parallel runs may silently give wrong results: images of another instance, success rates of 0 instead of 72 %. Only
-running the same episodes alone shows it.
+Parallel runs may silently give wrong results, such as images of another instance. Only running the same episodes alone
+shows it.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from comborun.reporter.counting.starts import same_start
+from comborun.reporter.comparing.pairing import same_start
 from comborun.reporter.merge import merge
 from comborun.reporter.text import combo_name
 from comborun.text import several
@@ -29,8 +29,6 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class CanaryCombo:
-    """One combo, compared alone and beside others."""
-
     policy: str
     environment: str
     compared: int
@@ -38,7 +36,7 @@ class CanaryCombo:
     verdicts: tuple[int, ...]
     """episodes with another verdict"""
     starts: tuple[int, ...]
-    """episodes whose initial state or first image has another hash"""
+    """episodes whose initial state has another hash"""
     seeds: tuple[int, ...]
     """episodes with another seed, whose results can't be compared"""
     starts_compared: int
@@ -58,25 +56,19 @@ class CanaryCombo:
         texts = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
         if not self.compared:
             return "nothing was compared: the run has no record of the episodes that ran alone"
+        unseen = ""
+        if self.starts_compared < self.compared:
+            seen = (
+                f"starts compared in {self.starts_compared} of them" if self.starts_compared else "no start is recorded"
+            )
+            unseen = f" ({seen})"
         counted = several(self.compared, "episode")
-        return f"{counted} run alone once more: {'; '.join(texts) or 'all went the same'}{self._unseen}"
-
-    @property
-    def _unseen(self) -> str:
-        """The number of episodes whose starts could be compared, if not all."""
-        if self.starts_compared == self.compared:
-            return ""
-        return (
-            f" (starts compared in {self.starts_compared} of them)"
-            if self.starts_compared
-            else " (no start is recorded)"
-        )
+        return f"{counted} run alone once more: {'; '.join(texts) or 'all went the same'}{unseen}"
 
 
 @dataclass(frozen=True)
 class Canary:
     run: str
-    """the canary's own id"""
     combos: tuple[CanaryCombo, ...]
 
     @property
@@ -95,18 +87,19 @@ class Canary:
     def from_json(cls, text: str) -> Self:
         """Raises ValueError, KeyError or TypeError for other text."""
         data = json.loads(text)
-        return cls(data["run"], tuple(_combo(entry) for entry in data["combos"]))
+        lists = [{key: tuple(entry[key]) for key in ("verdicts", "starts", "seeds")} for entry in data["combos"]]
+        combos = (CanaryCombo(**{**entry, **own}) for entry, own in zip(data["combos"], lists, strict=True))
+        return cls(data["run"], tuple(combos))
 
 
 def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[EpisodeRecord]) -> Canary:
-    """Compares the canary `run`, by its combos."""
     before = {combo.key: combo for combo in merge(parallel, {})}
     canary = {combo.key: combo for combo in merge(alone, {})}
     return Canary(run, tuple(_compare(key, before.get(key), combo) for key, combo in sorted(canary.items())))
 
 
 def told_rejects(canary: Canary, rejects: Sequence[Reject]) -> str:
-    """Says which of a canary's records were rejected; `rejects` has at least one."""
+    """Which of a canary's records were rejected; `rejects` has at least one."""
     count, first = len(rejects), rejects[0]
     records = f"{several(count, 'record')} of the canary {'were' if count != 1 else 'was'} rejected"
     nothing = "" if canary.combos else " and none is left, so nothing can be said"
@@ -128,8 +121,3 @@ def _compare(key: Combo, before: MergedCombo | None, canary: MergedCombo) -> Can
         seeds=tuple(episode for episode, pair in seeds.items() if None not in pair and pair[0] != pair[1]),
         starts_compared=sum(same is not None for same in alike.values()),
     )
-
-
-def _combo(entry: dict[str, Any]) -> CanaryCombo:
-    lists = {key: tuple(entry[key]) for key in ("verdicts", "starts", "seeds")}
-    return CanaryCombo(**{**entry, **lists})
