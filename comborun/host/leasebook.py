@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import time
 from dataclasses import dataclass, field, replace
 
-from comborun.host import machine, process
+from comborun.host import files, machine, process
 from comborun.host.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.leases import Lease, Leases
 from comborun.host.process import setting
@@ -26,6 +27,10 @@ _LEASES_S = 1.0
 """seconds between two reads of other runs' leases, while one of our sessions waits"""
 _BUSY_TIMES = 6
 """factor for the time between two measurements while our own sessions are in the way: their ends are reported"""
+
+
+_MOST_MIB = 512
+"""allowed on a GPU that a session was not granted; Isaac Sim leaves some 200 there"""
 
 
 @dataclass
@@ -190,6 +195,28 @@ class LeaseBook:
         for who, lease in self.made.items():
             self._charge(who, lease.gpus)
         self._measured_capacity()
+        self._find_misplaced()
+
+    def _find_misplaced(self) -> None:
+        """Record in attempt-N/wrong_gpu which sessions hold memory on GPUs that they were not granted. Nothing ends."""
+        for who, lease in self.made.items():
+            held = {gpu: mib for (marker, gpu), mib in self._measured.held.items() if marker == lease.marker}
+            wrong = [gpu for gpu, mib in held.items() if gpu not in lease.gpus and mib > _MOST_MIB]
+            record, session = f"{lease.at}/wrong_gpu", self.layout.session_json(who)
+            if not (wrong and lease.gpus and os.path.exists(session)) or os.path.exists(record):
+                continue
+            if files.read(session).get("pin") != "none":
+                there = ", ".join(f"{held[gpu]} MiB on GPU {gpu}" for gpu in wrong)
+                granted, here = ",".join(map(str, lease.gpus)), sum(held.get(gpu, 0) for gpu in lease.gpus)
+                why = f"WRONG_GPU: {there}, and {here} MiB on GPU {granted}, which it was granted"
+                found = ",".join(f"{gpu}:{mib}" for gpu, mib in held.items())
+                files.write(record, [("since", int(time.time())), ("found", found), ("why", why)])
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Measure now and then while sessions with GPUs run, because programs load late."""
+        if any(lease.gpus for lease in self.made.values()):
+            self._ask_at = min(self._ask_at, time.monotonic() + setting("COMBORUN_SEAT_S", 60.0))
 
     def _charge(self, key: str, gpus: Iterable[int]) -> None:
         """Charge a lease with its measured use, or with its last known use if the driver names no processes."""
@@ -273,6 +300,7 @@ class LeaseBook:
             cores = machine.allocate_cores(self._cores, taken, request.cpus)
         self.made[name] = Lease(self.run_id, name, replace(request, alone=share.alone), tuple(gpus), at, cores)
         self._stale = True
+        self._look_again()
 
     def drop(self, name: str) -> None:
         if name in self.made:

@@ -19,7 +19,6 @@ from comborun.rules import counting, globs, progress, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from threading import Event
     from typing import Iterable, Iterator, Tuple
 
     from comborun.host.attempt import Attempt
@@ -163,7 +162,6 @@ class Watch(PollingWatch):
         limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
         self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), of.count))
         self._judging = judging.Watched(of.at, of.rules()) if "judging" in data else None
-        self._memory_check = GpuMemoryCheck(of)
         self._changes = _Changes(of.at, self._judging)
         self._memory_mib = data.get("memory_mib", 0)
         """MiB of main memory that it may hold; 0: no limit"""
@@ -179,10 +177,6 @@ class Watch(PollingWatch):
             return None
         self._look()
         return self.end(self._judge())
-
-    def close(self) -> None:
-        super().close()
-        self._memory_check.close()
 
     def _look(self) -> None:
         course, elapsed = self._course, self.elapse()
@@ -312,66 +306,3 @@ def _fingerprint(paths: Iterable[str]) -> tuple[int, int, int]:
 def _below(folder: str) -> Iterator[str]:
     """All paths below a folder, including hidden ones."""
     return (f"{at}/{name}" for at, folders, names in os.walk(folder) for name in (*folders, *names))
-
-
-_FIRST_S = 60.0
-_PAUSES = (1, 1, 2, 4, 8, 16)
-"""waits between the checks, in units of the first one"""
-_MOST_MIB = 512
-"""allowed on a GPU that it was not granted; Isaac Sim leaves some 200 there"""
-
-
-class GpuMemoryCheck:
-    """Whether a session uses memory on GPUs that it was not granted: a thread asks nvidia-smi, if it is there.
-
-    It asks 1, 2, 4, 8, 16 and 32 minutes after the start, because programs load late. Memory elsewhere, beyond what a
-    context takes on every visible GPU, is reported in attempt-N/wrong_gpu and in the note of the end. It ends nothing.
-    """
-
-    def __init__(self, of: Attempt) -> None:
-        self._of = of
-        self._closed: Event | None = None
-        pinned = of.gpus and of.data.get("pin") != "none"
-        if pinned and any(os.access(f"{folder}/nvidia-smi", os.X_OK) for folder in os.get_exec_path()):
-            import threading
-
-            self._closed = threading.Event()
-            threading.Thread(target=self._work, args=(self._closed,), daemon=True).start()
-
-    def close(self) -> None:
-        if self._closed:
-            self._closed.set()
-
-    def _work(self, closed: Event) -> None:
-        first = setting("COMBORUN_SEAT_S", _FIRST_S) or _FIRST_S
-        for times in _PAUSES:
-            if closed.wait(first * times):
-                return
-            try:
-                if self._report(self._use()):
-                    return
-            except (OSError, MemoryError):
-                continue
-
-    def _use(self) -> dict[str, int]:
-        """GPU -> MiB that its processes hold there."""
-        from comborun.host import driver
-
-        found: dict[str, int] = {}
-        holders = driver.holders()
-        ours = set(process.marked(self._of.marker))
-        for index, pid, mib in holders:
-            if pid in ours:
-                found[index] = found.get(index, 0) + mib
-        return found
-
-    def _report(self, found: dict[str, int]) -> bool:
-        """Whether it uses a wrong GPU. If so, that is recorded."""
-        own = self._of.gpus.split(",")
-        wrong = [f"{mib} MiB on GPU {gpu}" for gpu, mib in found.items() if gpu not in own and mib > _MOST_MIB]
-        if not wrong:
-            return False
-        here = sum(mib for gpu, mib in found.items() if gpu in own)
-        why = f"WRONG_GPU: {', '.join(wrong)}, and {here} MiB on GPU {self._of.gpus}, which it was granted"
-        text = ",".join(f"{gpu}:{mib}" for gpu, mib in found.items())
-        return files.write(self._of.at.wrong_gpu, [("since", int(time.time())), ("found", text), ("why", why)])

@@ -125,7 +125,7 @@ def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box
     hold = 'hold-gpu 1000 --gpu {} --until "$COMBORUN_RUN_DIR/go" & '
     hold += 'hold-gpu {} --gpu {} --until "$COMBORUN_RUN_DIR/go" & wait'
     sessions = {NAMES[0]: bash(hold.format(0, 700, 1)), NAMES[1]: bash(hold.format(0, 200, 1))}
-    box.plan(sessions)
+    box.plan(sessions, gpus="0,1")
     for name in sessions:
         box.write(f"sessions/{name}/attempt-1/grant", f'{{"gpus": "0", "uuids": "{uuid(0)}"}}\n')
     box.start()
