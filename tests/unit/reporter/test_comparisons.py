@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 from scipy.stats import barnard_exact, binomtest
-from statsmodels.stats.multitest import multipletests
 
 from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
@@ -136,6 +135,8 @@ def three(seed: int | None = 1000) -> list[Arm]:
 
 
 def test_every_pair_of_every_environment_is_corrected_for_all_of_them() -> None:
+    from statsmodels.stats.multitest import multipletests
+
     found = compare({"stairs": three(), "grass": three(None)})
     family = found.all
     assert found.size == len(family) == 6

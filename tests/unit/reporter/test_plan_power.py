@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 from report_runs import planned_session
-from statsmodels.stats.power import zt_ind_solve_power
 
 from comborun.reporter.comparing import power
 from comborun.reporter.comparing.power import POWER, Design, answers, chance, designs, detectable, needed
@@ -41,6 +40,8 @@ def test_the_gap_that_is_found_is_near_the_exact_one() -> None:
 
 
 def test_the_episodes_that_a_gap_needs_are_near_statsmodels() -> None:
+    from statsmodels.stats.power import zt_ind_solve_power
+
     effect = 0.2 / ((1 - 0.2**2) / 4) ** 0.5
     expected = zt_ind_solve_power(effect, None, 0.05, POWER, alternative="two-sided")
     assert needed(ONE, 0.2, "unpaired") == pytest.approx(expected, rel=0.15)

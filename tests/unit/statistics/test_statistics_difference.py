@@ -7,7 +7,6 @@ from math import pi
 import numpy as np
 import pytest
 from scipy.stats import barnard_exact, binom, norm
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from comborun.reporter.statistics.barnard import SET_ASIDE, barnard
 from comborun.reporter.statistics.difference import newcombe
@@ -27,12 +26,16 @@ TABLES = [
 
 @pytest.mark.parametrize(("a", "b"), TABLES)
 def test_the_interval_is_newcombes(a: tuple[int, int], b: tuple[int, int]) -> None:
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     expected = confint_proportions_2indep(*a, *b, compare="diff", method="newcomb")
     assert newcombe(a, b) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(("successes", "n"), [(81, 263), (0, 20), (20, 20), (9, 10), (73, 100), (0, 1), (1, 1)])
 def test_wilsons_limits_are_those_of_statsmodels(successes: int, n: int) -> None:
+    from statsmodels.stats.proportion import proportion_confint
+
     expected = proportion_confint(successes, n, method="wilson")
     assert wilson(successes, n) == pytest.approx(expected, abs=1e-9)
 

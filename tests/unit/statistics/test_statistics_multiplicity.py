@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats.multitest import multipletests
 
 from comborun.reporter.statistics.difference import holm, letters
 
@@ -13,6 +12,8 @@ from comborun.reporter.statistics.difference import holm, letters
 @settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_adjusted_values_are_those_of_statsmodels(ps: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
     assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1], abs=1e-9)
 
 
