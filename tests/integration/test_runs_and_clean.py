@@ -69,10 +69,14 @@ def test_a_run_that_two_hosts_share_by_other_paths_is_listed_once() -> None:
 def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: Desk) -> None:
     desk.combo("run", desk.grid())
     finished = desk.runs[-1]
+    assert "1 run stays: on this machine" in desk.combo("clean", "--older", "0", "--yes").stdout, "it is not named"
     desk.combo("launch", desk.grid(command=evaluate(pace=30)), "--new")
     until(lambda: len(desk.runs) == 2, "two runs")
     going = next(run for run in desk.runs if run != finished)
     until((going / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    assert "2 runs stay: younger than 30 days" in desk.combo("clean").stdout
+    shown = desk.combo("clean", "--older", "0").stdout
+    assert (shown.count("1 run stays: "), "not finished" in shown) == (2, True)
     assert "any of 2 runs" in desk.combo("status", "little-2").stderr, "none of them was removed"
     assert "would remove 1 run on local" in desk.combo("clean", finished.name, "--dry-run").stdout
     refused = desk.combo("clean", finished.name)
@@ -82,22 +86,6 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
     assert f"{going.name} stays: not finished" in done
     assert (finished.exists(), going.is_dir()) == (False, True)
     assert f"{finished} was removed" in desk.combo("status", finished.name).stderr
-
-
-def test_an_old_run_of_this_machine_stays_unless_it_is_named(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    shown = desk.combo("clean", "--older", "0", "--yes")
-    assert "1 run stays: on this machine" in shown.stdout
-    assert desk.runs
-
-
-def test_clean_says_of_runs_that_stay_how_many_and_why(desk: Desk) -> None:
-    desk.combo("run", desk.grid())
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)), "--new")
-    assert "2 runs stay: younger than 30 days" in desk.combo("clean").stdout
-    shown = desk.combo("clean", "--older", "0").stdout
-    assert shown.count("1 run stays: ") == 2
-    assert "not finished" in shown
 
 
 def test_a_stopped_run_is_removed_only_where_it_is_named(desk: Desk) -> None:
