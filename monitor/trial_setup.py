@@ -67,13 +67,6 @@ class TrialSetup:
         return f"{self.grid.root.rstrip('/')}/{self.folder}"
 
 
-@dataclass(frozen=True)
-class Done:
-    directory: str
-    status: RunStatus
-    history: History
-
-
 def trial_setup(
     grid: Grid,
     connect: Callable[[str | None], Transport],
@@ -123,8 +116,11 @@ def tidy(setup: TrialSetup) -> None:
             remove(setup.transport, run.directory)
 
 
-def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) -> Done:
-    """Run `plan` to its end; `look` is called after each look. An interrupted run is stopped."""
+def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) -> tuple[str, History]:
+    """Run `plan` to its end; `look` is called after each look. An interrupted run is stopped.
+
+    Returns the run's directory and its attempts.
+    """
     draft = Draft(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
     directory = publish(setup.transport, draft, "new").directory
     try:
@@ -134,8 +130,8 @@ def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) 
         source = Source(setup.transport, load_run(setup.transport, directory))
         trial = _Trial(setup, source, look)
         trial.warn_of(first)
-        status = watch(source, trial, Clock(), Settings(_LOCAL_S if setup.transport.host == LOCAL else _FAR_S))
-        return Done(directory, status, source.fold(History()))
+        watch(source, trial, Clock(), Settings(_LOCAL_S if setup.transport.host == LOCAL else _FAR_S))
+        return directory, source.fold(History())
     except BaseException as error:
         _leave(setup, directory, keep=isinstance(error, UserError))
         raise

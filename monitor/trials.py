@@ -110,12 +110,12 @@ def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
     """
     plan = with_threads(plan, setup.grid, setup.facts)
     uses: defaultdict[str, _Use] = defaultdict(_Use)
-    done = carry_out(setup, plan, lambda status: _sample(setup, status, uses))
-    trials = [_trial(done.history.of(one.name)[-1:], one, uses[one.name]) for one in plan.sessions]
+    directory, history = carry_out(setup, plan, lambda status: _sample(setup, status, uses))
+    trials = [_trial(history.of(one.name)[-1:], one, uses[one.name]) for one in plan.sessions]
     if all(trial.whole for trial in trials):
-        remove(setup.transport, done.directory)
+        remove(setup.transport, directory)
     else:
-        setup.progress.warn(f"  what went wrong is in {done.directory}")
+        setup.progress.warn(f"  what went wrong is in {directory}")
     return trials
 
 
@@ -271,14 +271,12 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
             if running:
                 running(one.seconds or 0.0, one.last_line)
 
-    done = carry_out(setup, plan, look)
-    attempts = done.history.of(session.name)
+    directory, history = carry_out(setup, plan, look)
+    attempts = history.of(session.name)
     if not attempts or attempts[-1].end is None:
-        raise HostError(f"the session of {done.directory} never began", "`combo doctor` looks for the cause")
-    at = RunLayout(done.directory).attempt(session.name, attempts[-1].number).directory
-    answer = program.run_packed(
-        setup.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(done.directory)
-    )
+        raise HostError(f"the session of {directory} never began", "`combo doctor` looks for the cause")
+    at = RunLayout(directory).attempt(session.name, attempts[-1].number).directory
+    answer = program.run_packed(setup.transport, "logs", "left", at, str(_LOG_LINES), python=program.of_run(directory))
     left = program.answer(setup.transport, answer)
     files, log = tuple(map(tuple, left["files"])), tuple(left["log"].split("\n"))
     end = attempts[-1].end

@@ -141,13 +141,6 @@ def _name(tree: object) -> str:
     return name
 
 
-def _token(tree: object) -> str:
-    word = line_of(tree)
-    if clean(word) != word:
-        raise UserError(f"`{word}` is no name of a resource", "letters, digits, _ and -, such as `exclusive: ray`")
-    return word
-
-
 def _flag(tree: object) -> bool:
     scalar = scalar_of(tree)
     if scalar.kind is not Kind.BOOLEAN:
@@ -353,7 +346,8 @@ Glob = Annotated[
 _BELOW_FROM = "a name such as *.pt, or a path below `from` such as results/*"
 Pattern = Annotated[str, inside(("/", "~", "!"), "can match nothing that is shipped", _BELOW_FROM)]
 LogPattern = Annotated[str, Reads(lambda tree: log_pattern(line_of(tree)), TEXT)]
-Token = Annotated[str, Reads(_token, {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"})]
+_EXCLUSIVE = "letters, digits, _ and -, such as `exclusive: ray`"
+Token = Annotated[str, matching("[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?", "is no name of a resource", _EXCLUSIVE)]
 SecretSourceWord = Annotated[SecretSource, Reads(_secret_source, {"enum": ["host", "laptop"]})]
 VariableName = Annotated[str, Reads(_variable, {"type": "string"})]
 AttributeName = Annotated[
