@@ -32,9 +32,7 @@ class CanaryCombo:
     policy: str
     environment: str
     compared: int
-    """episodes with a record in both"""
     verdicts: tuple[int, ...]
-    """episodes with another verdict"""
     starts: tuple[int, ...]
     """episodes whose initial state has another hash"""
     seeds: tuple[int, ...]
@@ -77,7 +75,6 @@ class Canary:
 
     @property
     def silent(self) -> tuple[CanaryCombo, ...]:
-        """Combos about which the canary says nothing."""
         return tuple(combo for combo in self.combos if not combo.compared)
 
     def to_json(self) -> str:

@@ -73,7 +73,6 @@ class Summary:
     kinds: tuple[KindComparison, ...] = ()
     trends: tuple[Trend, ...] = ()
     strengths: tuple[Strength, ...] | None = None
-    """None if nobody asked for them"""
 
     @property
     def axes(self) -> Axes | None:
@@ -106,7 +105,11 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths."""
     spare = _spared(collected)
     results = results_of(collected, spare)
-    policies, environments = _axes(collected, {*results.merged, *results.counts})
+    if collected.plan:
+        policies, environments = collected.plan.policies, collected.plan.environments
+    else:
+        found = ({combo[place] for combo in (*results.merged, *results.counts)} for place in (0, 1))
+        policies, environments = (tuple(sorted(sorted(names), key=natural)) for names in found)
     order = [(policy, environment) for environment in environments for policy in policies]
     ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
     combos = tuple(_combos(collected, results, ends, spare, order))
@@ -182,7 +185,6 @@ def _compared(
 
 
 def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Sequence[Combo]) -> tuple[Graded, ...]:
-    """By every metric that the grid names for it."""
     named = {
         (name, combo[1])
         for combo, histories in collected.by_combo.items()
@@ -205,14 +207,6 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
     for record in collected.records:
         recorded.setdefault(record.combo, []).append(record.episode)
     return {combo: spared(histories, recorded.get(combo, ())) for combo, histories in collected.by_combo.items()}
-
-
-def _axes(collected: Collected, merged: Collection[Combo]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """In the plan's order, or by name."""
-    if collected.plan:
-        return collected.plan.policies, collected.plan.environments
-    policies, environments = (sorted({combo[place] for combo in merged}) for place in (0, 1))
-    return tuple(sorted(policies, key=natural)), tuple(sorted(environments, key=natural))
 
 
 def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[Finding]:

@@ -44,7 +44,6 @@ class Claims:
     undecided: tuple[str, ...]
     """one for all environments together, and one for each environment with an undecided comparison"""
     left_out: tuple[str, ...]
-    """one for each environment with policies that can't be compared"""
 
     @property
     def left_open(self) -> tuple[str, ...]:

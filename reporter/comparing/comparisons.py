@@ -43,7 +43,6 @@ class Sequential:
     stopped: bool
     """decided before the last pair; later episodes are not used here"""
     alpha: float
-    """two-sided, for the whole family"""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ class Tested:
     b: str
     difference: float
     interval: Interval
-    """95 %, of this difference alone"""
     p: float
     """two-sided, among the episodes with a verdict"""
     worst_p: float
@@ -102,11 +100,9 @@ class Comparison(Tested):
     pairing: str
     """what the starts of the common episodes are"""
     pairs: PairCounts | None
-    """None if pairing is not verified"""
     unknown: tuple[int, int] = (0, 0)
     """planned episodes of a and of b that are errored, missing, or contradictory"""
     sequential: Sequential | None = None
-    """None if all episodes count in any case"""
     prevented: str = ""
     """why it could not be tested after every pair as planned, or empty"""
     so_far: bool = False
@@ -149,9 +145,7 @@ class Overall(Tested):
     mean_a: float
     mean_b: float
     paired: int
-    """number of environments with paired episodes"""
     range: Interval
-    """the smallest and the largest difference of an environment"""
     heterogeneity: float
     """p of "the difference is the same in every environment" (Cochran's Q)"""
     unknown: tuple[int, int]

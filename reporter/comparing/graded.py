@@ -70,7 +70,6 @@ class Graded(Tested):
     """interquartile means of a and of b; over environments their means"""
     paired: bool
     unknown: tuple[int, int]
-    """planned episodes of a and of b without a value"""
 
     @property
     def test(self) -> str:

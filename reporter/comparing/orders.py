@@ -110,7 +110,6 @@ class Checkpoint:
     policy: str
     step: float
     rate: float
-    """the mean over the environments"""
     interval: Interval
     """all intervals together cover all true rates at 95 %"""
 

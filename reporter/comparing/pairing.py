@@ -136,7 +136,6 @@ class Arm:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Successes, and completed episodes."""
         return len(self.successes), len(self.completed)
 
     @cached_property
@@ -163,7 +162,6 @@ class Counted:
 
     policy: str
     counts: tuple[int, int]
-    """successes, and completed episodes"""
     absent: int = 0
     """planned episodes that are not among them"""
 
@@ -252,7 +250,6 @@ class Meeting:
 
     @cached_property
     def seen(self) -> Stratum:
-        """Of the episodes that have a verdict."""
         return self._stratum(self.a, self.b)
 
     def against(self, sign: int) -> Stratum:

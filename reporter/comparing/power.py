@@ -26,7 +26,6 @@ RUNS = 200
 """two standard errors of a power of .8: .06"""
 STEPS = 3
 MANY = 2000
-"""most episodes of a combo that are simulated; more would take minutes"""
 MOST = 20_000
 
 Kind = Literal["unpaired", "paired"]
@@ -39,12 +38,10 @@ Findable = dict[str, float | int | None]
 @dataclass(frozen=True)
 class Design:
     pairs: int
-    """of policies that meet"""
     environments: int
     """1 is a comparison within one environment"""
     episodes: int
     level: float
-    """two-sided, of one comparison"""
     sequential: bool = False
 
 

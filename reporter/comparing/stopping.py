@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 class ComparisonProgress:
     planned: PlannedComparison
     episodes: tuple[int, ...] = ()
-    """pairs up to the decision"""
     winner: str | None = None
     """the winner even if every episode without a verdict counts against it"""
     final: bool = False

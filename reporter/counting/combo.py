@@ -43,7 +43,6 @@ class AggregateCounts:
     successes: int
     episodes: int
     metrics: Mapping[str, float]
-    """means over the episodes of the sessions that report them"""
     attempts: frozenset[tuple[str, int]]
 
 
@@ -85,11 +84,9 @@ class MacroMean:
     """environments in which any policy has episodes"""
     episodes: int
     mean: float | None
-    """None if this policy has no completed episode in an environment"""
     interval: Interval | None
     """95 %, the environments taken as fixed"""
     missing: tuple[str, ...]
-    """environments without a completed episode of this policy"""
     partial: tuple[str, ...]
     """environments in which some planned episodes have no verdict"""
     early: tuple[str, ...] = ()
@@ -185,9 +182,7 @@ class ComboSummary:
     """episodes whose record comes from a second attempt or a later one"""
     failures: FailureKinds | None
     time_to_success: TimeToSuccess | None
-    """None if no record says when it succeeded"""
     balanced: Balanced | None
-    """None if the records don't name parallel copies of the environment"""
     not_needed: int = 0
     """episodes that were left out after a decision; none of them is planned any more"""
 

@@ -42,7 +42,6 @@ class Ending:
     outcome: Outcome | None
     cause: str
     clean: bool
-    """whether every session ended by itself with code 0"""
     attempts: int
     seconds: float | None
     """seconds of the attempts whose records count; None if one has no recorded start or end"""

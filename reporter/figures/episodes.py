@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 2.0
 STEPS = 36
-"""most steps of a curve"""
 BANDS = 3
-"""most policies with bands in one plot"""
 
 
 @dataclass(frozen=True)
@@ -166,9 +164,7 @@ def _stairs(points: Sequence[Point]) -> Iterator[Point]:
 
 ROW, HEAD, FOOT = 0.21, 0.34, 0.26
 POLICY = 1.1
-"""inches that a name may take"""
 BARS = 100
-"""policies in one plot"""
 NUMBERED = 80
 """most combos whose bars carry numbers"""
 OTHER, UNTOLD, ERRORED = "other kinds", "not told", "errored"

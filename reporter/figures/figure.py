@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 INK = "currentColor"
 """the text colour of the page; black in a file"""
 SMALL, NORMAL, TITLE = 7.0, 7.5, 8.0
-"""sizes of text in points"""
 PIXELS = 110
-"""pixels of a page per inch"""
 
 Point = tuple[float, float]
 
@@ -38,7 +36,6 @@ class TextStyle:
     bold: bool = False
     colour: str = INK
     upwards: bool = False
-    """the reading direction"""
 
     def svg(self, x: str, y: str) -> str:
         anchor = {"left": "", "center": ' text-anchor="middle"', "right": ' text-anchor="end"'}[self.align]
@@ -53,12 +50,9 @@ class TextStyle:
 class LineStyle:
     colour: str = INK
     width: float = 1.0
-    """points"""
     dashes: tuple[float, ...] = ()
-    """in line widths"""
     opacity: float = 1.0
     round: bool = False
-    """at the ends"""
 
     def svg(self) -> str:
         dashes = f' stroke-dasharray="{" ".join(f"{part * self.width:.3g}" for part in self.dashes)}"'
@@ -161,7 +155,6 @@ _WIDTHS = (
 _OTHER_SIGN = 70
 _BOLD = 1.12
 _LONGEST = 200
-"""characters of a name that a panel has room for"""
 
 
 @lru_cache(maxsize=4096)
@@ -232,7 +225,6 @@ def room(labels: Sequence[str], limit: float, size: float = NORMAL, *, bold: boo
 COLUMN, PAGE = 3.4, 7.0
 """inches of a panel beside others, and of one that fills a row: one column of a paper and both"""
 PANELS = 60
-"""most panels in a figure; the tables and the JSON have all numbers"""
 
 BLACK, GREY = "#010101", "#808080"
 SERIES = ("#0072b2", "#b84a00", "#007a57", "#a8386f", "#8a6200", "#00737f", "#666666")
@@ -290,7 +282,6 @@ def ink_on(colour: str) -> str:
 # -- axes -------------------------------------------------------------------------------------------------------------
 
 HEADING = 0.24
-"""inches of a panel's heading"""
 PERCENT = ((0.0, "0"), (0.5, "50"), (1.0, "100"))
 
 
@@ -355,12 +346,10 @@ def untitled(panel: Panel) -> Panel:
 # -- legend -----------------------------------------------------------------------------------------------------------
 
 LABEL = 2.2
-"""inches that a name may take"""
 ROW, SWATCH, BETWEEN = 0.2, 0.36, 0.26
 
 
 def legend(entries: Sequence[tuple[str, LineStyle | str]]) -> Panel:
-    """Names with a line or a box, in as many rows as they need."""
     panel = Panel("What the colours mean", 0, ROW)
     left = 0.0
     for name, style in entries:

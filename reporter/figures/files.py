@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 FORMS = ("pdf", "png", "svg")
 GAP = 0.2
-"""inches between panels"""
 OPTIONS: Mapping[str, dict[str, Any]] = {
     "png": {"dpi": 200, "metadata": {"Software": None}, "pil_kwargs": {"compress_level": 3}},
     "pdf": {"metadata": {"CreationDate": None}},

@@ -174,7 +174,6 @@ def _colour_bar(panel: Panel, corner: Point) -> None:
 
 ROW, HEAD, FOOT = 0.19, 0.34, 0.3
 POLICY = 1.2
-"""inches that a name may take"""
 
 
 def intervals(summary: Summary) -> Figure | None:

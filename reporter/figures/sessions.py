@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 ROW, HEAD, FOOT = 0.21, 0.24, 0.5
 ROWS = 60
-"""rows of sessions that a figure holds"""
 COLOURS = {
     Outcome.SUCCEEDED: "#0072b2",
     Outcome.PARTIAL: "#e69f00",
@@ -64,7 +63,6 @@ def _outcome(attempt: Attempt) -> Outcome | None:
 
 
 def _words(timing: Timing) -> str:
-    """The makespan beside what bounds it."""
     words = f"From the first start to the last end: {duration(timing.seen)}"
     if timing.work is None:
         return f"{words}, as far as the records go."

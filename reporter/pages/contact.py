@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from comborun.attempt import EpisodeRecord
 
 MOST = 48
-"""most episodes on the sheet"""
 WIDTH = 200
-"""pixels of a frame"""
 FRAMES = 900
 """most frames that are decoded to find the last one"""
 
@@ -32,10 +30,8 @@ FRAMES = 900
 @dataclass(frozen=True)
 class Picture:
     name: str
-    """the combo"""
     episode: int
     video: str
-    """relative to the report"""
     jpeg: str
     """as base64; empty where no frame could be read"""
 
@@ -56,7 +52,12 @@ def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Pa
         return None
     there = [record for record in filmed if _inside(directory, str(record.extra["video"]))]
     shown = _spread(there)[:MOST]
-    pictures = tuple(_picture(directory, record, output) for record in shown)
+    pictures = []
+    for record in shown:
+        path = directory / str(record.extra["video"])
+        link = quote(os.path.relpath(path.resolve(), output.resolve()))
+        jpeg = b64encode(last_frame(path)).decode()
+        pictures.append(Picture(combo_name(*record.combo), record.episode, link, jpeg))
     away, rest = len(filmed) - len(there), len(there) - len(shown)
     notes = (
         f"{several(rest, 'failed episode')} with a video not shown." if rest else "",
@@ -66,7 +67,7 @@ def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Pa
         else "",
         "" if _av() or not shown else "Without frames, since PyAV is not installed (pip install av).",
     )
-    return ContactSheet(pictures, " ".join(filter(None, notes)))
+    return ContactSheet(tuple(pictures), " ".join(filter(None, notes)))
 
 
 def _inside(directory: Path, video: str) -> bool:
@@ -81,12 +82,6 @@ def _spread(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     for record in records:
         by_combo[record.combo].append(record)
     return [record for round_ in zip_longest(*by_combo.values()) for record in round_ if record is not None]
-
-
-def _picture(directory: Path, record: EpisodeRecord, output: Path) -> Picture:
-    path = directory / str(record.extra["video"])
-    link = quote(os.path.relpath(path.resolve(), output.resolve()))
-    return Picture(combo_name(*record.combo), record.episode, link, b64encode(last_frame(path)).decode())
 
 
 def last_frame(path: Path) -> bytes:

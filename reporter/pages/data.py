@@ -39,7 +39,6 @@ Pair = tuple[float, float]
 
 
 def significant(value: float) -> float:
-    """Ten significant digits, so that no p is rounded to 0."""
     return float(f"{value:.{DIGITS}g}")
 
 
@@ -284,7 +283,6 @@ def _span(started: float, session: Session, attempt: Attempt) -> dict[str, Any]:
 
 
 def told(value: object, *names: str) -> dict[str, Any]:
-    """Attributes under their own names; null for all of them if there is no value."""
     return {name: getattr(value, name) if value else None for name in names}
 
 
@@ -316,7 +314,6 @@ FIELD_LIMIT = 200
 """most columns for fields of the records; the rest share the last column, as JSON"""
 
 PART = 4096
-"""rows"""
 _SUCCESS = {Verdict.SUCCESS: "true", Verdict.FAILURE: "false", Verdict.ERRORED: "", Verdict.MEASURED: ""}
 
 _SHARED = ("policy", "environment", "session", "attempt", "path")
@@ -373,7 +370,6 @@ def _rows(
 
 
 def summary_csv(summary: Summary) -> str:
-    """One row per combo; after the fixed columns four for each metric."""
     metrics = tuple(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
     header = [*SUMMARY_COLUMNS, *(f"{name}.{part}" for name in metrics for part in ("mean", "low", "high", "n"))]
     return _csv([header, *(_summarized(_combo(combo, summary), metrics) for combo in summary.combos)])

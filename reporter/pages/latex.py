@@ -90,7 +90,6 @@ def _lines(summary: Summary) -> Iterator[str]:
 
 
 def _compared(table: Table) -> Iterator[str]:
-    """A table that is at most as wide as the paper."""
     yield from ("", r"\begin{table*}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
     rows = [
         [rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell) for cell in row]
@@ -144,7 +143,6 @@ def _tabular(
 
 
 def _mean(mean: MacroMean | None, *, crowded: bool) -> str:
-    """Over environments, with equal weights."""
     if mean is None or mean.mean is None or mean.interval is None:
         return escape(NOTHING)
     return _rate(mean.mean, mean.interval, crowded=crowded)

@@ -43,7 +43,6 @@ CLAIMS_SHOWN = 10
 LOGS_SHOWN = 50
 PROVENANCE_OPEN = 30
 ALWAYS = {"files", "records", "accepted"}
-"""counts that are shown even if they are 0"""
 DIFFERENCES = "Differences in percentage points with their 95 % intervals; p by Holm over all of them."
 
 _EPISODES = {
@@ -51,13 +50,11 @@ _EPISODES = {
     "time_to_success": "Time to success",
     "failure_kinds": "Failure kinds",
 }
-"""figures with a section of their own"""
 _MARKDOWN = re.compile(r"(\[[+−<>\d.e-]+, [+−<>\d.e-]+\](?!\())|[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """intervals, and underscores inside words, are no markup"""
 
 
 def page(summary: Summary) -> dict[str, Any]:
-    """Everything that a template needs, still as values."""
     summary, long_names = shorten_names(summary)
     found, combos = summary.comparisons, summary.combos
     tabled = combos if len(combos) <= MOST_COMBOS else ()
@@ -202,13 +199,10 @@ def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 LONGEST, KEPT = 120, 60
-"""characters of a name, and of one that was longer"""
 PRINTED = 400
-"""characters of a long name where it is explained"""
 
 
 def shorten_names(summary: Summary) -> tuple[Summary, Mapping[str, str]]:
-    """The summary with short names, and what they stand for."""
     metrics = (mean.name for combo in summary.combos for mean in combo.metrics)
     kinds = (kind for combo in summary.combos if combo.failures for kind, _ in combo.failures.counts)
     names = {*summary.policies, *summary.environments, *metrics, *kinds, summary.run, summary.grid or ""}

@@ -75,13 +75,10 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
     total: int = 0
-    """number of rows, if not all are shown"""
     below: Sequence[str] = ()
-    """a sentence for each row, which may be empty"""
 
     @property
     def more(self) -> str:
-        """What is not shown, or empty."""
         count = len(self.rows)
         return (
             f"The {count} with the smallest p of {self.total}; final_benchmark_report.json has all."

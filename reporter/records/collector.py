@@ -36,7 +36,6 @@ class Attempt:
     begin: Begin | None
     end: End | None
     log: tuple[str, ...] = ()
-    """the last lines, if it failed"""
 
     @property
     def started(self) -> float | None:
@@ -74,14 +73,11 @@ class Collected:
     defects: tuple[Defect, ...]
     files: tuple[Reading, ...]
     aggregates: tuple[Aggregate, ...] = ()
-    """counts of programs that report nothing else"""
     unpaired: Mapping[Combo, str] = field(default_factory=dict)
     """why neither index nor seed identifies the starts of a combo's episodes"""
     plan: Plan | None = None
-    """None for a folder without a plan"""
     sessions: tuple[SessionHistory, ...] = ()
     aside: tuple[SessionHistory, ...] = ()
-    """sessions whose records don't count"""
     done: Mapping[str, str] = field(default_factory=dict)
     """the dispatcher's last record; empty while the run lasts"""
     provenance: Mapping[str, str] = field(default_factory=dict)

@@ -92,7 +92,6 @@ def combo_of_folder(folder: str) -> tuple[str, str]:
 
 
 NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
-"""formats whose records name their combo"""
 NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
 """formats whose records name their environment, and perhaps no policy; for all others the path names it"""
 ALL = "*"
@@ -106,23 +105,18 @@ Told = tuple[int, int | None]
 def settle(files: Sequence[Reading]) -> None:
     tasks = {environment for file in files for _, environment in file.combos}
     for file in files:
-        if file.format in NAME_ENVIRONMENT:
-            _place(file, tasks)
-    renamed: dict[int, dict[Combo, str]] = {}
+        if file.format in NAME_ENVIRONMENT:  # its own folder may have the name of another file's environment
+            outward = policy_of_path(file.path, tasks)
+            by_path = (combo for combo in file.combos if combo[0] == policy_of_path(file.path, {combo[1]}) != outward)
+            if renamed := dict.fromkeys(by_path, outward):
+                file.rename(renamed)
+    own: dict[int, dict[Combo, str]] = {}
     for combo, shares in _shares(files).items():
         for share, policy in _told_apart(combo, shares):
-            renamed.setdefault(id(share.file), {})[combo] = policy
+            own.setdefault(id(share.file), {})[combo] = policy
     for file in files:
-        if id(file) in renamed:
-            file.rename(renamed[id(file)])
-
-
-def _place(file: Reading, tasks: set[str]) -> None:
-    """Take the policy from a folder further out, if its own folder has the name of another file's environment."""
-    by_path = {combo for combo in file.combos if combo[0] == policy_of_path(file.path, {combo[1]})}
-    outward = policy_of_path(file.path, tasks)
-    if any(combo[0] != outward for combo in by_path):
-        file.rename(dict.fromkeys(by_path, outward))
+        if id(file) in own:
+            file.rename(own[id(file)])
 
 
 @dataclass(frozen=True)

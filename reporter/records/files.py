@@ -134,7 +134,6 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
 
 
 def _settle(reading: Reading, context: Context, source: Reader) -> None:
-    """Finish a reading after the whole file."""
     reading.by_ending = source.copies > 1
     reading.unpaired = reading.unpaired or (source.unpaired if reading.entries else "")
     if context.identity.episode.word and any(record.seed is None for record in reading.records):

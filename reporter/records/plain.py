@@ -39,8 +39,6 @@ _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE}
 
 @dataclass(frozen=True)
 class _Layout:
-    """The positions of a row's fields."""
-
     kinds: tuple[frozenset[type], ...]
     examples: dict[object, tuple[Any, ...]]
     """by the values of the fields `combo`: what records of this combo share"""

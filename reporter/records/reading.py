@@ -49,7 +49,6 @@ class Context:
     session: str = ""
     attempt: int = 0
     first: int = 0
-    """the index of the first episode, if a file counts its own from the beginning"""
     words: Identity | None = None
     """how its records name things, in its format"""
 
@@ -67,14 +66,11 @@ class Context:
 
 
 class RejectKind(StrEnum):
-    """Why something in a result file gave no record."""
-
     TORN = "torn"
     """a last line without its end: in progress, or cut off"""
     NOT_A_RECORD = "not a record"
     """not an object, too long, or without an episode or a combo"""
     FOREIGN = "foreign"
-    """it names another combo than its session's"""
     UNREADABLE = "unreadable"
 
 
@@ -105,7 +101,6 @@ class Reading:
     path: str
     format: str = ""
     why: str = ""
-    """by what it was recognised"""
     records: list[EpisodeRecord] = field(default_factory=list)
     rejects: list[Reject] = field(default_factory=list)
     defects: list[Defect] = field(default_factory=list)
@@ -116,7 +111,6 @@ class Reading:
     by_ending: bool = False
     """whether episodes are numbered as they ended, so that equal indexes in two attempts mean nothing"""
     unknown: str = field(default="", compare=False)
-    """a description of a file of unknown format"""
 
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 

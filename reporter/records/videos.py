@@ -46,10 +46,8 @@ Key = tuple[str, str, str, int]
 @dataclass(frozen=True)
 class Video:
     path: str
-    """relative to the collected directory"""
     size: int
     fault: str
-    """why it can't be played, or empty"""
 
 
 def key(record: EpisodeRecord) -> Key:
@@ -79,8 +77,6 @@ def listed(text: str, folder: str) -> tuple[Video, ...]:
 
 
 class Links:
-    """The video of each record, and all faults of videos."""
-
     def __init__(
         self, videos: Sequence[Video], records: Sequence[EpisodeRecord], bases: Mapping[str, int] = MappingProxyType({})
     ) -> None:

@@ -159,7 +159,6 @@ def letters(ranked: Sequence[str], different: Iterable[tuple[str, str]]) -> tupl
 
 
 FEWEST_UNPAIRED = 10
-"""fewest values of each policy"""
 
 NEAR = 1e-9
 """distance from an observed chance of 0 or 1, where its own variance is 0"""
