@@ -35,21 +35,16 @@ class MergedCombo:
     policy: str
     environment: str
     planned: Spans | None
-    """None without a plan"""
     accepted: tuple[EpisodeRecord, ...]
-    """in the order of their index"""
     missing: Spans
     """planned episodes without a record; without a plan, the gaps between recorded ones"""
     outside: tuple[EpisodeRecord, ...]
-    """records of episodes that the plan does not hold"""
     duplicates: Spans
     """episodes that an attempt recorded more than once, always the same"""
     conflicts: Spans
     """episodes that an attempt recorded more than once, and differently"""
     replays: Spans
-    """episodes with a verdict from more than one attempt"""
     differing: Spans
-    """those of them whose verdicts differ"""
     contested: Spans
     """episodes of which one record says success and another failure"""
     retried: int
@@ -127,7 +122,6 @@ class _Episode:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The first verdict of each attempt that has one."""
         judged = ([one.verdict for one in records if one.success is not None] for records in self._attempts)
         return [verdicts[0] for verdicts in judged if verdicts]
 

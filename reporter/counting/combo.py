@@ -140,7 +140,6 @@ class Counts:
 
     @property
     def which_missing(self) -> str:
-        """`3-7, 12`; empty if nothing is missing."""
         return describe(self.missing_episodes)
 
     @property
@@ -175,7 +174,6 @@ class ComboSummary:
     ending: Ending
     metrics: tuple[MetricMean, ...]
     metrics_absent: tuple[str, ...]
-    """metrics of the grid that no completed episode has"""
     bounds: tuple[float, float] | None
     """the lowest and highest rate that episodes without a verdict leave possible; None without completed ones"""
     retried: int

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from comborun.work import Combo
 
 LIMIT = 40
-"""most metrics per combo if the grid names none"""
 FEWEST_FOR_PERCENTILES = 20
 """with fewer values, the 5 % and 95 % percentiles are close to the extremes"""
 FAILURE_FIELDS = (
@@ -31,10 +30,8 @@ FAILURE_FIELDS = (
 )
 """the plainest first"""
 KINDS = 12
-"""most kinds shown per combo"""
 ERRORED = "no verdict (errored)"
 KIND_LENGTH = 80
-"""characters"""
 TIME_FIELDS = {
     **dict.fromkeys(
         ("time_to_success_s", "time_to_success", "sim_time_s", "time_s", "duration_s", "episode_length_s"), "s"
@@ -43,7 +40,6 @@ TIME_FIELDS = {
 }
 """field -> unit, the clearest first; wall time is left out, since it depends on the machine"""
 PLACES = 36
-"""most points of a line"""
 
 Running = tuple[tuple[int, int], ...]
 """(completed, successes) of the first episodes by index, at points dense enough for a line"""
@@ -51,8 +47,6 @@ Running = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class MetricMean:
-    """The mean over the completed episodes with the metric."""
-
     name: str
     mean: float
     n: int
@@ -70,7 +64,6 @@ class FailureKinds:
     """kind -> failed episodes, the most frequent first"""
     other: int
     untold: int
-    """failed episodes whose record gives no kind"""
     errored: int
 
     @property
@@ -83,14 +76,12 @@ class TimeToSuccess:
     field: str
     """the metric with the time of each success, or with the length of the episode"""
     unit: str
-    """`s` or `steps`"""
     curve: Incidence
     untimed: int
     """successful episodes without the field; they count in n only"""
 
 
 def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    """The metrics in the order of the grid, or else of the records."""
     values = metric_columns(having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED), wanted)
     named = [*(name for name in wanted if name in values), *(name for name in values if name not in wanted)]
     return tuple(
@@ -127,7 +118,6 @@ class Ends:
     words: Sequence[str]
     """of each of them; empty if its record does not say so"""
     errored: Sequence[int]
-    """episodes that gave no verdict"""
 
     def by(self, kind: str) -> frozenset[int]:
         return frozenset(self.errored if kind == ERRORED else compress(self.episodes, map(kind.__eq__, self.words)))
@@ -189,7 +179,6 @@ class Balanced:
     rate: Proportion
     copies: int
     each: int
-    """number of first episodes of each copy"""
 
 
 def balanced_rate(records: Sequence[EpisodeRecord]) -> Balanced | None:

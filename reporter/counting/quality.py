@@ -47,13 +47,11 @@ COUNTED = {
     "replays_differ": "of them with another verdict",
     "retried": "records from a later attempt",
 }
-"""what is counted, in words"""
 
 
 @dataclass(frozen=True)
 class Quality:
     counts: Mapping[str, int]
-    """by the keys of COUNTED"""
     findings: tuple[Finding, ...]
 
 
@@ -107,7 +105,6 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding
 
 
 def _aside(session: Session) -> Finding:
-    """A session that ran and doesn't count."""
     how = "is a smoke test" if session.flag == "smoke" else "was superseded when the grid changed"
     where = combo_name(session.policy, session.environment)
     return Finding(where, f"the session {session.name} {how}: none of its records counts")

@@ -124,7 +124,6 @@ def trends(summary: Summary) -> Figure | None:
 def _figure(
     name: str, title: str, note: str, plots: Sequence[_Plot], summary: Summary | None = None, least: float = 0.0
 ) -> Figure | None:
-    """With its panels and, if lines are policies, its legend. `least`: the distance of the ticks."""
     panels = tuple(_panel(title, plot, least) for plot in plots[:PANELS])
     looks = sorted({curve.look for _, _, curves in plots for curve in curves})
     key = legend([(summary.policies[look], series(look, 1.8)) for look in looks]) if summary else None
@@ -132,7 +131,6 @@ def _figure(
 
 
 def _time_axis(combo: ComboSummary) -> str:
-    """The axis of its times; empty if no record has one."""
     time = combo.time_to_success
     return f"{time.field} ({time.unit})" if time and time.curve.n > 0 else ""
 

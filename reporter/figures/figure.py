@@ -134,7 +134,6 @@ class Panel:
 
 
 def _points(inches: float) -> str:
-    """With one decimal."""
     return f"{72 * inches:.1f}".removesuffix(".0")
 
 
@@ -245,14 +244,11 @@ class Figure:
     """of its files, and the anchor in a page"""
     title: str
     note: str
-    """what it shows, and what is left out; plain text"""
     panels: tuple[Panel, ...]
-    """at most PANELS"""
     legend: Panel | None = None
 
 
 def left_out(panels: int) -> str:
-    """A sentence, where a figure would have more than PANELS."""
     rest = panels - PANELS
     return f" {several(rest, 'drawing')} beyond the first {PANELS} not shown." if rest > 0 else ""
 
@@ -307,7 +303,6 @@ class Axes:
         return (self.x(across), self.bottom - self.height * up / self.y_limit)
 
     def x_ticks(self, panel: Panel, ticks: Sequence[tuple[float, str]], title: str = "") -> None:
-        """Vertical grid lines with their values and the axis's title below."""
         panel.lines([(self.at(value, 0), self.at(value, self.y_limit)) for value, _ in ticks], GRID)
         for value, words in ticks:
             across = min(self.x(value), panel.width - measure(words, SMALL) / 2)  # a long one stays whole
@@ -315,7 +310,6 @@ class Axes:
         panel.text((self.left + self.width / 2, self.bottom + 0.28), title, TextStyle(SMALL))
 
     def y_ticks(self, panel: Panel, ticks: Sequence[tuple[float, str]]) -> None:
-        """Horizontal grid lines with their values at the left."""
         panel.lines([(self.at(0, value), self.at(self.x_limit, value)) for value, _ in ticks], GRID)
         for value, words in ticks:
             _, y = self.at(0, value)

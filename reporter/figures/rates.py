@@ -39,9 +39,7 @@ if TYPE_CHECKING:
     from comborun.reporter.summary import Summary
 
 MOST = 100
-"""most columns and rows of the map"""
 WIDEST, NARROWEST = 1.5, 0.07
-"""inches of a cell"""
 WORDED, NUMBERED = 1.3, 0.2
 """inches from which on a cell holds its interval, and a number"""
 FEW_ROWS, MANY_ROWS = 15, 40
@@ -74,7 +72,7 @@ class _Cells:
         return f"{shown}; a dot marks missing or errored episodes."
 
     def head(self, name: str) -> Sequence[str]:
-        """The lines of a column's label. Only over wide cells it does not read upwards."""
+        """The lines of a column's label, which reads upwards except over wide cells."""
         if self.width < TWO_LINES:
             return (fit(name, COLUMN_LABEL, NORMAL, bold=True),)
         return wrap(name, self.width - 0.1 if self.worded else WRAPPED, NORMAL, bold=True)

@@ -31,11 +31,9 @@ class Between:
     rows: tuple[tuple[str, Comparison], ...]
     """the policy and the comparison, in which a is the second run and b the first; Holm's p is over all of them"""
     notes: tuple[str, ...]
-    """combos that are not compared, and cautions"""
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The decided comparisons, and the number of undecided ones."""
         found = [
             f"{policy} in {one.environment} got {'better' if one.difference > 0 else 'worse'}: {points(one.difference)}"
             f" points {points_interval(one.interval)}, {one.paired_word} ({one.test}), Holm p {p_value(one.p_holm)}."
@@ -113,7 +111,6 @@ METHOD = (
 
 
 def render_between(between: Between) -> dict[str, bytes]:
-    """The files: one for reading, one for pasting, one for programs."""
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
     texts = {name: rendered(f"{name}.j2", between=between, table=between.table, method=METHOD) for name in pages}
     texts["comparison.json"] = as_json(

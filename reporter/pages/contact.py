@@ -41,7 +41,6 @@ class ContactSheet:
     pictures: tuple[Picture, ...]
     """none where no video is here"""
     note: str
-    """what is not shown, and why"""
 
 
 def contact_sheet(directory: Path, episodes: Sequence[EpisodeRecord], output: Path) -> ContactSheet | None:

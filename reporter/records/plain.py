@@ -28,7 +28,6 @@ OTHER: frozenset[type] = frozenset({str, bool, type(None)})
 ROLES = 5
 """fields that the rules look at"""
 MOST_LAYOUTS = 64
-"""most layouts of a file"""
 WORD = 24
 """most characters of a text that is kept once"""
 SMALL = 1 << 16
@@ -85,12 +84,10 @@ def _across(columns: Sequence[Iterable[Any]], count: int) -> Iterable[tuple[Any,
 
 
 def once(value: Any) -> Any:
-    """The same object for equal short texts."""
     return sys.intern(value) if type(value) is str and len(value) <= WORD else value
 
 
 def integers_once(column: Sequence[int]) -> Iterable[int]:
-    """The same objects for equal small integers."""
     return map(_INTEGERS.setdefault, column, column) if min(column) >= 0 and max(column) < SMALL else column
 
 

@@ -166,14 +166,14 @@ NEAR = 1e-9
 
 @dataclass(frozen=True)
 class Effect:
+    """How much one policy is above another in one environment: the chance that a is above b, minus that it is below."""
+
     difference: float
-    """a's chance to be above b minus its chance to be below"""
     interval: Interval
     p: float
     variance: float
     freedom: float
     n: tuple[int, int]
-    """values of a and of b"""
     pairs: PairCounts | None = None
 
 

@@ -171,5 +171,4 @@ def rate_variance(k: float, n: int) -> float:
 
 
 def spread_of_mean(variances: Sequence[float], freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Half the width of the interval of a mean of independent estimates."""
     return t_quantile(max(1, freedom), confidence) * sqrt(sum(variances)) / len(variances)
