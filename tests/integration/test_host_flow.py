@@ -140,13 +140,6 @@ def test_another_laptop_finds_a_run_by_its_grid_file_whatever_the_root(far: Desk
     assert far.combo("stop", grid, "--yes").returncode == 0
 
 
-def test_the_laptop_remembers_which_host_a_run_is_on(far: Desk) -> None:
-    run = far.json("launch", far_grid(far, pace="0.2"))["run"]
-    assert far.json("status", run)["host"] == "testbox"
-    assert far.json("status")["host"] == "testbox"
-    assert "there are no runs on local" in far.combo("status", "--host", "local").stderr
-
-
 CUTTING = """
 [[ $(</proc/$PPID/comm) == timeout ]] && exec() { # what runs a script: half an answer, and then sshd dies
   if [[ " $* " == *" fetch "* && ! -e ~/cut ]]; then
@@ -193,6 +186,8 @@ def test_a_link_that_is_cut_while_results_are_fetched_is_made_anew_and_the_repor
 def test_a_host_that_can_not_be_reached_is_exit_code_3(far: Desk, far_host: Sshd) -> None:
     run = far.json("launch", far_grid(far, pace="30"))["run"]
     seen = far.json("status")["counts"]
+    assert [far.json("status", *name)["host"] for name in ([], [run])] == ["testbox"] * 2, "the laptop remembers it"
+    assert "there are no runs on local" in far.combo("status", "--host", "local").stderr
     far_host.stop_all()
     failed = far.combo("monitor", "--once")
     assert failed.returncode == 3

@@ -60,15 +60,6 @@ def test_it_holds_the_packages_the_documents_the_example_and_nothing_else(wheel:
     assert {name.split("/")[2] for name in carried} == {"docs", "example"}
 
 
-def test_it_holds_what_is_not_python(wheel: zipfile.Path) -> None:
-    names = held(wheel)
-    assert "comborun/py.typed" in names
-    assert "comborun/presets/openpi.yaml" in names
-    assert {f"comborun/reporter/templates/report.{kind}" for kind in ("css", "html.j2")} <= names
-    assert "comborun/host/find_python.sh" in names
-    assert [name for name in names if name.endswith("/shell.sh")]
-
-
 def test_its_programs_are_combo_and_combo_monitor(wheel: zipfile.Path) -> None:
     (entries,) = (name for name in wheel.root.namelist() if name.endswith("/entry_points.txt"))
     programs = [line.partition(" ")[0] for line in wheel.root.read(entries).decode().splitlines() if "=" in line]
