@@ -186,7 +186,7 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Tabl
 def graded(found: Sequence[Graded]) -> Table | None:
     rows = [
         [
-            *(one.metric, f"all {len(one.environments)}" if len(one.environments) > 1 else one.environments[0]),
+            *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
             *(one.a, one.b, strong(fraction(one.chance), one), per_cent(one.chance_interval), *map(number, one.middle)),
             *(holm_p(one), _both(*one.n), one.test, _better(one)),
         ]
