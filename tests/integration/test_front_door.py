@@ -185,12 +185,9 @@ def test_without_tmux_screen_and_root_it_says_what_is_missing(door: Door, bare: 
         assert "these system packages are missing: tmux" in refused.stderr
         assert "sudo apt-get install tmux" in refused.stderr
         assert "local lacks what sessions need: tmux" in refused.stderr
-    assert not door.desk.runs
-
-
-def test_the_multiplexer_that_is_asked_for_is_the_one_that_is_missed(door: Door, bare: str) -> None:
     refused = door.run(door.desk.grid(), "--multiplexer", "screen", PATH=bare)
     assert "these system packages are missing: screen" in refused.stderr
+    assert not door.desk.runs
 
 
 def test_sessions_elsewhere_need_no_multiplexer_here(door: Door, bare: str) -> None:

@@ -64,4 +64,7 @@ def test_any_line_becomes_one_printable_line(line: str) -> None:
     assert len(shown) <= LONGEST
     assert not [mark for mark in shown if unicodedata.category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     assert visible(shown) == shown
+
+
+def test_a_long_line_is_cut() -> None:
     assert visible("x" * 100_000) == "x" * (LONGEST - 1) + "…"
