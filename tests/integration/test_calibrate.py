@@ -71,7 +71,7 @@ def test_gpu_memory_is_measured_and_nothing_is_tried_that_would_take_the_reserve
     held = """bash -c 'hold-gpu 4500 --for 60 & holder=$!; "$@"; code=$?; kill $holder; exit $code' run """
     keys = {"policies": "[good]", "environments": "[maze]", "episodes": "300", "resources": "{gpus: 1}"}
     grid = desk.grid(command=held + evaluate(0.1), reserve="{gpu_memory: 8000 MiB}", limits="{attempts: 1}", **keys)
-    desk.environment["COMBORUN_CALIBRATE_S"] = "1"
+    desk.environment["COMBORUN_CALIBRATE_S"] = "3"
     done = desk.json("calibrate", grid)
     assert [one["gpu_memory_mib"] for one in done["combos"]] == [4500]
     assert [step["at_once"] for step in done["steps"]] == [1]
