@@ -107,7 +107,7 @@ def test_many_results_that_were_not_brought_do_not_fill_the_terminal(
     for number in range(20):
         (run / f"sessions/stairs_flat/attempt-1/out/{number}.jsonl").symlink_to("nowhere")
     make_report(*Target(Laptop(), ID, str(run)).bring())
-    *_, last = told = [line for line in capsys.readouterr().err.splitlines() if "not brought" in line or "more" in line]
+    *_, last = told = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("not copied", "and "))]
     assert len(told) == 6
     assert last == "and 19 more: the report has all of them"
 

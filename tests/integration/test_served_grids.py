@@ -30,7 +30,7 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
         "overrides": "[{when: {policy: served}, variables: {URL: '{server.tiny.url}/v1'}}]",
     }
     path = desk.grid(**more)
-    assert "server tiny  1 session ask" in desk.combo("plan", path).stdout
+    assert "server tiny  1 session uses it" in desk.combo("plan", path).stdout
     assert "COMBORUN_PORT" in desk.combo("plan", path, "--script", "tiny").stdout
     amended = desk.json("launch", path)
     assert amended["run"] == run.name

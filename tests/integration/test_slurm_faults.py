@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 from box import Script, alive, bash, kill, python
@@ -104,7 +103,7 @@ def test_a_process_that_was_given_up_ends_as_soon_as_it_hears_of_it(slurm_box: S
 def test_a_node_that_goes_down_costs_its_sessions_an_attempt_and_nothing_else(slurm_box: SlurmBox) -> None:
     box = slurm_box
     names = [f"env_{number}" for number in range(8)]
-    kind = replace(KIND, cpus=2)  # four to a node
+    kind = KIND._replace(cpus=2)  # four to a node
     box.lay_out(dict.fromkeys(names, steps(1)), kind=kind, policy={"retry_lost": 1, "breaker": 3, "fail_fast": 1})
     box.submit()
     for name in names:
@@ -225,7 +224,7 @@ def test_what_needs_too_much_memory_or_is_warned_of_its_limit_is_told_as_that(sl
 @only_slow
 def test_slurm_warns_of_its_limit_in_time(slurm_box: SlurmBox) -> None:
     box = slurm_box
-    box.lay_out({"env_slow": bash("sleep 300; true")}, kind=replace(KIND, minutes=1))
+    box.lay_out({"env_slow": bash("sleep 300; true")}, kind=KIND._replace(minutes=1))
     box.submit()
     box.await_end(110)
     assert box.ends("env_slow") == [("timed_out", "none")]

@@ -37,9 +37,9 @@ UUIDS = tuple(f"GPU-{d * 8}-{d * 4}-{d * 4}-{d * 4}-{d * 12}" for d in "12")
 @pytest.fixture
 def nvidia(tmp_path: Path) -> Path:
     """/proc/driver/nvidia with two GPUs."""
-    for bus, uuid in zip(("0000:01:00.0", "0000:41:00.0"), UUIDS, strict=True):
+    for number, bus in enumerate(("0000:01:00.0", "0000:41:00.0")):
         (tmp_path / "gpus" / bus).mkdir(parents=True)
-        (tmp_path / "gpus" / bus / "information").write_text(f"Model: \t RTX 5090\nGPU UUID: \t {uuid}\n")
+        (tmp_path / "gpus" / bus / "information").write_text(f"Model: \t RTX 5090\nGPU UUID: \t {UUIDS[number]}\n")
     return tmp_path
 
 
