@@ -79,6 +79,8 @@ class Dispatcher(Lifecycle):
         """all sessions have ended, and `after` runs"""
         self._amended = False
         """a message asked to read the queue again"""
+        self._tables: list[tuple[int, int]] = []
+        """the files of the plan that were read: inodes and times of change"""
         self._next_sweep = 0.0
 
     # The life of a dispatcher
@@ -127,6 +129,7 @@ class Dispatcher(Lifecycle):
 
     def _read(self) -> None:
         """Read policy.json, queue.jsonl and what people ordered."""
+        self._tables = self._tables_now()
         self.read()
         if not os.path.exists(self.layout.slots):
             files.write_text(self.layout.slots, f"{self.policy('parallel')}\n")
@@ -140,6 +143,14 @@ class Dispatcher(Lifecycle):
             self.admission.register(row.name, row.request, row.program)
         self.admission.open()
         self.close_gpus()
+
+    def _tables_now(self) -> list[tuple[int, int]]:
+        found = []
+        for path in (self.layout.queue, self.layout.policy, self.layout.server_table):
+            with contextlib.suppress(OSError):
+                of = os.stat(path)
+                found.append((of.st_ino, of.st_mtime_ns))
+        return found
 
     # The loop
 
@@ -247,6 +258,8 @@ class Dispatcher(Lifecycle):
             except OSError:
                 return
             self.windows.again()
+        if self._tables_now() != self._tables:  # the message of an amendment is lost with its FIFO
+            self._hear(Message("reread", "run", 0, ""))
         self.look_at_sessions()
         self.servers.sweep()
         self.admission.book.flush()
@@ -280,7 +293,7 @@ class Dispatcher(Lifecycle):
     def _last_news(self) -> None:
         """Follow requests that came while `after` ran."""
         self._hear_all()
-        if self._amended and not self._after:
+        if (self._amended or self._tables_now() != self._tables) and not self._after:
             self._amended = False
             self._reread()
 

@@ -101,20 +101,23 @@ def test_what_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
 # A grid that was amended
 
 
-def reread(box: Box, rows: str) -> None:
-    """Put another queue in the place of the old one and say so, as an amendment does."""
+def reread(box: Box, rows: str, lost: bool = False) -> None:
+    """Put another queue in the place of the old one and say so, as an amendment does, unless the message is lost."""
     box.write("dispatch/queue.new", rows).rename(box.directory / "dispatch/queue.jsonl")
+    if lost:
+        return
     with (box.directory / "dispatch/fifo").open("w") as fifo:
         fifo.write("reread run 0\n")
 
 
-def test_an_amended_queue_is_read_again_and_what_runs_goes_on(box: Box) -> None:
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_amended_queue_is_read_again_and_what_runs_goes_on(box: Box, lost: bool) -> None:
     scripts = {"env_one": bash(HOLD), "env_gone": bash("true"), "env_new": bash("true")}
     box.plan(scripts, parallel=1)
     box.write("dispatch/queue.jsonl", queue_rows(env_one="", env_gone=""))
     box.start()
     begin = box.begun("env_one")
-    reread(box, queue_rows(env_one="", env_gone="dropped", env_new=""))
+    reread(box, queue_rows(env_one="", env_gone="dropped", env_new=""), lost)
     until(lambda: box.told("^reread left=2"), "it has read it")
     assert alive(begin.pid)
     box.write("go", "")
@@ -123,12 +126,13 @@ def test_an_amended_queue_is_read_again_and_what_runs_goes_on(box: Box) -> None:
     assert box.ended("env_new").clean
 
 
-def test_an_amendment_is_heard_while_after_runs(box: Box) -> None:
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_amendment_is_heard_while_after_runs(box: Box, lost: bool) -> None:
     box.plan({"env_one": bash("true"), "env_new": bash("true"), "after": bash(HOLD)})
     box.write("dispatch/queue.jsonl", queue_rows(env_one=""))
     box.start()
     box.begun("after")
-    reread(box, queue_rows(env_one="", env_new=""))
+    reread(box, queue_rows(env_one="", env_new=""), lost)
     box.write("go", "")
     assert box.await_done()["succeeded"] == "2"
 
