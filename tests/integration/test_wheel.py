@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -125,3 +127,26 @@ def test_the_launcher_works_without_what_a_report_needs_and_a_report_says_how_to
     refused = desk.combo("report")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "comborun[report]" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("remote", "home"),
+    [
+        ("https://user:token@example.org/lab/comborun.git", "https://example.org/lab/comborun"),
+        ("git@example.org:lab/comborun.git", "https://example.org/lab/comborun"),
+        ("ssh://git@example.org:2222/lab/comborun", "https://example.org/lab/comborun"),
+        ("/srv/git/comborun.git", None),
+        ("git@my-alias:comborun.git", None),
+    ],
+)
+def test_its_urls_lead_to_where_the_checkout_was_cloned_from(remote: str, home: str | None, tmp_path: Path) -> None:
+    for name in ("pyproject.toml", "README.md", "LICENSE", "scripts/project_urls.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(CHECKOUT / name, tmp_path / name)
+    for words in (["init", "-q"], ["remote", "add", "origin", remote]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    ask = [sys.executable, "-m", "hatchling", "metadata"]
+    answer = subprocess.run(ask, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True)
+    urls = json.loads(answer.stdout).get("urls", {})
+    assert urls.get("Homepage") == home
+    assert urls.get("Issues") == (f"{home}/issues" if home else None)
