@@ -26,7 +26,7 @@ _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 MOST_COMBOS = 10_000
 """each is a session with a directory on the host"""
 STAND_IN = "each-file"
-"""stands for the policies of a glob that was not looked up on a host"""
+"""stands for all policies of a glob while its files on the host are unknown"""
 _GLOB_KEYS = ("glob", "exclude")
 _SHOWN = 4
 
@@ -106,14 +106,14 @@ class Combo:
         axis: Axis = getattr(self, match[1])
         if match[2] not in axis.attributes:
             hint = f"give it the attribute in `{AXIS_OF[match[1]]}`"
-            raise UserError(f"{count} is not there for {match[1]} `{axis.name}`", hint)
-        whose = f"{count} of {match[1]} `{axis.name}`"
+            raise UserError(f"{match[1]} `{axis.name}` has no value for {count}", hint)
+        which = f"{count} of {match[1]} `{axis.name}`"
         try:
             found = parse_whole(axis.attributes[match[2]])
         except UserError as error:
-            raise UserError(f"{whose}: {error.message}", error.hint) from None
+            raise UserError(f"{which}: {error.message}", error.hint) from None
         if found < 1:
-            raise UserError(f"{whose} is {found}", "at least 1")
+            raise UserError(f"{which} is {found}", "at least 1")
         return found
 
 
@@ -126,9 +126,7 @@ def some(names: Iterable[str]) -> str:
 
 
 def combos_of(file: GridFile) -> tuple[Combo, ...]:
-    """All combos: policies in the outer loop, environments in the inner one; without `exclude`, then `include` at the
-    end.
-    """
+    """All combos, policy by policy. `exclude` removes some; those of `include` come back, at the end."""
     if len(file.policies) * len(file.environments) > MOST_COMBOS:
         return ()
     product = [(policy, environment) for policy in file.policies for environment in file.environments]
@@ -152,9 +150,7 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
 
 
 def axis_problems(draft: Draft) -> Iterator[Problem]:
-    """Axes that are missing, empty or too long, or have a name twice; entries that match nothing; sessions with the
-    same name.
-    """
+    """Missing, empty or too long axes, repeated names, entries that match nothing, and sessions with the same name."""
     for axis in AXES:
         names = [entry.name for entry in getattr(draft.file, axis)]
         if not names and axis not in draft.broken:
@@ -182,13 +178,13 @@ def _match_problems(draft: Draft) -> Iterator[Problem]:
                 when = "when: " if path[-1] == "when" else ""
                 yield draft.at_value(path, message, f"`{when}{{policy: ..., environment: ...}}`, or one of the two")
             continue
-        strangers = list(_strangers(draft, path, match))
-        yield from strangers
+        unknown = list(_unknown_names(draft, path, match))
+        yield from unknown
         # include and exclude are matched against the whole product, so their names always exist
         lost = path[0] == "overrides" and not any(match.meets(one.policy, one.environment) for one in draft.combos)
-        if lost and draft.combos and not strangers and not draft.broken.intersection(AXES):
+        if lost and draft.combos and not unknown and not draft.broken.intersection(AXES):
             message = f"an entry of `{path[0]}` that matches no combo"
-            yield draft.at_value(path, message, "`exclude` has taken them all out")
+            yield draft.at_value(path, message, "`exclude` removes all of them")
 
 
 def _matches(file: GridFile) -> Iterator[tuple[Path, Match]]:
@@ -197,7 +193,7 @@ def _matches(file: GridFile) -> Iterator[tuple[Path, Match]]:
     yield from ((("overrides", index, "when"), entry.when) for index, entry in enumerate(file.overrides))
 
 
-def _strangers(draft: Draft, path: Path, match: Match) -> Iterator[Problem]:
+def _unknown_names(draft: Draft, path: Path, match: Match) -> Iterator[Problem]:
     for kind, axis in AXIS_OF.items():
         known = [entry.name for entry in getattr(draft.file, axis)]
         for index, name in enumerate(getattr(match, kind)):
@@ -250,7 +246,9 @@ def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
         raise UserError("an empty list", "such as ~/ckpt/*.pt")
     for pattern in patterns if absolute else ():
         if not pattern.startswith(("/", "~/")):
-            raise UserError(f"`{pattern}` is relative, and the host would not know to what", "write ~/... or /...")
+            raise UserError(
+                f"`{pattern}` is a relative path, and the host needs an absolute one", "write ~/... or /..."
+            )
     return patterns
 
 

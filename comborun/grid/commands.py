@@ -1,4 +1,4 @@
-"""Checks the commands of a grid: placeholders without a value, and text that will not do what it seems to do."""
+"""Checks the commands of a grid: placeholders without a value, and text that looks like shell code."""
 
 from __future__ import annotations
 
@@ -128,10 +128,10 @@ def check_server(draft: Draft, placeholder: str) -> None:
         return
     if name in known or not name:
         raise CommandError(
-            f"{text} is nothing that a server has", f"{{server.{name or 'NAME'}.url}}, .host or .port", text
+            f"{text} is not a part of a server", f"{{server.{name or 'NAME'}.url}}, .host or .port", text
         )
     hint = did_you_mean(name, known) or "`servers: {NAME: {...}}`"
-    raise CommandError(f"{text} names no server of `servers`: there is no `{name}`", hint, text)
+    raise CommandError(f"{text}: `servers` has no `{name}`", hint, text)
 
 
 def _file_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
@@ -155,7 +155,7 @@ def _attribute_problem(draft: Draft, use: Use, kind: str, attribute: str) -> tup
     named = {one.name: one for one in (getattr(combo, kind) for combo in use.combos)}
     lacking = [name for name, one in named.items() if attribute not in one.attributes]
     hint = f"give each an attribute `{attribute}`, or a command of its own with `overrides`"
-    return (f"is not there for {kind} {some(lacking)}", hint) if lacking else None
+    return (f"has no value for {kind} {some(lacking)}", hint) if lacking else None
 
 
 def _need_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
@@ -177,32 +177,32 @@ def _check_after(name: str) -> None:
 
 def command_warnings(draft: Draft) -> Iterator[Problem]:
     for use in uses(draft):
-        yield from _told_warnings(draft, use) if use.key == "command" else ()
+        yield from _placeholder_warnings(draft, use) if use.key == "command" else ()
         yield from _text_warnings(draft, use)
 
 
-def _told_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
+def _placeholder_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
     texts = (use.text, *(combo.settings.command_text for combo in use.combos))
     names = {name for text in texts for name in placeholders(text)}
     counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
     if counted and not names & TELLS_HOW_MANY:
-        message = "`command` has no {episodes}: how many are run is up to the program"
+        message = "`command` has no {episodes}, so the program decides how many it runs"
         hint = f"pass the number, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
         yield draft.at_value(use.path, message, hint)
     for kind in AXIS_OF:
-        if same := _untold(use, kind):
-            hint = f"name it where the program reads it, such as `--{kind} {{{kind}}}`"
+        if same := _indistinct(use, kind):
+            hint = f"pass it to the program, such as `--{kind} {{{kind}}}`"
             yield draft.at_value(use.path, f"`command` does not use the {kind}: it is the same for {same}", hint)
     cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
     numbered = all(combo.settings.result_rules.episode == LINE for combo in cut)
     if cut and BY_SEED in names and not names & BY_INDEX and not numbered:
-        message = "{first_seed} says where a session begins by its seed, so its records count from 0"
+        message = "{first_seed} gives a session only its first seed, so its records count from 0"
         yield draft.at_value(
             use.path, message, "`results: {episode: line}` numbers them by their order", "{first_seed}"
         )
     if "output_dir" not in names and any(combo.settings.record_files for combo in use.combos):
-        message = "`command` has no {output_dir}: records are looked for there, and nowhere else"
-        hint = "have the program write there; `results: {from: log}` reads what it prints, and `results: none` nothing"
+        message = "`command` has no {output_dir}, and records are looked for only there"
+        hint = "let the program write there; or read what it prints: `results: {from: log}`; or `results: none`"
         yield draft.at_value(use.path, message, hint)
 
 
@@ -210,8 +210,8 @@ _TELLING = ("command", "setup", "files", "variables", "workdir", "container", "e
 """keys whose values may tell a program its policy or environment"""
 
 
-def _untold(use: Use, kind: str) -> str:
-    """Policies (or environments) between which the program can't tell, as some text; empty if there are none."""
+def _indistinct(use: Use, kind: str) -> str:
+    """Policies (or environments) that the program can't tell apart, in words; empty if it can."""
     alike: dict[str, dict[str, None]] = {}
     for _, same in groupby(use.combos, key=lambda combo: id(combo.settings)):
         combos = [*same]
@@ -223,6 +223,6 @@ def _untold(use: Use, kind: str) -> str:
 
 def _text_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
     if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
-        message = f"`{use.key}`: {match.group()} stays as it is: no shell reads the command"
-        hint = "~/ at the start of an argument is the host's home; else bash -c '...', or setup"
+        message = f"`{use.key}`: {match.group()} is not expanded: no shell reads the command"
+        hint = "only ~/ at the start of an argument is; for the rest use bash -c '...', or setup"
         yield draft.at_value(use.path, message, hint, match.group())

@@ -107,7 +107,7 @@ class Draft(Read[GridFile]):
             yield self.at_key(path, message.replace("{}", some(labels)), hint)
 
     def setter(self, *keys: str, combo: Combo | None = None) -> Path:
-        """The place where a key of the settings is first set; with a combo, the place that is valid for it."""
+        """The place where a key of the settings is first set; with a combo, the place that counts for it."""
         layers = self.layers
         if combo:
             layers = (*(layers[index + 1] for index in reversed(combo.overrides)), layers[0])
@@ -192,7 +192,7 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
     key = ".".join(words)
     given = tree.place.file.startswith(OPTION)
     if isinstance(tree, Map) and words[0] in AXES and len(words) == 1:
-        return f"`{key}`: a map where a name belongs", f"with attributes: `{key}: {{NAME: {{KEY: value}}}}`"
+        return f"`{key}`: expected a name, found a map", f"with attributes: `{key}: {{NAME: {{KEY: value}}}}`"
     if detail["type"] == MISTAKE:
         context = detail.get("ctx", {})
         return f"`{key}`: {context['message']}", str(context["hint"])
@@ -200,9 +200,9 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
         return f"`{key}`: {no_value(tree).message}", no_value(tree).hint
     if detail["type"] == "tuple_type":
         hint = f"write [{tree.text}]" if isinstance(tree, Scalar) else "its entries begin with `- `"
-        return f"`{key}`: a list is wanted here", IN_FILE if given else hint
+        return f"`{key}`: expected a list", IN_FILE if given else hint
     hint = IN_FILE if given else f"`key: value` lines, indented, or {{key: value}}; combo docs {words[0]} has the keys"
-    what = f"each entry of `{key}` is a map" if isinstance(detail["loc"][-1], int) else f"`{key}`: a map is wanted here"
+    what = f"each entry of `{key}` must be a map" if isinstance(detail["loc"][-1], int) else f"`{key}`: expected a map"
     return what, hint
 
 
@@ -212,7 +212,7 @@ def _unknown(model: type[Keys], words: tuple[str, ...]) -> tuple[str, str]:
     axis = close_to(key, ("policy", "environment")) if section == ("overrides",) and key not in _OTHER_WORDS else ""
     if axis:
         return f"there is no key `{key}` in `overrides`", f"`when: {{{axis}: ...}}` says for which combos an entry is"
-    everywhere = f"`{key}` holds for the whole grid, not for some of its combos"
+    everywhere = f"`{key}` applies to the whole grid, not to some of its combos"
     if section == ("overrides",) and key in GridFile.model_fields:
         return everywhere, f"move `{key}` to the top level"
     if section == ("overrides", "limits") and key in LimitKeys.model_fields:
@@ -273,10 +273,10 @@ def with_single_values(source: Source, settings: Iterable[str]) -> Source:
         words = key.strip().split(".")
         place = Place(0, 0, f"{OPTION} {key.strip()}")
         if not equals or not all(words):
-            raise GridError((source.problem(place, "a key and a value are wanted", "limits.parallel=4, say"),))
-        if flaw := _flaw(root, words, text):
-            raise GridError((source.problem(place, flaw, IN_FILE),))
-        root = _laid(root, words, _scalar(text, place))
+            raise GridError((source.problem(place, "expected a key and a value", "such as limits.parallel=4"),))
+        if problem := _not_single(root, words, text):
+            raise GridError((source.problem(place, problem, IN_FILE),))
+        root = _with_value(root, words, _scalar(text, place))
     return replace(source, root=root)
 
 
@@ -286,26 +286,26 @@ def _scalar(text: str, place: Place) -> Scalar:
     return Scalar(text, place, plain_kind(text))
 
 
-def _flaw(root: Map, words: list[str], text: str) -> str:
+def _not_single(root: Map, words: list[str], text: str) -> str:
     """Why this can't be a single value of the grid; empty if it can."""
     if words[0] in _LISTS or text.startswith("["):
-        return f"`{words[0]}` holds more than a single value" if words[0] in _LISTS else "a list is no single value"
+        return f"`{words[0]}` has more than a single value" if words[0] in _LISTS else "a list is not a single value"
     tree: Tree = root
     for place, word in enumerate(words):
         if not isinstance(tree, Map):
-            return f"`{'.'.join(words[:place])}` is no map in this grid"
+            return f"`{'.'.join(words[:place])}` is not a map in this grid"
         if word not in tree:
             return ""
         tree = tree[word]
-    return "" if isinstance(tree, Scalar) else f"`{'.'.join(words)}` holds more than a single value"
+    return "" if isinstance(tree, Scalar) else f"`{'.'.join(words)}` has more than a single value"
 
 
-def _laid(tree: Map, words: list[str], value: Scalar) -> Map:
-    """A copy of `tree` with `value` at the end of `words`. Missing maps are made."""
+def _with_value(tree: Map, words: list[str], value: Scalar) -> Map:
+    """A copy of `tree` with `value` at the end of `words`. Adds missing maps."""
     word, *rest = words
     below = tree.get(word)
     laid = tree.holding(tree)
-    laid[word] = _laid(below if isinstance(below, Map) else Map(value.place), rest, value) if rest else value
+    laid[word] = _with_value(below if isinstance(below, Map) else Map(value.place), rest, value) if rest else value
     if rest and word in laid.written:
         return laid
     laid.written[word] = Scalar(word, value.place)

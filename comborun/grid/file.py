@@ -30,16 +30,8 @@ NAMELESS = "grid"
 """the name of a grid if no name can be made from its file's name"""
 _PROBLEMS = (
     *(axis_problems, command_problems, resource_problems, placement_problems, program_problems, display_problems),
-    *(
-        launch_problems,
-        server_problems,
-        survival_problems,
-        progress_problems,
-        naming_problems,
-        cut_problems,
-        seed_problems,
-        stopping_problems,
-    ),
+    *(launch_problems, server_problems, survival_problems, progress_problems, naming_problems, cut_problems),
+    *(seed_problems, stopping_problems),
 )
 _WARNINGS = (
     *(command_warnings, count_warnings, resource_warnings, display_warnings),
@@ -98,7 +90,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
     problems = {*draft.problems, *_problems(draft)}
     if problems:
         raise GridError(tuple(sorted(problems, key=_order)), str(path))
-    # A preset has no warnings: its author meant what it says.
+    # no warnings about a preset: its author wrote it on purpose
     warnings = {one for check in _WARNINGS for one in check(draft) if preset is None or one.file != preset.file}
     own = {
         "name": _name(draft.file, path),

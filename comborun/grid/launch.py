@@ -31,7 +31,7 @@ from comborun.text import GIB
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft
 
-_EVERYBODYS = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SCREENDIR", "TMUX_TMPDIR"}
+_NEEDED_BY_ALL = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SCREENDIR", "TMUX_TMPDIR"}
 """names that can't be secrets, since a secret is removed from the environment of all other processes"""
 
 
@@ -41,11 +41,11 @@ class SyncKeys(Keys):
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
 
     source: Workdir | None = key("a folder or a file of this machine; relative to the grid file", alias="from")
-    to: Root | None = key("what it becomes on the host")
+    to: Root | None = key("its path on the host")
     exclude: Annotated[tuple[Pattern, ...], ONE_OR_MANY] = key(
-        "patterns of what stays here, besides .git, __pycache__, .venv, node_modules, *.pyc", ()
+        "patterns of files that are not shipped, besides .git, __pycache__, .venv, node_modules, *.pyc", ()
     )
-    max_size: Size = key("refuse to ship more than this, in all", GIB)
+    max_size: Size = key("refuse to ship more than this in total", GIB)
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ def launch_problems(draft: Draft) -> Iterator[Problem]:
         if entry.to and not entry.to.endswith("/") and first.setdefault(target, index) != index:
             hint = "give each a place of its own; a `/` at the end puts a file into that folder"
             yield draft.at_value(("sync", index, "to"), f"two entries of `sync` go to `{entry.to}`", hint)
-    for name in _EVERYBODYS & draft.file.secrets.keys():
-        message = f"{name} is no secret: sessions could not start without it"
+    for name in _NEEDED_BY_ALL & draft.file.secrets.keys():
+        message = f"{name} can't be a secret: sessions need it to start"
         yield draft.at_key(("secrets", name), message, "remove it")
     for path, layer in draft.layers:
         for name in draft.file.secrets.keys() & layer.variables.keys():
-            message = f"`{name}` stands under `secrets` too"
-            yield draft.at_key((*path, "variables", name), message, "leave it in one of the two")
+            message = f"`{name}` is in `secrets` too"
+            yield draft.at_key((*path, "variables", name), message, "keep one of the two")
 
 
 _OPTION = r"--[a-z][a-z0-9-]*(=[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+)?"
@@ -100,8 +100,7 @@ _ELSEWHERE = {*_OWN_KEYS, *_RESOURCES, *_OURS, "clusters"}
 def _minutes(tree: object) -> int:
     minutes = math.ceil(parse_duration(scalar_of(tree).text) / 60)
     if not 1 <= minutes <= _LONGEST_MINUTES:
-        wrong = "more than a year" if minutes else "no time"
-        raise UserError(f"a task of {wrong}", "such as 4 h; remove it for what the partition gives")
+        raise UserError("a task takes between a minute and a year", "such as 4 h; or leave it to the partition")
     return minutes
 
 
@@ -109,13 +108,13 @@ def _option(tree: object) -> str:
     text = line_of(tree)
     name = text.partition("=")[0]
     if name.startswith("--") and name[2:] in _ELSEWHERE:
-        hint = "`resources` or another key of `slurm` says it, or comborun sets it by itself"
-        raise UserError(f"`{name}` has no place here", hint)
+        hint = "use `resources` or another key of `slurm`; comborun sets the rest itself"
+        raise UserError(f"`{name}` is not allowed here", hint)
     if re.fullmatch(r"-[A-Za-z].*", text):
         raise UserError(f"`{text}` is a short option", "write the long one, such as `--licenses=sim:1`")
     if not re.fullmatch(_OPTION, text):
         hint = "such as `--licenses=sim:1`: no blanks, no quotes"
-        raise UserError(f"`{text}` is no long option of sbatch in one word", hint)
+        raise UserError(f"`{text}` is not a long option of sbatch in one word", hint)
     return text
 
 
@@ -123,7 +122,7 @@ Word = Annotated[
     str,
     matching(
         r"[A-Za-z0-9_][A-Za-z0-9_.@+/,&|*()\[\]!:=-]*",
-        "is nothing that Slurm would take here",
+        "is not a word that Slurm accepts here",
         "as Slurm writes it, without blanks: `gpu`, `a100|h100`, and in quotes `n[1-3]`",
     ),
 ]
@@ -134,18 +133,18 @@ class SlurmKeys(Keys):
     """Options for `--slurm`."""
 
     partition: Annotated[tuple[Word, ...], ONE_OR_MANY] = key("the partition, or several of which Slurm takes one", ())
-    account: Word | None = key("whom the time is charged to")
+    account: Word | None = key("the account that pays for the time")
     qos: Word | None = key("quality of service")
     constraint: Word | None = key("features that a node must have")
     reservation: Word | None = key("a reservation of yours")
     exclude: Annotated[tuple[Word, ...], ONE_OR_MANY] = key("nodes on which nothing runs", ())
     gpu_type: Word | None = key("the type of GPU, where the cluster has several")
     time: Annotated[int, Reads(_minutes, DURATION)] | None = key(
-        "how long a task may take; one whose session has a shorter `max_time` asks for less"
+        "how long a task may take; if `max_time` is shorter, a task asks for less"
     )
-    parallel: Positive | None = key("tasks of the run that run at once, at most")
-    array: Positive | None = key("tasks of one array, at most; else what the cluster takes")
-    settle_partition: Word | None = key("where the small job runs that retries and ends the run; else as all others")
+    parallel: Positive | None = key("tasks that run at once, at most")
+    array: Positive | None = key("tasks of one array, at most; else as many as the cluster accepts")
+    settle_partition: Word | None = key("partition of the small job that retries and ends the run; else the same")
     options: Annotated[tuple[Option, ...], ONE_OR_MANY] = key("further long options of sbatch, in one word each", ())
 
     def asked(self, parallel: int | None) -> Slurm:

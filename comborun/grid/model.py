@@ -52,11 +52,11 @@ class SettingKeys(Keys):
     first_episode: NotNegative = key("index of the first episode", 0)
     seed: NotNegative | None = key("fills {seed}")
     seeds: tuple[NotNegative, ...] = key("every combo runs once with each of these for {seed}", ())
-    block: Positive | None = key("episodes of one session: a combo is cut into so many; else it is one session")
-    shards: Shards | None = key("sessions that a combo is cut into, each with a range; auto: as many as pay")
+    block: Positive | None = key("episodes of one session, into which a combo is cut; else it is one session")
+    shards: Shards | None = key("sessions that a combo is cut into, each with a range; auto: as many as save time")
     unit: UnitWord = key("what is counted: episode, or step for training", "episode")
     command: Text = key("the program and its arguments; no shell reads them", "")
-    arguments: Text = key("more arguments, after those of the command: what a preset's command lacks", "")
+    arguments: Text = key("more arguments after those of the command, such as those that a preset lacks", "")
     setup: Text = key("bash that runs before the command, in the same shell", "")
     workdir: WorkdirOr = key("folder in which setup and command run, or `{link_from: FOLDER}`", WorkdirKeys)
     variables: dict[VariableName, AsWritten] = key("environment variables", {})
@@ -65,18 +65,18 @@ class SettingKeys(Keys):
     container: ContainerOr = key("an image in which setup and command run")
     resources: ResourceKeys = key("what one session needs", ResourceKeys)
     placement: Placing = key("the GPUs of each component of the program, as RLinf writes it; fills {placement}", {})
-    components: Taking = key("what each component takes, for `placement` to be checked by", {})
+    components: Taking = key("what each component takes; `placement` is checked against it", {})
     pin: PinWord = key("how a session finds its GPUs: cvd, device-arg, both or none", "cvd")
-    display: DisplayOr = key("the X server of a session: xvfb, one that is there, or none")
+    display: DisplayOr = key("the X server of a session: xvfb, one that runs already, or none")
     threads: Threads | None = key("threads that a session's libraries start, at most; else as many as its cores")
     results: Annotated[ResultKeys | None, OR_NONE] = key(
-        "where the records are; `none` where the program leaves none", ResultKeys
+        "where the records are; `none` if the program writes none", ResultKeys
     )
     progress: Annotated[ProgressKeys | None, OR_NONE] = key(
-        "what the log tells before the records do; `none` where nothing", ProgressKeys
+        "how the log shows progress; `none` if it does not", ProgressKeys
     )
     evidence: EvidenceKeys = key("what shows that the work is done", EvidenceKeys)
-    failures: Signatures = key("regular expressions (Python) of log lines, by the class of failures that they show", {})
+    failures: Signatures = key("class of failures -> regular expressions (Python) of log lines that show it", {})
     limits: ComboLimitKeys = key("how long a session may take", ComboLimitKeys)
 
     @property
@@ -125,7 +125,7 @@ class SettingKeys(Keys):
 
     @property
     def command_text(self) -> str:
-        """The command and the placeholders of its files: all that can tell the program what to do."""
+        """The command and the placeholders of its files: everything that is passed to the program."""
         asked = dict.fromkeys(name for content in self.files.values() for name in content.asks)
         return " ".join([self.command, *(f"{{{name}}}" for name in asked)])
 
@@ -139,7 +139,7 @@ class Override(SettingKeys):
 
     model_config = ConfigDict(json_schema_extra={"required": ["when"], "minProperties": 2})
 
-    when: Match = key("the combos that it is for", Match)
+    when: Match = key("the combos that it applies to", Match)
 
 
 class GridFile(SettingKeys):
@@ -149,13 +149,13 @@ class GridFile(SettingKeys):
     model_config = ConfigDict(title="comborun grid", json_schema_extra={"required": ["policies", "environments"]})
 
     name: Name = key("name of the grid and of its runs; else the file's", "")
-    preset: Line | None = key("what is known of the program: a preset's name, or the path of one")
+    preset: Line | None = key("facts about the program: a preset's name, or the path of one")
     host: Host | None = key("ssh host on which the sessions run; else this machine")
     root: Root = key("folder on the host that holds the runs", DEFAULT_ROOT)
     host_python: Root | None = key("the Python 3.8 or newer that comborun itself uses on the host; else one is found")
     policies: Axes = key("the policies: a list, or a map name -> attributes", ())
     environments: Axes = key("the environments: a list, or a map name -> attributes", ())
-    include: tuple[Match, ...] = key("combos that exclude took out and that come back", ())
+    include: tuple[Match, ...] = key("excluded combos that run all the same", ())
     exclude: tuple[Match, ...] = key("combos that are left out", ())
     overrides: tuple[Override, ...] = key("settings for some combos; the last match wins", ())
     stop_early: StopOr | None = key("comparisons that end as soon as they are decided, fixed before the first episode")
@@ -167,15 +167,15 @@ class GridFile(SettingKeys):
     )
     retry: Retries = key("by class of failures, how often a session is started again; `none` for never", {})
     after: Text | None = key("a command that runs once on the host when all has ended")
-    notify: NotifyOr | None = key("a command of yours that is told how the run fares")
-    sync: tuple[SyncKeys, ...] = key("files of yours that are put on the host first", ())
+    notify: NotifyOr | None = key("a command of yours that is told about the run")
+    sync: tuple[SyncKeys, ...] = key("your files that are put on the host first", ())
     replaces: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
-        "tmux and screen sessions of yours that are ended before the first start", ()
+        "your own tmux and screen sessions, which are ended before the first start", ()
     )
     secrets: dict[VariableName, SecretSourceWord] = key(
         "environment variables whose values are taken from the host or the laptop at launch", {}
     )
-    slurm: SlurmKeys = key("how its jobs are asked for with `--slurm`", SlurmKeys)
+    slurm: SlurmKeys = key("options of its jobs with `--slurm`", SlurmKeys)
     poll: PollSeconds = key("time between two looks of the monitor", 60.0)
 
 
@@ -198,7 +198,7 @@ class _Generator(GenerateJsonSchema):
 def grid_schema() -> dict[str, Any]:
     """The JSON Schema of a grid file (draft 2020-12), with which editors complete keys and mark typos.
 
-    The checks that need more than one key at a time are `combo check`'s.
+    Only `combo check` makes the checks that need several keys.
     """
     schema = GridFile.model_json_schema(schema_generator=_Generator)
     for entry in schema["$defs"]["Override"]["properties"].values():

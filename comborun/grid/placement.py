@@ -40,13 +40,13 @@ def _components(tree: object) -> str:
     for name in names_of(entry):
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
             hint = 'letters, digits, _ and -; within braces quote what holds a comma: {"rollout,env": "0-3"}'
-            raise UserError(f"`{name}` is no name of a component", hint)
+            raise UserError(f"`{name}` is not the name of a component", hint)
     return entry
 
 
 def _one_component(tree: object) -> str:
     if "," in str(tree):
-        raise UserError(f"`{tree}` are several components", "say what each of them takes in an entry of its own")
+        raise UserError(f"`{tree}` are several components", "give each of them its own entry")
     return _components(tree)
 
 
@@ -57,9 +57,7 @@ def _string(tree: object) -> str:
 
 
 def _check_somewhere(text: str) -> None:
-    """Raise PlacementError for a placement that fits no host. `all` may need more or fewer GPUs than the most that the
-    rest names.
-    """
+    """Raise PlacementError for a placement that fits no host. With `all`, every number of GPUs is tried."""
     try:
         parse_placement(text, MOST_GPUS)
     except PlacementError:
@@ -74,8 +72,8 @@ def _group(tree: object) -> str:
     name = scalar_of(tree).text
     if name in {GPUS, NODES}:
         return name
-    hint = f"on one host it is `{GPUS}`, all of its GPUs, which need not be said, or `{NODES}`, the host without them"
-    raise UserError(f"`{name}` is another group of machines, and a session has one host", hint)
+    hint = f"`{GPUS}` is all GPUs of the host, the default; `{NODES}` is the host itself, without GPUs"
+    raise UserError(f"`{name}` is another group of machines, but a session has only one host", hint)
 
 
 _STRING = {"anyOf": [TEXT, {"type": "integer", "minimum": 0}]}
@@ -99,7 +97,7 @@ class PlacedKeys(Keys):
             try:
                 parse_placement(self.placement, 1)
             except PlacementError:
-                message = f"node_group: {NODES} counts machines, and a session has one, number 0"
+                message = f"node_group: {NODES} counts machines, and a session has only number 0"
                 raise refusal(UserError(message, 'such as "0", or "0:0-3" for four processes')) from None
         return self
 
@@ -119,8 +117,8 @@ class PlacedKeys(Keys):
 class ComponentKeys(Keys):
     """The needs of a component."""
 
-    gpu_memory: Size = key("memory that one process takes on each of its GPUs; where there are copies, one copy", 0)
-    copies: Count | None = key("copies of the environment in all, dealt evenly to its processes")
+    gpu_memory: Size = key("memory that one process takes on each of its GPUs; with `copies`, that one copy takes", 0)
+    copies: Count | None = key("copies of the environment in total, shared out evenly to its processes")
     videos: Count | None = key("videos that each of its processes writes")
 
 
@@ -130,9 +128,7 @@ Taking = dict[Annotated[str, Reads(_one_component, _NAME)], ComponentKeys]
 
 
 def placement_problems(draft: Draft) -> Iterator[Problem]:
-    """Components that are named twice or never, counts without a value, copies that can't be shared out evenly, pin
-    modes that would renumber the GPUs.
-    """
+    """Components that are named twice or never, counts without a value, uneven copies, pin modes that renumber GPUs."""
     known = {name for combo in draft.combos for name, _ in combo.settings.placed}
     for path, layer in draft.layers:
         yield from _twice(draft, path, layer)
@@ -146,13 +142,13 @@ def placement_problems(draft: Draft) -> Iterator[Problem]:
     yield from _unfilled(draft, placed)
     yield from _uneven(draft, placed)
     pinned = [combo for combo in placed if combo.settings.pinned != "none"]
-    message = "`placement` names the host's GPUs, and `pin` shows a session only its own, from 0: {}"
-    hint = "`pin: none`: the program finds its GPUs by the placement itself"
+    message = "`placement` uses the host's GPU numbers, but with this `pin` a session sees its own GPUs from 0: {}"
+    hint = "`pin: none`: the program finds its GPUs by the placement"
     yield from draft.of(pinned, ("placement",), message, hint)
 
 
 def placement_warnings(draft: Draft) -> Iterator[Problem]:
-    """Placements that are not passed to the program, and simulators where they are known to hang."""
+    """Placements that are not passed to the program, and simulators on GPUs where they are known to hang."""
     for use in uses(draft):
         placed = "placement" in placeholders(use.text) or use.key != "command"
         untold = [combo for combo in use.combos if combo.settings.placement and not placed]
@@ -176,8 +172,8 @@ def _twice(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Problem]:
     for entry in layer.placement:
         for name in names_of(entry):
             if name in first:
-                message = f"`placement` places `{name}` twice, which RLinf asserts it does not"
-                hint = f"it stands in `{first[name]}` already"
+                message = f"`placement` places `{name}` twice, which RLinf refuses"
+                hint = f"it is in `{first[name]}` already"
                 yield draft.at_key((*path, "placement", entry), message, hint)
             first.setdefault(name, entry)
 
@@ -207,4 +203,4 @@ def _uneven_problem(draft: Draft, combo: Combo, name: str, copies: int, processe
     message = f"`placement`: {combo.label} has {copies} copies of `{name}` for {processes} processes of it"
     lower, higher = copies // processes * processes, -(-copies // processes) * processes
     several = f"{lower} or {higher}" if lower else f"{higher}"
-    return draft.at_key(("placement",), message, f"RLinf gives each process as many: {several} copies would do")
+    return draft.at_key(("placement",), message, f"RLinf gives each process the same number: use {several} copies")

@@ -58,9 +58,9 @@ class AboutKeys(Keys):
     )
     shards: Line = key("how a combo can be cut, or why it can't", "")
     unpaired: Line = key("why episodes of two policies are no pairs; else they may be", "")
-    attributes: AttributeKeys = key("what the command takes of each axis", AttributeKeys)
-    defaults: DefaultKeys = key("attributes that need not be given", DefaultKeys)
-    needs: Lines = key("what has to be there before the first session starts", ())
+    attributes: AttributeKeys = key("attributes that the command needs, by axis", AttributeKeys)
+    defaults: DefaultKeys = key("attributes that may be left out, with their defaults", DefaultKeys)
+    needs: Lines = key("what must exist before the first session starts", ())
     notes: Lines = key("what must be known, each with its reason", ())
     starter: Text = key("the grid that `combo init --preset` writes, below its `preset` line", "")
 
@@ -140,9 +140,9 @@ def read_preset(name: str, file: str, text: str) -> Preset:
         foreign = [name for name in source.root if name != ABOUT and name not in ServerKeys.model_fields]
     else:  # unknown keys are reported where the preset is used
         foreign = [name for name in source.root if name in GridFile.model_fields and name not in KEYS]
-    hint = "a preset holds what is true of its program wherever it runs: leave the rest to grids"
+    hint = "a preset holds only what is true of its program on every host"
     problems = [*source.problems, *own.problems]
-    problems += [source.problem(source.key_place(name), f"`{name}` is no key of a preset", hint) for name in foreign]
+    problems += [source.problem(source.key_place(name), f"`{name}` is not a key of a preset", hint) for name in foreign]
     problems += _lacking(source, about) if not own.problems else []
     if problems:
         raise GridError(tuple(problems))
@@ -209,10 +209,10 @@ def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") 
         name, is_server = preset.name, preset.about.kind == "server"
         if is_server == bool(server):
             return preset
-        message = f"`{name}` is a model server, which evaluates nothing"
-        hint = f"`servers: {{NAME: {{preset: {name}}}}}`, and `preset` names the program that asks it"
+        message = f"`{name}` is a model server, not an evaluation program"
+        hint = f"`servers: {{NAME: {{preset: {name}}}}}`; `preset` at the top level is the program that asks it"
         if server:
-            message, hint = f"`{name}` is no model server", "`preset` at the top level is for what evaluates"
+            message, hint = f"`{name}` is not a model server", "name it in `preset` at the top level"
     path = f"servers.{server}.preset" if server else "preset"
     raise GridError((source.problem(wanted.place, f"`{path}`: {message}", hint),))
 
@@ -222,7 +222,7 @@ def _with_layer(source: Source, preset: Preset) -> Source:
 
 
 def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> Map:
-    """Both maps merged, in which `over` wins. Maps in them are merged too, except those in `whole`."""
+    """Both maps merged; `over` wins. Maps in them are merged too, except those in `whole`; None: no map is."""
     entries: dict[str, Tree] = dict(under)
     for name, value in over.items():
         below = under.get(name)
@@ -321,8 +321,8 @@ def preset_starter(preset: Preset, wanted: str, name: str) -> str:
     """The text of a starter grid for a preset; it passes `combo check`. `wanted` is the preset as the user named it."""
     if preset.about.kind == "server":
         raise UserError(
-            f"`{preset.name}` is a model server, which evaluates nothing",
-            f"`combo presets show {preset.name}` tells how it is started",
+            f"`{preset.name}` is a model server, not an evaluation program",
+            f"`combo presets show {preset.name}` says how to start it",
         )
     head = _HEAD.format(
         summary=preset.about.summary, name=preset.name, grid=quoted(name), wanted=quoted(wanted, plain="-./~")

@@ -52,7 +52,7 @@ def _file_text(tree: object) -> FileText:
         return FileText(tree=_json(tree))
     text = scalar_of(tree).text
     if "\0" in text:
-        raise UserError("a NUL, which no text file holds", "remove the escape")
+        raise UserError("a NUL character, which a text file can't have", "remove the escape")
     return FileText(text if text.endswith("\n") or not text else f"{text}\n")
 
 
@@ -76,7 +76,7 @@ def _number(scalar: Scalar) -> Number:
     text = scalar.text.removeprefix("+")
     if not _JSON_NUMBER.fullmatch(text):
         hint = "write it in plain decimals, or in quotes"
-        raise UserError(f"`{scalar.text}` is a number that JSON does not have so", hint)
+        raise UserError(f"`{scalar.text}` is a number that JSON can't write in this form", hint)
     return Number(text)
 
 
@@ -87,7 +87,7 @@ def _mount(tree: object) -> str:
     match = _MOUNT.fullmatch(text)
     if not match or not match["host"].startswith(("/", "~/")):
         hint = "~/data:/data, /data:/data:ro, or ~/data for the same place inside"
-        raise UserError(f"`{text}` is no folder of the host and its place in the container", hint)
+        raise UserError(f"`{text}` is not a folder of the host and its path in the container", hint)
     return text
 
 
@@ -100,13 +100,13 @@ FileName = Annotated[
     ),
 ]
 FileBody = Annotated[Any, Reads(_file_text, {"type": ["string", "object", "array", "number"]})]
-"""a FileText; pydantic would follow its tree for ever"""
+"""a FileText, but typed as Any: pydantic does not finish with its recursive tree"""
 Files = dict[FileName, FileBody]
 
 
 class WorkdirKeys(Keys):
-    folder: Workdir | None = key("the folder itself, which need not be said so")
-    link_from: Workdir | None = key("a folder whose entries every attempt gets links to, in a folder of its own")
+    folder: Workdir | None = key("the folder itself; may be written without this key")
+    link_from: Workdir | None = key("every attempt runs in its own folder, with links to all entries of this folder")
     exclude: Annotated[tuple[Pattern, ...], ONE_OR_MANY] = key("entries of `link_from` that get no link", ())
 
 
@@ -114,9 +114,9 @@ class LauncherKeys(Keys):
     name: Annotated[str, one_of("launcher", _LAUNCHERS)] = key(
         "torchrun: torch's launcher, which starts the command once on each GPU", "torchrun"
     )
-    processes: Positive | None = key("how many it starts; else one for each GPU")
+    processes: Positive | None = key("number of processes; else one for each GPU")
     arguments: Text = key("more options of the launcher", "")
-    program: Text = key("what starts it, where `python -m torch.distributed.run` does not", "")
+    program: Text = key("the command that starts it, instead of `python -m torch.distributed.run`", "")
 
     def command(self, command: str) -> str:
         """The command after the launcher, still with placeholders. Raises CommandError."""
@@ -127,7 +127,7 @@ class ContainerKeys(Keys):
     image: Line | None = key("the image; for apptainer a file or docker://NAME")
     runtime: Annotated[Runtime, one_of("runtime", RUNTIMES)] = key("docker or apptainer", "docker")
     mounts: Annotated[tuple[Annotated[str, Reads(_mount, {"type": "string"})], ...], ONE_OR_MANY] = key(
-        "folders of the host, HOST:INSIDE or HOST:INSIDE:ro; the run directory is there", ()
+        "folders of the host, HOST:INSIDE or HOST:INSIDE:ro, besides the run directory", ()
     )
     options: Text = key("more options of the runtime", "")
 
@@ -138,7 +138,7 @@ ContainerOr = Annotated[Annotated[ContainerKeys, or_just("image", TEXT)] | None,
 
 
 def program_problems(draft: Draft) -> Iterator[Problem]:
-    """Files without values, launchers that can't start the command, folders and containers against other keys."""
+    """Files without values, launchers that can't start the command, folders and containers that contradict the rest."""
     for path, layer in draft.layers:
         yield from _layer_problems(draft, path, layer)
     if not draft.broken & {"launcher", "overrides", "command", "resources", "pin"}:
@@ -152,7 +152,9 @@ def _layer_problems(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Pr
     if workdir.folder and workdir.link_from:
         yield draft.at_key((*path, "workdir"), "`workdir`: `folder` and `link_from`", "leave one of them")
     elif workdir.exclude and not workdir.link_from:
-        yield draft.at_key((*path, "workdir"), "`workdir`: `exclude` without `link_from`", "what would be linked?")
+        yield draft.at_key(
+            (*path, "workdir"), "`workdir`: `exclude` without `link_from`", "name the folder whose entries are linked"
+        )
     launcher, container = layer.launcher or LauncherKeys(), layer.container or ContainerKeys()
     for section, name, text, check in (
         ("launcher", "arguments", launcher.arguments, check_arguments),
@@ -177,7 +179,7 @@ def _launcher_problems(draft: Draft) -> Iterator[Problem]:
     hint = "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`"
     yield from draft.of(idle, ("launcher",), "`launcher`: {} asks for no GPU: how many processes?", hint)
     pinned = [combo for combo in combos if combo.settings.gpus and combo.settings.pinned not in _SEVERAL_GPUS]
-    message = "`launcher`: rank r takes the r-th GPU that it sees, and with `pin` so that is another's: {}"
+    message = "`launcher`: rank r takes the r-th visible GPU; with this `pin` it may be another session's: {}"
     yield from draft.of(pinned, ("launcher",), message, "`pin: cvd`, the default")
 
 
@@ -189,10 +191,10 @@ def _container_problems(draft: Draft) -> Iterator[Problem]:
     )
     docked = [combo for combo, box in boxed if box.runtime == "docker" and combo.settings.gpus]
     numbered = [combo for combo in docked if combo.settings.pinned == "device-arg"]
-    message = "`pin: device-arg` counts the host's GPUs, and in a container they count from 0: {}"
-    yield from draft.of(numbered, ("container",), message, "`pin: both`, and {gpu} counts within")
+    message = "`pin: device-arg` uses the host's GPU numbers, but in a container they start at 0: {}"
+    yield from draft.of(numbered, ("container",), message, "`pin: both`: then {gpu} is the number in the container")
     relative = [combo for combo, _ in boxed if not (combo.settings.workdir.folder or "/").startswith(("/", "~"))]
-    message = "`workdir` is a folder inside the container, and relative for {}"
+    message = "`workdir` is a folder inside the container, but a relative path for {}"
     yield from draft.of(relative, ("workdir",), message, "write it out: /workspace/...")
 
 
@@ -202,7 +204,7 @@ def program_warnings(draft: Draft) -> Iterator[Problem]:
         ranks, episodes = settings.ranks, settings.episodes or 0
         if ranks > 1 and episodes % ranks and "episodes_per_rank" in placeholders(settings.command):
             each = -(-episodes // ranks)
-            message = f"`launcher`: {episodes} {settings.unit}s are no multiple of {ranks} ranks: each makes {each}"
+            message = f"`launcher`: {episodes} {settings.unit}s are not a multiple of {ranks} ranks: each runs {each}"
             yield draft.at_key(("launcher",), f"{message}, {each * ranks} in all", f"`episodes: {each * ranks}`")
 
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 GpuIndexes = Annotated[tuple[NotNegative, ...], ONE_OR_MANY]
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_HINT = "`gpus: 1` beside it, since it is memory of each GPU that is granted"
+_HINT = "add `gpus: 1`: it is the memory of each granted GPU"
 UNCAPPED = 0
 """value of `threads` for no limit"""
-_SHAPES = '`xvfb` for one of its own, ":1" for one that is there, or a map of them: {0: ":1", 1: ":2"}'
+_SHAPES = '`xvfb` for a new one, ":1" for one that runs already, or one for each GPU: {0: ":1", 1: ":2"}'
 _SIZE = r"([1-9][0-9]{1,4})x([1-9][0-9]{1,4})(?:x(8|16|24|30|32))?"
 _NUMBER = r":([0-9]{1,5})(\.0)?"
 _DISPLAY: Schema = {"type": "string", "pattern": f"^{_NUMBER}$"}
@@ -57,11 +57,11 @@ def _display(tree: object) -> Display | None:
 
 def _own(tree: Map) -> Display:
     if len(tree) > 1:
-        raise UserError("`display` names an own X server and others", _SHAPES)
+        raise UserError("`display` mixes `xvfb` with other X servers", _SHAPES)
     text = line_of(tree[XVFB])
     match = re.fullmatch(_SIZE, text)
     if not match:
-        raise UserError(f"`{text}` is no size of a screen", "such as 1280x1024, or 1280x1024x24 with its depth")
+        raise UserError(f"`{text}` is not the size of a screen", "such as 1280x1024, or 1280x1024x24 with its depth")
     return Display(XVFB, geometry=f"{match[1]}x{match[2]}x{match[3] or 24}")
 
 
@@ -75,7 +75,7 @@ def _by_gpu(tree: Map) -> Display:
 def _number(word: str) -> int:
     match = re.fullmatch(_NUMBER, word)
     if not match:
-        raise UserError(f"`{word}` is no display", _SHAPES)
+        raise UserError(f"`{word}` is not a display", _SHAPES)
     return int(match[1])
 
 
@@ -85,7 +85,7 @@ def _threads(tree: object) -> int:
         return UNCAPPED
     number = parse_whole(text)
     if number < 1:
-        raise UserError(f"{number} threads could do nothing", "at least 1; `none` for as many as a program likes")
+        raise UserError(f"{number} is too few threads", "at least 1; `none` for no limit")
     return number
 
 
@@ -95,12 +95,12 @@ PinWord = Annotated[PinMode, one_of("pin mode", PIN_MODES)]
 
 
 class ResourceKeys(Keys):
-    gpus: GpuCount = key("GPUs that a session is granted", 0)
-    gpu_memory: Memory = key("memory that it takes on each of them; without it one has its GPU alone", 0)
+    gpus: GpuCount = key("GPUs of a session", 0)
+    gpu_memory: Memory = key("memory that it takes on each of them; without it a session has its GPUs alone", 0)
     cpus: Positive | None = key("cores that it keeps busy")
     memory: Memory = key("main memory that it takes", 0)
     exclusive: Annotated[tuple[Token, ...], ONE_OR_MANY] = key(
-        "names of what only one session on the host may have at a time, such as `ray`", ()
+        "names of things that only one session on the host may use at a time, such as `ray`", ()
     )
     per_gpu: Positive | None = key("sessions of one environment on a GPU, at most")
     per_host: Positive | None = key("sessions of one environment on the host, at most")
@@ -118,7 +118,7 @@ class ResourceKeys(Keys):
 
 
 class ReserveKeys(Keys):
-    """Resources that sessions leave free, for instance for a training job, even if it does not use them now."""
+    """Resources that sessions leave free for others, used now or not."""
 
     gpu_memory: Memory = key("memory of each GPU", 0)
     cpus: NotNegative = key("cores", 0)
@@ -132,11 +132,11 @@ class ReserveKeys(Keys):
 def resource_problems(draft: Draft) -> Iterator[Problem]:
     """GPU memory without a GPU, for sessions or a server; more GPUs than may be used."""
     if not any(_has_gpu(combo) for combo in draft.combos):
-        message = "`resources` has `gpu_memory` and no `gpus`: {} would get no GPU at all"
+        message = "`resources` has `gpu_memory` but no `gpus`: {} would get no GPU"
         yield from draft.of(_lacking(draft), draft.setter("resources", "gpu_memory"), message, _HINT)
     for name, keys in draft.file.servers.items():
         if keys.resources.gpu_memory and not keys.resources.gpus and keys.per != "gpu":
-            message = f"`resources` has `gpu_memory` and no `gpus`: the server `{name}` would get no GPU at all"
+            message = f"`resources` has `gpu_memory` but no `gpus`: the server `{name}` would get no GPU"
             yield draft.at_key(("servers", name, "resources", "gpu_memory"), message, _HINT)
     if (allowed := draft.file.use_gpus) is None:
         return
@@ -149,12 +149,12 @@ def resource_problems(draft: Draft) -> Iterator[Problem]:
 
 
 def resource_warnings(draft: Draft) -> Iterator[Problem]:
-    """GPU memory of some combos without a GPU, which may be meant; hidden GPUs."""
+    """GPU memory of only some combos without a GPU, which may be intended; hidden GPUs."""
     place = draft.setter("resources", "gpu_memory")
     message = "`gpu_memory` without `gpus`: {} gets no GPU"
-    yield from draft.of(_lacking(draft), place, message, "`gpus: 1`, or `gpu_memory: 0` where that is meant")
+    yield from draft.of(_lacking(draft), place, message, "`gpus: 1`, or `gpu_memory: 0` if it needs none")
     if any("{gpu" not in combo.settings.variables.get(_VISIBLE, "{gpu") for combo in draft.where(_has_gpu)):
-        message = f"`variables` sets {_VISIBLE}, and so hides which GPU a session was granted"
+        message = f"`variables` sets {_VISIBLE}, which hides the GPU that a session was granted"
         yield draft.at_key(("variables", _VISIBLE), message, "leave it to comborun")
 
 
@@ -171,14 +171,14 @@ def _lacking(draft: Draft) -> list[Combo]:
 
 
 def display_problems(draft: Draft) -> Iterator[Problem]:
-    """A display for each GPU, if sessions have no GPU."""
+    """Sessions without a GPU whose display depends on it."""
 
     def lacks_gpu(combo: Combo) -> bool:
         it = combo.settings
         return bool(it.display and it.display.by_gpu and not (it.gpus or it.placement))
 
     if "display" not in draft.broken:
-        message = "`display` goes by the GPU, and {} asks for none"
+        message = "`display` depends on the GPU, but {} has none"
         hint = '`resources: {gpus: 1}`, or one display: `display: ":1"`'
         yield from draft.of(draft.where(lacks_gpu), draft.setter("display"), message, hint)
 
@@ -186,7 +186,7 @@ def display_problems(draft: Draft) -> Iterator[Problem]:
 def display_warnings(draft: Draft) -> Iterator[Problem]:
     """A pin mode with which the command must name the GPU, and a command that does not."""
     pinned = draft.where(lambda combo: combo.settings.gpus and combo.settings.pinned in {"device-arg", "both"})
-    message = "`pin`: the command is to say which GPU it takes, and that of {} does not"
+    message = "`pin`: the command must name its GPU, but that of {} does not"
     hint = "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument"
     yield from draft.of([combo for combo in pinned if not _names_gpu(combo)], draft.setter("pin"), message, hint)
 

@@ -49,8 +49,8 @@ _ORIGINS = (-1, 0, 1)
 def _counts_from(tree: object) -> int:
     value = whole_of(tree, low=-1)
     if value not in _ORIGINS:
-        hint = "0 or 1: what the first episode is called when it begins; -1 where those that ended are named, from 0"
-        raise UserError(f"{value} is nothing that programs count from", hint)
+        hint = "0 or 1: the first episode's number when it begins; -1 if the log names ended episodes, from 0"
+        raise UserError(f"programs don't count from {value}", hint)
     return value
 
 
@@ -63,15 +63,15 @@ def _field(**keys: Schema) -> Reads:
             limit = _LIMIT.fullmatch(text) if "at_least" in keys else None
             if limit:
                 way = "at_least" if limit[2] == ">" else "at_most"
-                hint = f"`success: {{field: {limit[1]}, {way}: {limit[3]}}}`, which {limit[3]} itself meets, too"
-                raise UserError(f"`{text}` is a comparison, and no field is called so", hint)
+                hint = f"`success: {{field: {limit[1]}, {way}: {limit[3]}}}`, which includes {limit[3]}"
+                raise UserError(f"`{text}` is a comparison, not the name of a field", hint)
             return text
         for name in tree:
             if name not in {"field", *keys}:
                 raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
         fields: dict[str, Any] = {name: _READ.get(name, line_of)(value) for name, value in tree.items()}
         if fields.get("at_least", -math.inf) > fields.get("at_most", math.inf):
-            raise UserError("no number is both `at_least` and `at_most` these", "leave one out, or swap them")
+            raise UserError("no number is from `at_least` to `at_most`", "leave one out, or swap them")
         if "equals" in fields:
             fields["any_of"] = [*fields.get("any_of", ()), fields.pop("equals")]
         return json.dumps(fields, ensure_ascii=False)
@@ -92,7 +92,7 @@ def _texts_of(tree: object) -> list[str]:
 
 def _names_of(tree: object) -> dict[str, str]:
     if not isinstance(tree, Map):
-        raise UserError("`values` is no map", "name of the grid -> what the records say: `values: {mason: rough}`")
+        raise UserError("`values` is not a map", "name of the grid -> what the records say: `values: {mason: rough}`")
     return {name: scalar_of(value).text for name, value in tree.items()}
 
 
@@ -111,11 +111,9 @@ SuccessField = Annotated[str, _field(at_least=_NUMBER, at_most=_NUMBER, equals=S
 EpisodeField = Annotated[str, _field(**{"from": {"type": "integer", "minimum": 0}})]
 NameField = Annotated[str, _field(attribute=TEXT, values=_MAP)]
 SeedField = Annotated[str, _field()]
-FormatWord = Annotated[
-    str, one_of("format", FORMATS, "docs/report.md lists them; without it files are known by what is in them")
-]
+FormatWord = Annotated[str, one_of("format", FORMATS, "docs/report.md lists them; without it each file is recognised")]
 SourceWord = Annotated[
-    Source, one_of("source of records", ("output", "log"), "which files below {output_dir}, `files` says")
+    Source, one_of("source of records", ("output", "log"), "`files` selects files below {output_dir}")
 ]
 
 
@@ -123,7 +121,7 @@ def _record_pattern(tree: object) -> str:
     text = log_pattern(line_of(tree))
     if not re.compile(text).groupindex:
         hint = r"such as 'Episode (?P<episode>\d+): (?P<verdict>success|fail).* return (?P<return>\S+)'"
-        raise UserError(f"`{text}` names no group for what a line says", hint)
+        raise UserError(f"`{text}` has no named group", hint)
     return text
 
 
@@ -134,24 +132,24 @@ Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
 
 
 class ResultKeys(Keys):
-    format: FormatWord = key("how the records are written; without it that is told by what stands in each file", "")
-    source: SourceWord = key("log, where the program only prints its results; else output", "output", alias="from")
+    format: FormatWord = key("format of the record files; else it is recognised for each file", "")
+    source: SourceWord = key("log, if the program only prints its results; else output", "output", alias="from")
     pattern: Annotated[str, Reads(_record_pattern, TEXT)] = key(
-        "of lines of the log that are records: its named groups are their fields, `verdict` a word", ""
+        "regular expression of log lines that are records; named groups are their fields, `verdict` a word", ""
     )
     files: Globs = key("patterns of the record files below {output_dir}, one JSON object a line", ("**/*.jsonl",))
-    success: SuccessField = key("the field of the verdict, with a test of a number; `none`: there are none", "success")
-    episode: EpisodeField = key("the field that holds the episode's index; `line`: rows are numbered", "episode")
-    policy: NameField = key("the field or attribute that rows name the policy by; `ignore`: what they say", "")
+    success: SuccessField = key("the field of the verdict, perhaps with a test; `none`: there is none", "success")
+    episode: EpisodeField = key("the field of the episode's index; `line`: rows are numbered in their order", "episode")
+    policy: NameField = key("the field or attribute that names the policy in rows; `ignore`: it is not checked", "")
     environment: NameField = key("the same for the environment", "")
-    seed: SeedField = key("the field with an episode's seed; `ignore`: what it says", "")
+    seed: SeedField = key("the field of an episode's seed; `ignore`: it is not read", "")
     metrics: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
         "the fields to report, in this order; without it every numeric field", ()
     )
     compare: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
-        "metrics by which policies are compared too, in the same family as their success rates", ()
+        "metrics by which policies are compared, too, in one family with their success rates", ()
     )
-    videos: Globs = key("patterns of videos below {output_dir}, which the report names beside their episodes", ())
+    videos: Globs = key("patterns of videos below {output_dir}; the report names them beside their episodes", ())
 
     @model_validator(mode="after")
     def _log_needs_no_files(self) -> Self:
@@ -221,33 +219,33 @@ def _names(text: str, kind: str, axis: Axis) -> str:
 
 class ProgressKeys(Keys):
     pattern: ProgressPattern | None = key(
-        "regular expression (Python) with a group for what is done, perhaps one for the total"
+        "regular expression (Python) with a group for the number done, and perhaps one for the total"
     )
     counts_from: Annotated[int, Reads(_counts_from, {"enum": list(_ORIGINS)})] | None = key(
-        "the number names the episode that begins, and the first one is called so"
+        "set if the number names the episode that begins: the number of the first one"
     )
-    each: Count | None = key("episodes (or steps) that the total stands for, where the bar then starts again")
+    each: Count | None = key("for a bar that starts again: episodes (or steps) that its total stands for")
     silent: Flag = key("whether the program prints nothing for long stretches", False)
 
     @model_validator(mode="after")
     def _needs_a_pattern(self) -> Self:
         if self.counts_from is not None and self.pattern is None:
-            raise refusal(UserError("`counts_from` without a `pattern`", "which number is it about?"))
+            raise refusal(UserError("`counts_from` without a `pattern`", "add the pattern that finds the number"))
         if self.each is None:
             return self
         if self.pattern is None:
-            raise refusal(UserError("`each` without a `pattern`", "which bar is it that starts again?"))
+            raise refusal(UserError("`each` without a `pattern`", "add the pattern of the bar that starts again"))
         if not has_total(compile_pattern(self.pattern)):
             hint = r"such as '(\d+)/(\d+) \[': the total is what `each` episodes stand for"
             raise refusal(UserError(f"`each` needs a total, and `{self.pattern}` has no second group for one", hint))
         if self.counts_from is not None:
             hint = "leave one out: a bar that starts again counts what is done, from 0"
-            raise refusal(UserError("`each` and `counts_from` say two things of one number", hint))
+            raise refusal(UserError("`each` and `counts_from` contradict each other", hint))
         return self
 
 
 def progress_problems(draft: Draft) -> Iterator[Problem]:
-    """An `each` that is not a number after attributes were filled in."""
+    """An `each` whose attribute is not a number."""
     if draft.broken & {"progress", "overrides", "policies", "environments"}:
         return
     for combo in draft.combos:
@@ -275,5 +273,5 @@ def count_warnings(draft: Draft) -> Iterator[Problem]:
     ]
     if uncounted:
         where = "" if len(uncounted) == len(draft.combos) else f" for {some(uncounted)}"
-        message = f"no `episodes`{where}: whether a session did all its work is up to its exit code"
-        yield draft.at(None, message, "say how many each is to do, such as `episodes: 100`")
+        message = f"no `episodes`{where}: only the exit code says whether a session did all its work"
+        yield draft.at(None, message, "set their number, such as `episodes: 100`")

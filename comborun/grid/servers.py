@@ -48,21 +48,21 @@ def _server_name(tree: object) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9-]*", name) or len(name) > _LONGEST:
         suggestion = re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-0123456789")[:_LONGEST] or "policy"
         hint = f"lower-case letters, digits and -, a letter first: `{suggestion}`"
-        raise UserError(f"`{name}` is no name of a server", hint)
+        raise UserError(f"`{name}` is not the name of a server", hint)
     if name == "after" or re.fullmatch(r".*-gpu[0-9]+", name):
-        raise UserError(f"`{name}` is a name that comborun gives by itself", "choose another one")
+        raise UserError(f"`{name}` is a name that comborun uses itself", "choose another one")
     return name
 
 
 _PATH: Schema = {"type": "string", "pattern": "^/[^ ]*$"}
-UrlPath = Annotated[str, matching("/[^ ]*", "is no path of a server", "such as /health")]
+UrlPath = Annotated[str, matching("/[^ ]*", "is not a path of a server", "such as /health")]
 ServerName = Annotated[str, Reads(_server_name, {"type": "string", "pattern": "^[a-z][a-z0-9-]*$"})]
 
 
 class ReadyKeys(Keys):
     """One check; a server is ready when all of them hold."""
 
-    path: UrlPath | None = key("a GET of this path is answered")
+    path: UrlPath | None = key("it answers a GET of this path")
     status: Positive = key("with this status", 200)
     text: Line | None = key("and this text in the answer, such as the model's id")
     line: LogPattern | None = key("or: regular expression (Python) of a log line")
@@ -74,14 +74,14 @@ class ReadyKeys(Keys):
     def _is_one_check(self) -> Self:
         if (self.path is not None) + (self.line is not None) + bool(self.tcp) != 1:
             hint = "one of `path` and `line`, or `ready: tcp`"
-            raise refusal(UserError("what shows that the server is ready?", hint))
+            raise refusal(UserError("expected one check of the server", hint))
         if self.path is None and self.model_fields_set & {"status", "text"}:
-            raise refusal(UserError("`status` and `text` are of an answer over HTTP", "give its `path`"))
+            raise refusal(UserError("`status` and `text` need an answer over HTTP", "give its `path`"))
         return self
 
 
 def _checks(tree: object) -> object:
-    """The checks. A single one may be written without brackets, as a path or the word `tcp`."""
+    """The checks. A single one needs no brackets; a path or the word `tcp` needs no map."""
     if not isinstance(tree, (Map, Scalar, Items)):
         return tree
     entries = tree if isinstance(tree, Items) else [tree]
@@ -98,8 +98,8 @@ def _checks_schema(many: Schema) -> Schema:
 class WarmUpKeys(Keys):
     """One request, sent when the server is ready and before any client."""
 
-    path: UrlPath | None = key("what is asked for")
-    body: Text = key("what is sent; without it the request is a GET, with it a POST", "")
+    path: UrlPath | None = key("the path of the request")
+    body: Text = key("the body of a POST; without it the request is a GET", "")
     type: Line = key("media type of the body", "application/json")
     within: WholeSeconds = key("how long its answer may take", 600)
 
@@ -107,14 +107,14 @@ class WarmUpKeys(Keys):
 class HealthKeys(Keys):
     """The health checks of a server that is ready."""
 
-    every: WholeSeconds = key("time between two looks", DEFAULT_HEALTH_S)
-    misses: Positive = key("looks without an answer after which it is ended", DEFAULT_MISSES)
+    every: WholeSeconds = key("time between two checks", DEFAULT_HEALTH_S)
+    misses: Positive = key("checks without an answer after which it is ended", DEFAULT_MISSES)
 
 
 class ServerKeys(Keys):
     """A model server, started before the sessions that name it."""
 
-    preset: Line | None = key("the program, where comborun knows it: vllm, openpi-server ...")
+    preset: Line | None = key("a preset for its program: vllm, openpi-server ...")
     attributes: dict[AttributeName, AsWritten] = key("values that fill {server.KEY}", {})
     command: Text | None = key("the program and its arguments; {port} is where it listens")
     setup: Text = key("bash that runs before the command, in the same shell", "")
@@ -129,10 +129,10 @@ class ServerKeys(Keys):
     ready: Annotated[tuple[ReadyKeys, ...], Also(_checks, _checks_schema)] = key(
         "what shows that it is ready; else that it takes connections", ()
     )
-    ready_within: WholeSeconds = key("how long that may take; 0: as long as it lives", 0)
+    ready_within: WholeSeconds = key("how long that may take; 0: no limit", 0)
     warm_up: Annotated[WarmUpKeys, or_just("path", _PATH)] | None = key("one request before the first client's")
     health: Annotated[HealthKeys | None, OR_NONE] = key(
-        "how it is looked after once it is ready; `none`: only that it lives", HealthKeys
+        "how it is checked once it is ready; `none`: only its process is watched", HealthKeys
     )
     restarts: NotNegative = key(
         "how often in a row it is started again when it ended or did not answer", DEFAULT_RESTARTS
@@ -163,7 +163,7 @@ def server_warnings(draft: Draft) -> Iterator[Problem]:
     for name in draft.file.servers:
         mark = f"{OF_SERVERS}{name.upper().replace('-', '_')}_"
         if not any(f"{{server.{name}." in text or mark in text for text in texts):
-            message = f"no session asks the server `{name}`, so it is never started"
+            message = f"no session uses the server `{name}`, so it never starts"
             hint = f"`{{server.{name}.url}}` in a command, a variable or an attribute"
             yield draft.at_key(("servers", name), message, hint)
 
@@ -181,7 +181,7 @@ def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Pro
         return
     texts = (keys.command, keys.setup, *keys.variables.values())
     if not any("{port}" in text or START_TIME["port"] in text for text in texts):
-        hint = "hand it over, such as `--port {port}`: it is chosen when the server starts"
+        hint = "pass it, such as `--port {port}`: it is chosen when the server starts"
         yield draft.at_value(path, f"the server `{name}` is not told on which port to listen", hint)
 
 
@@ -193,20 +193,18 @@ def _check_placeholders(command: str, keys: ServerKeys) -> None:
         text = f"{{{name}}}"
         check_argument(text, (*_KNOWN, *own))
         if name in {"gpu", "gpus"} and not keys.gpus:
-            raise CommandError(f"{text} stands for nothing: it has no GPU", "`resources: {gpus: 1}`", text)
+            raise CommandError(f"{text} has no value: the server has no GPU", "`resources: {gpus: 1}`", text)
 
 
 def _gpu_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Problem]:
     if keys.resources.gpus > 1:
-        message = f"the server `{name}` is one per GPU, and asks for {keys.resources.gpus}"
+        message = f"the server `{name}` runs once on each GPU, but asks for {keys.resources.gpus} GPUs"
         yield draft.at_key(("servers", name), message, "`gpus: 1`, or `per: host`")
     settings = (combo.settings for combo in draft.combos)
     asking = [one for one in settings if one.gpus and f"server.{name}." in one.command]
     known = keys.resources.gpu_memory and all(one.resources.gpu_memory for one in asking)
     if asking and not known and draft.file.limits.per_gpu is None:
-        message = (
-            f"the server `{name}` shares its GPU with its clients, and who does not say how much it takes is alone"
-        )
+        message = f"the server `{name}` shares its GPU with its clients, so all of them must say what memory they take"
         hint = "`resources: {gpu_memory: ...}` of the server and of the sessions"
         yield draft.at_key(("servers", name), message, hint)
 

@@ -59,7 +59,7 @@ def _is_none(tree: object) -> bool:
 def _map_or_none(tree: object) -> object:
     if isinstance(tree, Scalar) and tree.kind is Kind.TEXT and tree.text != "none":
         hint = did_you_mean(tree.text, ("none",))
-        raise refusal(UserError(f"`{tree.text}` where a map or the word `none` belongs", hint))
+        raise refusal(UserError(f"expected a map or `none`, found `{tree.text}`", hint))
     return None if _is_none(tree) else tree
 
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 ALL = "all"
 AUTO: Literal["auto"] = "auto"
-"""number of shards chosen by the host, the predicted times and the program's start-up"""
+"""the number of shards with which the run ends soonest"""
 MOST_SHARDS = 1000
-_RANGE = "hand it over, such as `--first {first_episode} --episodes {episodes}`"
+_RANGE = "pass it, such as `--first {first_episode} --episodes {episodes}`"
 _PAIRS_HINT = "`all`, or pairs such as [[rough, flat]]"
 
 ShardCount = int | Literal["auto"]
@@ -33,24 +33,24 @@ def _shards(tree: object) -> ShardCount:
     if scalar.text == AUTO:
         return AUTO
     if scalar.quoted or not scalar.text.isdecimal():
-        raise UserError(f"`{scalar.text}` is no number of shards", "a whole number such as 4, or auto")
+        raise UserError(f"`{scalar.text}` is not a number of shards", "a whole number such as 4, or auto")
     value = parse_whole(scalar.text)
     if not 1 <= value <= MOST_SHARDS:
-        raise UserError(f"{value} shards of a combo", f"from 1 to {MOST_SHARDS}, or auto")
+        raise UserError(f"{value} shards are not possible", f"from 1 to {MOST_SHARDS}, or auto")
     return value
 
 
 def _alpha(tree: object) -> float:
     value = number_of(tree, "the chance of any wrong claim, such as 0.05")
     if not 0 < value <= 0.5:
-        raise UserError(f"`{value:g}` is no chance of error to accept", "above 0 and at most 0.5, mostly 0.05")
+        raise UserError(f"`{value:g}` is not a valid chance of error", "above 0 and at most 0.5, usually 0.05")
     return value
 
 
 def _gap(tree: object) -> float:
     value = number_of(tree, "a difference of success rates, such as 0.1")
     if not 0 < value < 1:
-        raise UserError(f"`{value:g}` is no difference of success rates", "above 0 and below 1, such as 0.1")
+        raise UserError(f"`{value:g}` is not a valid difference of success rates", "above 0 and below 1, such as 0.1")
     return value
 
 
@@ -88,10 +88,10 @@ class StopKeys(Keys):
     alpha: Annotated[float, Reads(_alpha, {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5})] = key(
         "chance of any wrong claim, over all comparisons", 0.05
     )
-    n_max: Positive | None = key("pairs of a comparison, at most; else all episodes")
-    environments: Annotated[tuple[Name, ...], ONE_OR_MANY] | None = key("where it holds; else everywhere")
-    futility: Annotated[float, Reads(_gap, _GAP)] = key("a gap: give up where even it is unlikely to be found", 0.0)
-    width: Annotated[float, Reads(_gap, _GAP)] = key("end where the difference's interval is no wider", 0.0)
+    n_max: Positive | None = key("most pairs of a comparison; else all episodes")
+    environments: Annotated[tuple[Name, ...], ONE_OR_MANY] | None = key("environments in which it applies; else all")
+    futility: Annotated[float, Reads(_gap, _GAP)] = key("give up when a difference this large is unlikely", 0.0)
+    width: Annotated[float, Reads(_gap, _GAP)] = key("end when the difference's interval is this narrow", 0.0)
 
     @property
     def request(self) -> StopRequest:
@@ -112,17 +112,17 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     at, cut = draft.setter("shards"), draft.where(lambda combo: combo.settings.shards not in {None, 1})
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
-    yield from draft.of(both, at, "`shards` and `block` both cut {}: one of the two can", hint)
-    said = draft.about.shards if draft.about else ""  # begins with `none` if the preset's program can't be cut
-    unable = [combo for combo in cut if said.startswith("none") or not combo.settings.ranged]
-    hint = f"its preset says: {said}" if said else _RANGE
+    yield from draft.of(both, at, "`shards` and `block` both cut {}: keep one", hint)
+    about_shards = draft.about.shards if draft.about else ""  # begins with `none` if the preset's program can't be cut
+    unable = [combo for combo in cut if about_shards.startswith("none") or not combo.settings.ranged]
+    hint = f"its preset says: {about_shards}" if about_shards else _RANGE
     yield from draft.of(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
     endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
-    yield from draft.of(endless, at, "`shards`: nothing says how many episodes {} has", "such as `episodes: 100`")
+    yield from draft.of(endless, at, "`shards`: {} has no number of episodes", "such as `episodes: 100`")
 
 
 def seed_problems(draft: Draft) -> Iterator[Problem]:
-    """`seeds` that can't repeat a combo, or would repeat exactly the same."""
+    """`seeds` that can't repeat a combo, or would repeat exactly the same episodes."""
     if draft.broken:
         return
     at, seeded = draft.setter("seeds"), draft.where(lambda combo: combo.settings.seeds)
@@ -135,14 +135,14 @@ def seed_problems(draft: Draft) -> Iterator[Problem]:
 
 
 _SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
-    (lambda it: len({*it.seeds}) == len(it.seeds), "a seed stands twice for {}", "each repeats the combo once"),
+    (lambda it: len({*it.seeds}) == len(it.seeds), "{} has a seed twice", "each repeats the combo once"),
     (lambda it: it.seed is None, "{} has a `seed` too", "leave `seed` out"),
-    (lambda it: it.episodes, "nothing says how many episodes {} has with each", "such as `episodes: 100`"),
-    (lambda it: it.unit == "episode", "{} counts steps, and seeds repeat episodes", "a policy for each, say"),
+    (lambda it: it.episodes, "{} has no number of episodes", "such as `episodes: 100`"),
+    (lambda it: it.unit == "episode", "{} counts steps, but seeds repeat episodes", "make a policy for each seed"),
     (
         lambda it: {"seed", BY_SEED} & {*placeholders(it.command_text)},
-        "the command of {} takes no {seed}: each time would be the same",
-        "hand it over, such as `--seed {seed}`",
+        "the command of {} takes no {seed}: every repeat would be the same",
+        "pass it, such as `--seed {seed}`",
     ),
 )
 
@@ -156,16 +156,16 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
     if stop is None or draft.broken:
         return
     if draft.about and draft.about.unpaired:
-        message = f"`stop_early` compares pairs of episodes, and there are none: {draft.about.unpaired}"
-        yield draft.at_key(at, message, "leave it out: all episodes run, and are compared without pairs")
-    found = [*_stranger_problems(draft, stop), *_pair_problems(draft, stop)]
+        message = f"`stop_early` compares pairs of episodes, but there are none: {draft.about.unpaired}"
+        yield draft.at_key(at, message, "leave it out: then all episodes run and are compared without pairs")
+    found = [*_unknown_name_problems(draft, stop), *_pair_problems(draft, stop)]
     yield from found
     compared = draft.where(lambda combo: _compared(stop, combo))
     if not found and not _meeting(stop, compared):
-        yield draft.at_key(at, "`stop_early`: no two policies to compare meet in an environment")
+        yield draft.at_key(at, "`stop_early`: no environment has two policies to compare")
     for need, message, hint in _NEEDS:
         lacking = [combo for combo in compared if not need(combo.settings)]
-        yield from draft.of(lacking, at, f"`stop_early` needs {message}: not so for {{}}", hint)
+        yield from draft.of(lacking, at, f"`stop_early` needs {message}; {{}} has not", hint)
 
 
 _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
@@ -174,8 +174,8 @@ _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
     (lambda settings: settings.ranged, "a program that takes a range of episodes", _RANGE),
     (
         lambda settings: "seed" in placeholders(settings.command_text),
-        "a program that takes a {seed}, and starts an episode of one index the same for every policy",
-        "hand it over, such as `--seed {seed}`; its records have to say each episode's seed",
+        "a program that takes a {seed} and starts an episode in the same way for every policy",
+        "pass it, such as `--seed {seed}`; records must have each episode's seed",
     ),
     (
         lambda settings: settings.block is not None,
@@ -185,7 +185,7 @@ _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
 )
 
 
-def _stranger_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+def _unknown_name_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
     policies = [entry.name for entry in draft.file.policies]
     environments = [entry.name for entry in draft.file.environments]
     for index, pair in enumerate(stop.comparisons or ()):

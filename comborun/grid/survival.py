@@ -1,6 +1,4 @@
-"""The keys `evidence`, `failures`, `limits`, `retry` and `notify`: evidence for work that is done, ends, retries and
-notices.
-"""
+"""The keys `evidence`, `failures`, `limits`, `retry` and `notify`: when a session is done, ended or retried."""
 
 from __future__ import annotations
 
@@ -69,9 +67,9 @@ def _fail_fast(tree: object) -> FailFast:
     share = re.fullmatch(r"([^%]*?)\s*%", text)
     number = parse_whole(share[1] if share else text)
     if number < 1:
-        raise UserError(f"`{text}` would let nothing start", "at least 1; remove it to go on whatever fails")
+        raise UserError(f"`{text}` would stop every start", "at least 1; remove it to go on after any failure")
     if share and number > 100:
-        raise UserError(f"`{text}` is more than all", "at most 100 %")
+        raise UserError(f"`{text}` is too much", "at most 100 %")
     return FailFast(percent=number) if share else FailFast(sessions=number)
 
 
@@ -83,14 +81,12 @@ Every = Annotated[float, duration(LONGEST_SILENCE, "no notice is held back longe
 
 
 class EvidenceKeys(Keys):
-    records: Flag = key("whether as many records as planned have to be there", True)
+    records: Flag = key("whether all planned episodes must have a record", True)
     line: Annotated[str, Reads(_evidence, TEXT)] = key(
-        "regular expression (Python) of a line that the log has when the work is done", ""
+        "regular expression (Python) of a log line that shows that the work is done", ""
     )
-    files: Annotated[tuple[Glob, ...], ONE_OR_MANY] = key(
-        "patterns below {output_dir}, each of which has to find a file", ()
-    )
-    grace: WholeSeconds | None = key("how long a program may live on after its work is done; 0: as long as it likes")
+    files: Annotated[tuple[Glob, ...], ONE_OR_MANY] = key("patterns below {output_dir}; each must find a file", ())
+    grace: WholeSeconds | None = key("how long a program may run after its work is done; 0: no limit")
 
     @property
     def rules(self) -> EvidenceRules:
@@ -100,7 +96,7 @@ class EvidenceKeys(Keys):
 class ComboLimitKeys(Keys):
     """Limits that may differ between combos."""
 
-    stall_after: WholeSeconds = key("end a session without progress for so long; 0: never", 0)
+    stall_after: WholeSeconds = key("end a session after so long without progress; 0: never", 0)
     max_time: WholeSeconds = key("end a session that runs for longer; 0: never", 0)
     memory: Annotated[Literal["request", "enforce"], one_of("memory limit", ("request", "enforce"))] = key(
         "enforce: end a session that holds more main memory than its `resources.memory`", "request"
@@ -111,23 +107,23 @@ class LimitKeys(ComboLimitKeys):
     parallel: Positive | None = key("sessions that run at once, at most")
     per_gpu: Positive | None = key("sessions that share one GPU, at most")
     stagger: Seconds = key("time between two starts, at least", 0.0)
-    warm_up: Seconds = key("how long, at most, others of its kind wait until the first one makes progress; 0: not", 0.0)
-    attempts: Positive = key("starts of one session in all, the first included", 3)
+    warm_up: Seconds = key("how long sessions wait, at most, until the first one makes progress; 0: not", 0.0)
+    attempts: Positive = key("starts of one session in total", 3)
     breaker: NotNegative = key("failures of one class in a row that close a GPU or the host; 0: never", 3)
     fail_fast: Annotated[FailFast, Reads(_fail_fast, _FAIL_FAST)] = key(
-        "start nothing more once so many sessions failed for good: a count, or a share in %", NEVER
+        "start nothing new after so many failed sessions: a count, or a share in %", NEVER
     )
 
 
 class RetryKeys(Keys):
-    times: NotNegative = key("how often a session that failed so is started again", 1)
-    wait: Wait | None = key("how long after; each wait is twice the one before")
+    times: NotNegative = key("how often a session is started again after this failure", 1)
+    wait: Wait | None = key("time before the first retry; each wait is twice the one before")
 
 
 class NotifyKeys(Keys):
     command: Text | None = key("the program that gets one JSON object on standard input")
     on: Annotated[tuple[Annotated[NoticeKind, one_of("notice", NOTICE_KINDS)], ...], ONE_OR_MANY] = key(
-        "what it is told of", NOTICE_KINDS
+        "the events that it is told of", NOTICE_KINDS
     )
     every: Every = key("time between two notices of one kind, at least", 600.0)
 
@@ -148,14 +144,14 @@ def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:
 
 
 def survival_problems(draft: Draft) -> Iterator[Problem]:
-    """A `notify` that can't run or has no kinds, lines with an unplanned number."""
+    """A `notify` that can't run or has no kinds, a memory limit without memory, evidence without a number."""
     yield from _notify_problems(draft)
     unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.request.memory)
     message = "`limits.memory: enforce`: {} asks for no memory"
     yield from draft.of(unbound, draft.setter("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`")
     counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
-    message = f"`evidence.line` counts {PLANNED}, and {{}} has no number of them"
-    yield from draft.of(counting, draft.setter("evidence", "line"), message, "say how many, such as `episodes: 100`")
+    message = f"`evidence.line` uses {PLANNED}, but {{}} has no number of episodes"
+    yield from draft.of(counting, draft.setter("evidence", "line"), message, "set it, such as `episodes: 100`")
 
 
 def _notify_problems(draft: Draft) -> Iterator[Problem]:
@@ -174,7 +170,7 @@ def _notify_problems(draft: Draft) -> Iterator[Problem]:
 def _check_unfilled(command: str) -> None:
     split_command(command)
     for name in placeholders(command):
-        hint = "the run and all else is in the JSON on standard input; {{ is a literal {"
+        hint = "everything is in the JSON on standard input; {{ is a literal {"
         raise CommandError(f"{{{name}}} is not filled here", hint, f"{{{name}}}")
 
 
@@ -184,8 +180,8 @@ def survival_warnings(draft: Draft) -> Iterator[Problem]:
     silent = draft.where(
         lambda one: one.settings.limits.stall_after and one.settings.progress and one.settings.progress.silent
     )
-    message = "`stall_after` for {}, which `progress: {silent: true}` says to print nothing"
-    hint = "make it longer than such a session takes, or say `stall_after: 0` for it in `overrides`"
+    message = "`stall_after` for {}, but `progress: {silent: true}` says that it prints nothing for long"
+    hint = "make it longer than such a session takes, or set `stall_after: 0` for it in `overrides`"
     yield from draft.of(silent, draft.setter("limits", "stall_after"), message, hint)
 
 
@@ -193,8 +189,8 @@ def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
     nothing = draft.where(
         lambda one: one.settings.result_rules.counted and one.settings.evidence.rules == EvidenceRules(records=False)
     )
-    message = "`evidence: {records: false}` names nothing else for {}: the exit code decides alone"
-    hint = "name a `line` of the log or `files`; programs end with 0 without having done their work"
+    message = "`evidence: {records: false}` without other evidence for {}: only the exit code decides"
+    hint = "add a `line` of the log or `files`: programs may exit with 0 before their work is done"
     yield from draft.of(nothing, draft.setter("evidence", "records"), message, hint)
 
 
@@ -202,8 +198,8 @@ def _retry_warnings(draft: Draft) -> Iterator[Problem]:
     named = draft.file.retry or {}
     for failure in (one for one in _OF_THE_POLICY if one in named and named[one].times):
         message = (
-            f"`retry.{failure}`: a program that fails may fail because of the policy; episodes that are tried until"
-            " they end bias the success rate"
+            f"`retry.{failure}`: the policy may cause the failure; repeating episodes until they end biases the success"
+            " rate"
         )
-        hint = "leave it out where that is possible; the report says which episodes took more than one attempt"
+        hint = "leave it out if you can; the report says which episodes took more than one attempt"
         yield draft.at_key(("retry", failure.value), message, hint)

@@ -38,7 +38,7 @@ DURATION: Schema = {
         {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*(ms|s|min|h|d)?$"},
     ]
 }
-_TURNS_TEXT_AROUND = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+_CHANGES_DIRECTION = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def refusal(error: UserError) -> PydanticCustomError:
@@ -101,9 +101,9 @@ def scalar_of(tree: object) -> Scalar:
     if isinstance(tree, str):
         return Scalar(tree, Place(0, 0))
     if isinstance(tree, Map):
-        raise UserError("a map where one value belongs", "text that begins with a brace needs quotes")
+        raise UserError("expected one value, found a map", "text that begins with a brace needs quotes")
     if isinstance(tree, Items):
-        raise UserError("a list where one value belongs", "text that begins with a bracket needs quotes")
+        raise UserError("expected one value, found a list", "text that begins with a bracket needs quotes")
     assert isinstance(tree, Scalar)
     if tree.kind is Kind.NULL:
         raise no_value(tree)
@@ -113,7 +113,7 @@ def scalar_of(tree: object) -> Scalar:
 def _as_written(tree: object) -> str:
     text = scalar_of(tree).text
     if "\0" in text or any(unicodedata.category(character) == "Cs" for character in text):
-        raise UserError(f"{text!r} holds a character that no command line can carry", "remove the escape")
+        raise UserError(f"{text!r} has a character that a command line can't pass", "remove the escape")
     return text
 
 
@@ -121,15 +121,15 @@ def _text(tree: object) -> str:
     scalar = scalar_of(tree)
     if scalar.kind is not Kind.TEXT:
         hint = f'write it in quotes: "{scalar.text}"'
-        raise UserError(f"`{scalar.text}` is {scalar.kind} in YAML, and text is wanted", hint)
+        raise UserError(f"expected text, but `{scalar.text}` is {scalar.kind} in YAML", hint)
     return _as_written(tree)
 
 
 def line_of(tree: object) -> str:
     """Text of one line without control characters."""
     text = _text(tree)
-    if strange := [one for one in text if unicodedata.category(one) in {"Cc", "Zl", "Zp"} or one in _TURNS_TEXT_AROUND]:
-        raise UserError(f"{text!r} holds the control character U+{ord(strange[0]):04X}", "remove it")
+    if strange := [one for one in text if unicodedata.category(one) in {"Cc", "Zl", "Zp"} or one in _CHANGES_DIRECTION]:
+        raise UserError(f"{text!r} has the control character U+{ord(strange[0]):04X}", "remove it")
     if not text.strip():
         raise UserError("empty text", "give it a value, or remove the line")
     return text
@@ -149,7 +149,7 @@ def _flag(tree: object) -> bool:
     return scalar.text.lower() == "true"
 
 
-# Numbers, durations and sizes. Texts that others may read differently are refused.
+# Numbers, durations and sizes. Text that other programs may read differently is refused.
 
 _SECONDS = {"ms": Decimal("0.001"), "s": Decimal(1), "min": Decimal(60), "h": Decimal(3600), "d": Decimal(86400)}
 _NUMBER_AND_UNIT = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{1,9})?)\s*(?P<unit>[A-Za-z]*)")
@@ -184,14 +184,14 @@ def number_of(tree: object, example: str = "such as 200 or 0.5") -> float:
     text = scalar_of(tree).text
     amount = number(text)
     if amount is None:
-        raise UserError(f"`{text}` is no number", example)
+        raise UserError(f"`{text}` is not a number", example)
     return amount
 
 
 def whole_of(tree: object, low: int = 0) -> int:
     scalar = scalar_of(tree)
     if scalar.quoted:
-        raise UserError(f'"{scalar.text}" is text, and a whole number is wanted', "write it without quotes")
+        raise UserError(f'expected a whole number, but "{scalar.text}" is text', "write it without quotes")
     value = parse_whole(scalar.text)
     if value < low:
         raise UserError(f"{value} is too small", f"at least {low}")
@@ -216,7 +216,7 @@ def _count(tree: object) -> str:
     if OWNED.fullmatch(text):
         return text
     if text.startswith("{"):
-        raise UserError(f"`{text}` is no number", "a number, or an attribute that holds one: {environment.envs}")
+        raise UserError(f"`{text}` is not a number", "a number, or an attribute that holds one: {environment.envs}")
     if parse_whole(text) < 1:
         raise UserError(f"{text} is too small", "at least 1")
     return text
@@ -244,7 +244,7 @@ def _size(tree: object) -> int:
 def _memory(tree: object) -> int:
     text = scalar_of(tree).text
     if text.replace(".", "", 1).isdecimal() and text.strip("0."):
-        raise UserError(f"`{text}` of what?", "a size has a unit, such as 4 GiB")
+        raise UserError(f"`{text}` has no unit", "such as 4 GiB")
     return parse_size(text)
 
 
@@ -265,7 +265,7 @@ def _workdir(tree: object) -> str:
 def _root(tree: object) -> str:
     folder = _workdir(tree)
     if not folder.startswith(("/", "~")):
-        raise UserError(f"`{folder}` is relative, and the host would not know to what", "write ~/... or /...")
+        raise UserError(f"`{folder}` is a relative path, and the host needs an absolute one", "write ~/... or /...")
     return folder
 
 
@@ -287,16 +287,16 @@ def _secret_source(tree: object) -> str:
     if text in {"host", "laptop"}:
         return text
     meant = close_to(text, ("host", "laptop"))
-    hint = f"did you mean `{meant}`?" if meant else "the secret itself stands in no grid"
-    raise UserError("`host` or `laptop` is wanted: in whose environment the secret is", hint)
+    hint = f"did you mean `{meant}`?" if meant else "never write the secret itself into a grid"
+    raise UserError("expected `host` or `laptop`, where the environment has the secret", hint)
 
 
 def _variable(tree: object) -> str:
     name = line_of(tree)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise UserError(f"`{name}` can't be the name of a variable", "letters, digits and _; no digit in front")
+        raise UserError(f"`{name}` can't be the name of a variable", "letters, digits and _; not a digit first")
     if name.startswith("COMBORUN_"):
-        raise UserError(f"{name} is comborun's own", "take a name that does not begin with COMBORUN_")
+        raise UserError(f"{name}: comborun uses this prefix itself", "take a name that does not begin with COMBORUN_")
     return name
 
 
@@ -325,36 +325,36 @@ Seconds = Annotated[float, duration()]
 WholeSeconds = Annotated[int, Reads(lambda tree: math.ceil(parse_duration(scalar_of(tree).text)), DURATION)]
 PollSeconds = Annotated[
     float,
-    duration(least=SHORTEST_POLL, complaint="so many polls would do nothing else", hint=f"at least {SHORTEST_POLL} s"),
+    duration(least=SHORTEST_POLL, complaint="too little time between two polls", hint=f"at least {SHORTEST_POLL} s"),
 ]
 _SIZE: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?)?B?$"}
 Size = Annotated[int, Reads(_size, {"anyOf": [{"type": "integer", "minimum": 1}, _SIZE]})]
 _MEMORY: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?B|B)$"}
 Memory = Annotated[int, Reads(_memory, {"anyOf": [{"const": 0}, _MEMORY]})]
 UnitWord = Annotated[Unit, one_of("unit", ("episode", "step"))]
-Host = Annotated[str, matching(r"[^-\s]\S*", "is no host", "as for ssh: an alias of ~/.ssh/config, or user@address")]
+Host = Annotated[str, matching(r"[^-\s]\S*", "is not a host", "as for ssh: an alias of ~/.ssh/config, or user@address")]
 Workdir = Annotated[str, Reads(_workdir, TEXT)]
 Root = Annotated[str, Reads(_root, {"type": "string", "pattern": "^(/|~$|~/)"})]
 Glob = Annotated[
     str,
     inside(
         ("/", "~"),
-        "leads out of the session's output folder",
-        "a pattern below {output_dir}, such as *.jsonl; have the command write there",
+        "is outside the session's output folder",
+        "a pattern below {output_dir}, such as *.jsonl; let the command write there",
     ),
 ]
 _BELOW_FROM = "a name such as *.pt, or a path below `from` such as results/*"
-Pattern = Annotated[str, inside(("/", "~", "!"), "can match nothing that is shipped", _BELOW_FROM)]
+Pattern = Annotated[str, inside(("/", "~", "!"), "can't match a shipped file", _BELOW_FROM)]
 LogPattern = Annotated[str, Reads(lambda tree: log_pattern(line_of(tree)), TEXT)]
 _EXCLUSIVE = "letters, digits, _ and -, such as `exclusive: ray`"
-Token = Annotated[str, matching("[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?", "is no name of a resource", _EXCLUSIVE)]
+Token = Annotated[str, matching("[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?", "can't name a resource", _EXCLUSIVE)]
 SecretSourceWord = Annotated[SecretSource, Reads(_secret_source, {"enum": ["host", "laptop"]})]
 VariableName = Annotated[str, Reads(_variable, {"type": "string"})]
 AttributeName = Annotated[
     str,
     matching(
         r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*",
-        "can't be an attribute that a placeholder names",
+        "is not a valid name of an attribute",
         "letters, digits, _ and - only",
     ),
 ]

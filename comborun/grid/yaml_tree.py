@@ -146,7 +146,7 @@ TOO_DEEP = ("lists and maps are nested too deeply", "a grid needs four levels")
 
 MAX_CHARACTERS = 1 << 20
 MAX_NODES = 100_000
-"""nodes, including aliases: a few lines of nested aliases can mean billions"""
+"""nodes, each alias counted: a few lines of nested aliases can make billions"""
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """a character as JSON may escape it: "\\ud83d\\ude00" """
@@ -186,8 +186,8 @@ def read_source(text: str, file: str, layer: str = "") -> Source:
     except RecursionError:
         raise _refused(file, *TOO_DEEP) from None
     if reader.nodes > MAX_NODES:
-        message = f"holds more than {MAX_NODES:,} values once its aliases are followed"
-        raise _refused(file, message, "a grid needs a few hundred: write it without them")
+        message = f"has more than {MAX_NODES:,} values once its aliases are followed"
+        raise _refused(file, message, "a grid needs a few hundred: write it without aliases")
     return Source(file, text, root, tuple(reader.problems))
 
 
@@ -197,9 +197,9 @@ def _refused(file: str, message: str, hint: str, line: int = 0, column: int = 0)
 
 def _compose(text: str, file: str) -> Node | None:
     if len(text) > MAX_CHARACTERS:
-        raise _refused(file, f"holds {len(text):,} characters, too many for a grid", "is this the right file?")
+        raise _refused(file, f"has {len(text):,} characters, too many for a grid", "is this the right file?")
     if directive := DIRECTIVE.match(text):
-        message = "a line that begins with % is a YAML directive, which a grid needs none of"
+        message = "a line that begins with % is a YAML directive, which grids don't use"
         raise _refused(file, message, "remove it: grids are YAML 1.2", directive.group().count("\n") + 1, 1)
     yaml: Any = YAML(typ="safe", pure=True)
     yaml.composer.warn_double_anchors = False
@@ -241,7 +241,7 @@ class _Reader:
                 merged += self._merged(value)
             elif key.text in tree:
                 hint = f"the first is in line {tree.written[key.text].place.line}: keep one of them"
-                self._complain(key.place, f"the key `{key.text}` stands here a second time", hint)
+                self._complain(key.place, f"the key `{key.text}` occurs a second time", hint)
             else:
                 tree[key.text], tree.written[key.text] = value, key
         for other in merged:
@@ -256,7 +256,7 @@ class _Reader:
         if isinstance(node, ScalarNode):
             return self._scalar(node, place if node.value or node.style else key)
         if id(node) in self._open:
-            self._complain(key, "an alias that holds itself", "write the value out")
+            self._complain(key, "an alias that contains itself", "write the value out")
             return Scalar("", key)
         if self.nodes > MAX_NODES:
             return Scalar("", place)
@@ -315,13 +315,13 @@ _SENTENCES = (
     ),
     (
         "unknown escape character|expected escape sequence",
-        "a backslash that begins no escape within double quotes",
+        "a backslash within double quotes that does not begin an escape",
         "use single quotes, where a backslash is a backslash",
     ),
     (
         "mapping values are not allowed",
-        "a `:` that ends no key: the line is indented too far, or a value holds `: `",
-        "align the keys of a map; put a value that holds `: ` in quotes, or on lines of its own after `>-`",
+        "a `:` that does not end a key: the line is indented too far, or a value contains `: `",
+        "align the keys of a map; put a value with `: ` in quotes, or on lines of its own after `>-`",
     ),
     (
         r"flow (?:sequence|mapping), expected ',' or '(.)'",
@@ -340,13 +340,13 @@ _SENTENCES = (
     ),
     (
         "found undefined alias '?([^']*)",
-        "`*{0}` is read as an alias, and nothing is anchored by that name",
+        "`*{0}` is read as an alias, but there is no anchor of that name",
         'a pattern that begins with `*` needs quotes: "*{0}"',
     ),
 )
 """ruamel.yaml's error (`context, problem`), our message for it, and the hint"""
 _OPENED = ("quoted scalar", r"flow (?:")
-"""errors whose place is where the construct began, not where the scanner noticed it"""
+"""for these errors the place is where the quote or bracket opens, not where the scanner stopped"""
 
 
 def syntax_problem(error: YAMLError, text: str, file: str) -> Problem:
@@ -354,13 +354,13 @@ def syntax_problem(error: YAMLError, text: str, file: str) -> Problem:
     if isinstance(error, ReaderError):
         return _strange_character(error, text, file)
     if not isinstance(error, MarkedYAMLError):
-        return Problem(file, 0, 0, f"is no YAML: {error}")
+        return Problem(file, 0, 0, f"is not valid YAML: {error}")
     words = ", ".join(part for part in (error.context, error.problem) if part)
     for pattern, message, hint in _SENTENCES:
         if match := re.search(pattern, words):
             mark = error.context_mark if pattern.startswith(_OPENED) else error.problem_mark
             return Problem(file, *_position(mark), message.format(*match.groups()), hint.format(*match.groups()))
-    return Problem(file, *_position(error.problem_mark or error.context_mark), f"is no YAML: {words}")
+    return Problem(file, *_position(error.problem_mark or error.context_mark), f"is not valid YAML: {words}")
 
 
 def _position(mark: object) -> tuple[int, int]:
@@ -371,5 +371,5 @@ def _position(mark: object) -> tuple[int, int]:
 def _strange_character(error: ReaderError, text: str, file: str) -> Problem:
     before = text[: error.position]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    message = f"the character U+{ord(text[error.position]):04X} can't stand in a text file"
+    message = f"the character U+{ord(text[error.position]):04X} is not allowed in a text file"
     return Problem(file, line, column, message, "is this the right file? it looks like a binary one")

@@ -40,17 +40,17 @@ def test_every_placeholder_that_exists_is_accepted(name: str) -> None:
 
 def test_a_server_that_is_not_there_is_refused_wherever_it_is_named() -> None:
     assert mistakes(FULL + "command: run {server.vlm.url}\n") == [
-        "`command`: {server.vlm.url} names no server of `servers`: there is no `vlm`"
+        "`command`: {server.vlm.url}: `servers` has no `vlm`"
     ]
     assert mistakes(FULL + "command: run\nvariables: {A: '{server.vlm.url}/v1'}\n") == [
-        "`variables`: {server.vlm.url} names no server of `servers`: there is no `vlm`"
+        "`variables`: {server.vlm.url}: `servers` has no `vlm`"
     ]
 
 
 def test_an_attribute_that_one_policy_lacks_is_told_with_its_name() -> None:
-    assert mistakes(FULL + "command: run {policy.lr}\n") == ["`command`: {policy.lr} is not there for policy `rough`"]
+    assert mistakes(FULL + "command: run {policy.lr}\n") == ["`command`: {policy.lr} has no value for policy `rough`"]
     assert mistakes(FULL + "command: run {environment.steps}\n") == [
-        "`command`: {environment.steps} is not there for environment `grass`"
+        "`command`: {environment.steps} has no value for environment `grass`"
     ]
 
 

@@ -47,11 +47,11 @@ def test_a_test_of_a_value_is_kept_as_it_was_written() -> None:
     [
         ("{environment: {attribute: task}}", "environment `grass` has no attribute `task`"),
         ("{success: {field: return, atleast: 3}}", "unknown key `atleast`"),
-        ("{success: {field: return, at_least: many}}", "`many` is no number"),
-        ("{success: {at_least: 2, at_most: 1}}", "no number is both"),
+        ("{success: {field: return, at_least: many}}", "`many` is not a number"),
+        ("{success: {at_least: 2, at_most: 1}}", "no number is from"),
         ("{success: {field: state, any_of: []}}", "an empty list"),
         ("{pattern: '(?P<episode>x)'}", "`pattern` is for records in the log"),
-        ("{from: log, pattern: 'x(y)'}", "names no group"),
+        ("{from: log, pattern: 'x(y)'}", "has no named group"),
         ("{metrics: [progress], compare: progres}", "`compare` names `progres`"),
     ],
 )

@@ -103,8 +103,8 @@ def test_results_that_are_no_episodes_have_to_be_there_unless_the_grid_says_whic
 @pytest.mark.parametrize(
     ("text", "place", "words"),
     [
-        ("limits: {stall_after: 1 h}\nprogress: {silent: true}\n", "5:10", "which `progress: {silent: true}` says"),
-        ("evidence: {records: false}\n", "5:12", "the exit code decides alone"),
+        ("limits: {stall_after: 1 h}\nprogress: {silent: true}\n", "5:10", "but `progress: {silent: true}` says"),
+        ("evidence: {records: false}\n", "5:12", "only the exit code decides"),
         ("retry: {error: 1}\n", "5:9", "bias the success rate"),
     ],
 )
@@ -131,8 +131,8 @@ def test_what_is_meant_is_not_warned_of(text: str) -> None:
     [
         ("notify: {on: failed}\n", "`notify` without a `command`"),
         ("notify: {command: t, on: []}\n", "`notify.on` is empty"),
-        ("limits: {fail_fast: 0}\n", "would let nothing start"),
-        ("limits: {fail_fast: 101 %}\n", "more than all"),
+        ("limits: {fail_fast: 0}\n", "would stop every start"),
+        ("limits: {fail_fast: 101 %}\n", "too much"),
         ("notify: tell {run}\n", "{run} is not filled here"),
         ("notify: {command: t, every: 9 d}\n", "`notify.every`: no notice is held back longer than a day"),
     ],

@@ -152,9 +152,9 @@ def test_a_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "place", "words"),
     [
-        ("host: h100\n", "7:1", "`host` is no key of a preset"),
+        ("host: h100\n", "7:1", "`host` is not a key of a preset"),
         ("polices: [a]\n", "7:1", "there is no key `polices`"),
-        ("seed: 1\nseed: 2\n", "8:1", "stands here a second time|twice"),
+        ("seed: 1\nseed: 2\n", "8:1", "occurs a second time|twice"),
     ],
 )
 def test_what_is_no_key_of_a_preset_is_refused(wrong: str, place: str, words: str, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_server_is_no_preset_of_a_grid() -> None:
 
 def test_a_server_preset_is_laid_below_an_entry_of_servers_and_told_with_its_place() -> None:
     text = "policies: [a]\nenvironments: [x]\ncommand: run {server.it.port}\nservers:\n  it: {preset: PRESET}\n"
-    with pytest.raises(GridError, match=r"grid.yaml:5:16: `servers.it.preset`: `openpi` is no model server"):
+    with pytest.raises(GridError, match=r"grid.yaml:5:16: `servers.it.preset`: `openpi` is not a model server"):
         parse_grid(text.replace("PRESET", "openpi"), Path("grid.yaml"))
     with pytest.raises(GridError, match=r"comborun/presets/vllm.yaml:.*there is no placeholder \{server.model\}"):
         parse_grid(text.replace("PRESET", "vllm"), Path("grid.yaml"))

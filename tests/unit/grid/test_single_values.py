@@ -42,11 +42,11 @@ def test_a_run_keeps_what_was_given_with_the_grid_and_policies_found_later_do_no
     ("setting", "message", "hint"),
     [
         ("limits.paralel=4", "--set limits.paralel: there is no key `paralel` in `limits`", "did you mean `parallel`?"),
-        ("limits=4", "--set limits: `limits` holds more than a single value", "grid file"),
-        ("use_gpus=[0]", "--set use_gpus: a list is no single value", "grid file"),
-        ("policies.flat.x=1", "--set policies.flat.x: `policies` holds more than a single value", "grid file"),
-        ("episodes.x=1", "--set episodes.x: `episodes` is no map in this grid", "grid file"),
-        ("episodes", "--set episodes: a key and a value are wanted", "limits.parallel=4"),
+        ("limits=4", "--set limits: `limits` has more than a single value", "grid file"),
+        ("use_gpus=[0]", "--set use_gpus: a list is not a single value", "grid file"),
+        ("policies.flat.x=1", "--set policies.flat.x: `policies` has more than a single value", "grid file"),
+        ("episodes.x=1", "--set episodes.x: `episodes` is not a map in this grid", "grid file"),
+        ("episodes", "--set episodes: expected a key and a value", "limits.parallel=4"),
     ],
 )
 def test_what_is_no_single_value_of_the_grid_is_refused_with_its_place(setting: str, message: str, hint: str) -> None:

@@ -47,7 +47,7 @@ def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None
     older = StopRule.from_data({key: value for key, value in data.items() if key not in {"futility", "width"}})
     assert (older.futility, older.width) == (0.0, 0.0)
     text = STOP.replace("stop_early: all", "stop_early: {comparisons: all, futility: 2}")
-    assert "`2` is no difference of success rates" in mistakes(text)
+    assert "`2` is not a valid difference of success rates" in mistakes(text)
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None
         (STOP.replace("all", "{comparisons: [[a, b], [b, a]]}"), "are compared twice"),
         (STOP.replace("all", "{comparisons: [[a, a]]}"), "`a` is compared with itself"),
         (STOP.replace("all", "{environments: [z]}"), "there is no environment `z`"),
-        (STOP.replace("[a, b, c]", "[a]"), "no two policies to compare meet"),
-        (STOP.replace("all", "{alpha: 5}"), "no chance of error to accept"),
+        (STOP.replace("[a, b, c]", "[a]"), "no environment has two policies to compare"),
+        (STOP.replace("all", "{alpha: 5}"), "not a valid chance of error"),
         (STOP.replace("25", "250000").replace("block: 10", "block: 1"), "are more than comborun handles"),
     ],
 )

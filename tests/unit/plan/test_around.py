@@ -111,7 +111,7 @@ def test_files_links_and_containers_are_a_part_of_the_work() -> None:
         ("launcher: {processes: 2}\ncommand: torchrun a.py", "starts all ranks"),
         ("launcher: {processes: 2, arguments: --nproc-per-node=4}\ncommand: a.py", "comborun sets --nproc-per-node"),
         ("launcher: torchrun\nresources: {gpus: 2}\npin: none\ncommand: a.py", "rank r takes the r-th GPU"),
-        ("container: {mounts: data}\ncommand: run", "is no folder of the host"),
+        ("container: {mounts: data}\ncommand: run", "is not a folder of the host"),
         ("container: {runtime: docker}\ncommand: run", "`container` without an `image`"),
         ("container: i\npin: device-arg\nresources: {gpus: 1}\ncommand: run", "count from 0"),
         ("container: i\nworkdir: here\ncommand: run", "a folder inside the container, and relative"),
@@ -124,7 +124,7 @@ def test_a_mistake_is_told(text: str, message: str) -> None:
 def test_what_looks_like_a_mistake_is_told_too() -> None:
     text = "launcher: {processes: 3}\ncommand: a.py {episodes_per_rank} {output_dir}\n"
     told = [warning.message for warning in grid_of(AXES + text).warnings]
-    assert any("8 episodes are no multiple of 3 ranks: each makes 3, 9 in all" in line for line in told)
+    assert any("8 episodes are not a multiple of 3 ranks: each runs 3, 9 in all" in line for line in told)
 
 
 def test_an_override_changes_a_part_of_it_or_takes_it_away() -> None:

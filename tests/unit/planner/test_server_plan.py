@@ -98,9 +98,9 @@ def test_a_server_that_leaves_no_gpu_for_its_clients_is_refused() -> None:
         ("servers: {vlm: {command: 'serve {port} {gpu}'}}\n", "{gpu} stands for nothing"),
         ("servers: {vlm: {command: 'serve {port}', ready: health}}\n", "`health` is no path of a server"),
         ("servers: {vlm: {command: 'serve {port}', ready: {text: x}}}\n", "what shows that the server is ready?"),
-        ("servers: {pi_0: {command: 'serve {port}'}}\n", "`pi_0` is no name of a server"),
-        ("servers: {vlm-gpu0: {command: 'serve {port}'}}\n", "is a name that comborun gives by itself"),
-        ("servers: {vml: {command: 'serve {port}'}}\n", "`policies`: {server.vlm.url} names no server of `servers`"),
+        ("servers: {pi_0: {command: 'serve {port}'}}\n", "`pi_0` is not the name of a server"),
+        ("servers: {vlm-gpu0: {command: 'serve {port}'}}\n", "is a name that comborun uses itself"),
+        ("servers: {vml: {command: 'serve {port}'}}\n", "`policies`: {server.vlm.url}: `servers` has no"),
         (
             "resources: {gpus: 1}\nservers: {vlm: {command: 'serve {port}', per: gpu}}\n",
             "shares its GPU with its clients",

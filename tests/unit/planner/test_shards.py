@@ -70,7 +70,7 @@ def test_a_run_keeps_its_sessions_whatever_the_number_of_shards_and_cuts_new_epi
         ("command: run {episodes} {output_dir}\nshards: 4\n", "takes no range of episodes"),
         (RANGED + "shards: 4\nblock: 10\n", "`shards` and `block` both cut `a in x`, "),
         (RANGED + "shards: 1001\n", "from 1 to 1000, or auto"),
-        (RANGED + "shards: few\n", "is no number of shards"),
+        (RANGED + "shards: few\n", "is not a number of shards"),
         (RANGED + "unit: step\nshards: 2\n", "takes no range"),
     ],
 )

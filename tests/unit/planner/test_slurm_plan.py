@@ -135,7 +135,7 @@ def test_what_slurm_decides_instead_is_told() -> None:
     ("block", "message", "hint"),
     [
         ("{options: [-p gpu]}", "`-p gpu` is a short option", "--licenses"),
-        ("{options: [--partition=x]}", "`--partition` has no place here", "another key of `slurm`"),
+        ("{options: [--partition=x]}", "`--partition` is not allowed here", "another key of `slurm`"),
         ("{options: ['--licenses=a b']}", "no long option of sbatch in one word", "no blanks"),
         ("{partition: 'a;b'}", "nothing that Slurm would take", "without blanks"),
         ("{time: 0}", "a task of no time", "remove it"),
