@@ -136,7 +136,7 @@ def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
     if plan.slurm:  # a login node may have no GPUs, so the grid is not laid out for it
         return ()
     known = known_of(grid, host)
-    if not known.told:
+    if not known.origin:
         return ()
     filled = list(outlook(plan, grid, host, known).filled)
     if not grid.limits.parallel:

@@ -1,1 +1,1 @@
-"""A run that goes on, or runs once more: amended, resumed, tried with a few episodes, checked alone."""
+"""Changes of an existing run: amended, resumed, tried with a few episodes, repeated as a canary."""

@@ -1,7 +1,7 @@
 """A changed grid and its run: what stays, what is new, and what the user has to decide. Pure, and by content.
 
-Sessions of the same combo and the same work belong together, whatever their names and places, and the union of their
-ranges is what the combo has. A session's row never leaves the plan: one that no longer counts is flagged `dropped`.
+Sessions of the same combo with the same work belong together, whatever their names. Their ranges together are the
+combo's episodes. A session never leaves the plan: one that no longer counts is flagged `dropped`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from comborun.work import Combo, Replicate, Spans
 
 Choice = Literal["rerun", "keep"]
-"""of what has changed: as the grid says now, or as the run has it"""
+"""for changed sessions: run them again as the grid says now, or keep those of the run"""
 
 
 class Kind(StrEnum):
@@ -59,13 +59,13 @@ class Change:
     environment: str
     detail: str
     gone: tuple[str, ...] = ()
-    """sessions that the grid does not mean any more"""
+    """sessions that are no longer in the grid"""
     coming: tuple[Session, ...] = ()
-    """sessions that it means and the run has not; their names may be taken"""
+    """sessions of the grid that the run lacks; their names may be taken"""
     back: tuple[str, ...] = ()
-    """sessions that the run has dropped, and that the grid means again"""
+    """dropped sessions that are in the grid again"""
     untouched: bool = False
-    """none of those that go has left anything"""
+    """no session of `gone` has left records or files"""
 
     @property
     def supersedes(self) -> bool:
@@ -73,7 +73,7 @@ class Change:
 
     @property
     def asks(self) -> bool:
-        """Whether records would be left out, so that a person has to say so."""
+        """Whether records would no longer count, so that the user must decide."""
         return self.supersedes and not self.untouched
 
     def __str__(self) -> str:
@@ -86,14 +86,14 @@ class Comparison:
     now: Plan
     changes: tuple[Change, ...]
     common: bool
-    """whether the run has any work that the grid means"""
+    """whether the run and the grid have any work in common"""
 
     @property
     def asks(self) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if change.asks)
 
     def taken(self, choice: Choice | None) -> tuple[Change, ...]:
-        """Those that the run takes over; `keep` means all that would supersede a session, begun or not."""
+        """The changes that the run takes over. With `keep`, none that supersedes a session, begun or not."""
         if choice == "rerun":
             return self.changes
         kept = self.asks if choice is None else [change for change in self.changes if change.supersedes]
@@ -104,13 +104,13 @@ class Comparison:
 class Amended:
     plan: Plan
     added: tuple[Session, ...]
-    """those that the run had not, or had dropped"""
+    """new sessions, and dropped ones that come back"""
     dropped: tuple[str, ...]
-    """names of those that it had, and that count no longer"""
+    """names of sessions that no longer count"""
 
 
 def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> Comparison:
-    """What a grid, laid out as `now`, says otherwise than the newest plan of its run.
+    """The differences between the newest plan of a run and `now`, the plan of its changed grid.
 
     `started` holds the sessions that have left records or files; None: any may have.
     """
@@ -118,7 +118,7 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
     same_files, ships = before.shipped == now.shipped, bool(before.shipped or now.shipped)
     for session in before.sessions:
         if session.flag != "smoke" and not (ships and session.flag == "dropped"):
-            had[replicate_of(session)].append(session)  # the same words may have meant other files
+            had[replicate_of(session)].append(session)  # the same command may have used other files
     meant = _by_replicate(now.sessions)
     pairs = [(had[which], wanted) for which, wanted in meant.items()]
     found = [_compare(sessions, wanted, same_files=same_files) for sessions, wanted in pairs]
@@ -133,24 +133,24 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
 
 
 def check_rule(comparison: Comparison, choice: Choice | None) -> None:
-    """Raise UserError when a policy would begin anew whose comparisons may have been looked at already."""
+    """Raise UserError if a policy would start again although its comparisons may have been seen already."""
     rule = comparison.before.stop_early
     anew = [change for change in comparison.asks if rule and rule.of((change.policy, change.environment))]
     if choice == "rerun" and anew:
         names = ", ".join(f"{change.policy} in {change.environment}" for change in anew[:12])
         raise UserError(
             f"{names}: compared by a rule that was fixed before the first episode; such a comparison can't start again",
-            "--new starts another run, with comparisons of its own; --changed keep leaves this one as it is",
+            "--new starts another run with new comparisons; --changed keep leaves this one as it is",
         )
 
 
 def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
-    """The plan of the run from now on. What the user has to decide stays as it is unless `choice` is `rerun`."""
+    """The plan of the run from now on. Changes that the user must decide are made only if `choice` is `rerun`."""
     before, now = comparison.before, comparison.now
     taken = comparison.taken(choice)
     back = {name for change in taken for name in change.back}
     gone = _with_smoke({name for change in taken for name in change.gone}, before.sessions)
-    meant = {replicate_of(one): one for one in now.sessions}  # how one is shown and judged goes for all of them
+    meant = {replicate_of(one): one for one in now.sessions}  # all sessions of a replicate are shown and judged alike
     rows = [_row(session, meant.get(replicate_of(session)), gone, back) for session in before.sessions]
     fresh = tuple(named((session for change in taken for session in change.coming), rows))
     _check_apart([*rows, *fresh])
@@ -170,19 +170,19 @@ def _by_replicate(sessions: Iterable[Session]) -> dict[Replicate, list[Session]]
 
 
 def _check_apart(sessions: Iterable[Session]) -> None:
-    """Raise UserError where episodes of two seeds of a combo would have one number."""
+    """Raise UserError if episodes of two seeds of a combo would have the same number."""
     numbered: defaultdict[Combo, list[Spans]] = defaultdict(list)
     counted = [one for one in sessions if not one.flag]
     for own in _by_replicate(counted).values():
         numbered[combo_of(own[0])].append(episodes_of(own))
     for combo, parts in numbered.items():
         if sum(map(size, parts)) > size(union(span for part in parts for span in part)):
-            message = f"{' in '.join(combo)}: with `seeds`, other `episodes` give every episode another number"
+            message = f"{' in '.join(combo)}: with `seeds`, another number of `episodes` would renumber all episodes"
             raise UserError(message, "--new starts another run")
 
 
 def _compare(had: Sequence[Session], wanted: Sequence[Session], *, same_files: bool) -> Change | None:
-    """What became of a combo that the grid has, in one session or in blocks."""
+    """The change of a combo that is in the grid, in one session or in blocks; None without one."""
     session = wanted[0]
     live = [one for one in had if one.flag != "dropped"]
     same = [one for one in live if same_files and work(one) == work(session)]
@@ -198,7 +198,7 @@ def _compare(had: Sequence[Session], wanted: Sequence[Session], *, same_files: b
 
 
 def _back(dropped: Sequence[Session], wanted: Sequence[Session]) -> tuple[str, ...]:
-    """The dropped sessions that are what the grid means now, if they are all of it."""
+    """The dropped sessions that have the same work as the grid now; none if they lack some of its episodes."""
     same = [one for one in dropped if work(one) == work(wanted[0])]
     if not same or minus(episodes_of(wanted), episodes_of(same)):
         return ()
@@ -206,13 +206,13 @@ def _back(dropped: Sequence[Session], wanted: Sequence[Session]) -> tuple[str, .
 
 
 def _ranges(same: Sequence[Session], wanted: Sequence[Session]) -> Change | None:
-    """What became of the episodes of a combo whose work is the same."""
+    """The change of the episodes of a combo whose work is the same; None without one."""
     session = wanted[0]
     has, wants = episodes_of(same), episodes_of(wanted)
     lacking = minus(wants, has)
     if bool(has) != bool(wants) or (lacking and not (session.ranged and session.unit == "episode")):
         number = f"{size(wants)} {session.unit}s" if wants else f"{session.unit}s"
-        detail = f"its command takes no {session.unit} range, so no fewer than all {number} can run again"
+        detail = f"its command takes no range of {session.unit}s, so all {number} would run again"
         return _change(Kind.CHANGED, session, detail, gone=tuple(one.name for one in same), coming=tuple(wanted))
     if lacking:
         base = replace(session, name=name_of_combo(same[0]))
@@ -220,7 +220,7 @@ def _ranges(same: Sequence[Session], wanted: Sequence[Session]) -> Change | None
         coming = tuple(range_session(base, span.start, span.stop - span.start) for span in pieces)
         return _change(Kind.MORE, session, f"{session.unit}s {describe(lacking)}", coming=coming)
     if rest := minus(has, wants):
-        return _change(Kind.FEWER, session, f"{session.unit}s {describe(rest)} stay, as the run has planned them")
+        return _change(Kind.FEWER, session, f"{session.unit}s {describe(rest)} stay, because the run has planned them")
     return None
 
 
@@ -229,24 +229,19 @@ def _removed(sessions: Sequence[Session]) -> Change | None:
     return _change(Kind.REMOVED, sessions[0], "not in the grid any more", gone=names) if names else None
 
 
-def _change(
-    kind: Kind,
-    session: Session,
-    detail: str,
-    **sessions: Any,
-) -> Change:
+def _change(kind: Kind, session: Session, detail: str, **sessions: Any) -> Change:
     which = f"seed {session.seed}: " if session.results.base else ""
     return Change(kind, session.policy, session.environment, f"{which}{detail}", **sessions)
 
 
 def _with_smoke(gone: set[str], sessions: Iterable[Session]) -> set[str]:
-    """And the smoke tests of combos that go."""
+    """`gone`, with the smoke tests of the same combos."""
     combos = {combo_of(session) for session in sessions if session.name in gone}
     return gone | {one.name for one in sessions if one.flag == "smoke" and combo_of(one) in combos}
 
 
 def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]) -> Session:
-    """A session of the run from now on. How it is shown, watched, judged and given room follows the grid."""
+    """A session in the new plan. How it is shown, watched, judged and given room follows the grid."""
     if session.name in gone:
         return replace(session, flag="dropped")
     kept = replace(session, flag="") if session.name in back else session
@@ -256,7 +251,7 @@ def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]
 
 
 def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:
-    """Each under a name that no row has: a changed combo's gets the beginning of its digest behind it."""
+    """The sessions, each with a name that no row has: if its own is taken, a part of its digest is added."""
     taken = {session.name for session in rows}
     for session in coming:
         digest = session.digest
@@ -267,9 +262,9 @@ def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Sessio
 
 
 def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterator[File]:
-    """What differs between two plans of a run; `number` is that of `before`. Without a text the grid is as it was.
+    """The files that differ between two plans of a run. `number` is that of `before`; no text: the grid is unchanged.
 
-    The same plan keeps its number: an amendment that was interrupted is put there again, not counted again.
+    The same plan keeps its number, so an interrupted amendment is repeated and not counted twice.
     """
     _check_servers(before, after)
     text = after.to_json()
@@ -292,14 +287,14 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
 
 
 def read_otherwise(before: Plan, after: Plan) -> dict[str, dict[str, Any]]:
-    """The sessions whose files are read or judged by other rules than before, with these rules."""
+    """The sessions that are read or judged by other rules than before, with the new rules."""
     had = {session.name: judging(session) for session in before.sessions}
     has = {session.name: judging(session) for session in after.sessions if session.flag != "dropped"}
     return {name: rules for name, rules in has.items() if name in had and had[name] != rules}
 
 
 def read_as_before(before: Plan, amended: Amended) -> Amended:
-    """The amendment, with the results of every session read as the run has it."""
+    """The amendment, but the results of every session are read by the rules of `before`."""
     had = {session.name: session for session in before.sessions}
     sessions = tuple(
         replace(one, results=had[one.name].results, evidence=had[one.name].evidence) if one.name in had else one
@@ -314,11 +309,11 @@ def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _check_servers(before: Plan, after: Plan) -> None:
-    """Raise UserError if a server is defined anew: the run's sessions were planned with the old one."""
+    """Raise UserError if a server has changed: the run's sessions were planned with the old one."""
     had = {server.name: server.digest for server in before.servers}
     for server in after.servers:
         if had.get(server.name, server.digest) != server.digest:
             raise UserError(
                 f"the server `{server.name}` differs from the one in this grid's run",
-                "another run of it: `--new`; or give the new server another name",
+                "start another run with `--new`, or give the new server another name",
             )

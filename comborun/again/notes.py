@@ -1,7 +1,4 @@
-"""What a launch says of a grid that differs from its run. Pure.
-
-What the run takes over, what it keeps, and what another way to read results makes of the files that are there.
-"""
+"""Notes of a launch whose grid differs from its run: what the run takes over, what it keeps, what counts now. Pure."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ def change_notes(comparison: Comparison, choice: Choice | None) -> tuple[str, ..
 
 
 def rule_kept(before: Plan, now: Plan) -> tuple[str, ...]:
-    """A note where the run keeps another `stop_early` than the grid's; `now` is the grid, laid out."""
+    """A note if the run keeps a `stop_early` that differs from the grid's."""
     if before.stop_early == now.stop_early:
         return ()
     was = "nothing may stop early" if before.stop_early is None else "as it was fixed before the first episode"
@@ -49,17 +46,17 @@ def rule_kept(before: Plan, now: Plan) -> tuple[str, ...]:
 
 
 def policies_kept(had: PolicyFiles, has: PolicyFiles) -> str:
-    """A note where a glob finds other policy files than those that the run was planned with."""
+    """A note that a glob finds other policy files than the run was planned with."""
     more, gone = {*has.found} - {*had.found}, {*had.found} - {*has.found}
     changed = [f"{len(more)} more"] * bool(more) + [f"{len(gone)} of them gone"] * bool(gone)
     return (
         f"{', '.join(had.patterns)} finds other files now ({', '.join(changed)}); the run keeps those that "
-        "it was planned with: --changed rerun takes what is there now"
+        "it was planned with: --changed rerun takes those that are there now"
     )
 
 
 def cut_kept(before: Plan, now: Plan) -> tuple[str, ...]:
-    """A note on combos that the grid would cut into another number of sessions for the same episodes."""
+    """A note if the grid cuts combos with the same episodes into another number of sessions."""
     had, meant = _by_combo(before), _by_combo(now)
     kept = [" in ".join(one) for one in had if one in meant and _cut_otherwise(had[one], meant[one])]
     why = "in the sessions that the run has; --new starts a run with the grid's own cut"
@@ -75,8 +72,8 @@ def _by_combo(plan: Plan) -> dict[Combo, list[Session]]:
 
 
 def _cut_otherwise(had: Sequence[Session], meant: Sequence[Session]) -> bool:
-    """A session for gaps, or for added episodes, is no cut: then the combo's own, without a range in its name, is
-    there as well."""
+    """Whether the same episodes are in another number of sessions. Sessions for gaps or for added episodes don't count:
+    beside them is the combo's own session, without a range in its name."""
     added_to = len(meant) == 1 and any(one.name == name_of_combo(one) for one in had)
     return len(had) != len(meant) and episodes_of(had) == episodes_of(meant) and not added_to
 
@@ -84,13 +81,13 @@ def _cut_otherwise(had: Sequence[Session], meant: Sequence[Session]) -> bool:
 def taken_over(before: Plan, after: Plan) -> tuple[str, ...]:
     """Names the keys by which the run is scheduled, watched, judged and shown in another way from now on.
 
-    `before` is the run's plan as it was, `after` as amended. Sessions that came or went are told elsewhere.
+    `before` is the run's plan as it was, `after` as amended. Sessions that came or went are reported elsewhere.
     """
     kept = {one.name for one in before.sessions if one.flag != "dropped"}
     kept &= {one.name for one in after.sessions if one.flag != "dropped"}
     had, has = dict(_keys(before, kept)), dict(_keys(after, kept))
     if after.slurm:
-        had["limits.parallel"] = has["limits.parallel"]  # `slurm` has it there
+        had["limits.parallel"] = has["limits.parallel"]  # on Slurm this limit is a part of `slurm`
     changed = [key for key in had if had[key] != has[key]]
     return (f"the run follows the grid's new {', '.join(changed)}",) if changed else ()
 
@@ -105,7 +102,7 @@ def _keys(plan: Plan, names: set[str]) -> Iterator[tuple[str, Any]]:
     yield from ((key, [getattr(one, key) for one in sessions]) for key in _OF_SESSIONS)
 
 
-# Results that are read in another way
+# Results that are read by other rules
 
 
 @dataclass(frozen=True)
@@ -139,7 +136,7 @@ class Rereading:
 
 
 def reading_lines(changes: Sequence[Rereading]) -> Iterator[str]:
-    """A line for all sessions that change alike."""
+    """A line for all sessions with the same change."""
     alike: defaultdict[str, list[Rereading]] = defaultdict(list)
     for one in changes:
         alike[one.words].append(one)

@@ -23,21 +23,21 @@ _BY_REQUEST = frozenset({Outcome.LOST, Outcome.CANCELLED})
 
 @dataclass(frozen=True)
 class Again:
-    """A session that gets another attempt, for the episodes that it lacks where that is known."""
+    """A session that gets another attempt, and the episodes that it lacks, if they are known."""
 
     name: str
     lacking: Spans = ()
     repeated: int = 0
-    """episodes that are on record and run again: another attempt can do only what is missing at the end"""
+    """recorded episodes that run again, because an attempt can leave out only those at the start"""
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """What the report has not taken of a session's records."""
+    """The records of a session that the report rejects."""
 
     count: int
     foreign: int
-    """of these, records that name another combo: whole ones, one for an episode"""
+    """of these, complete records that name another combo, one for each episode"""
     reason: str
     """of the first"""
     place: str
@@ -51,14 +51,14 @@ class Futile:
     name: str
     lacking: Spans
     rejected: Rejected | None = None
-    """None where it counts as complete, and left nothing that is like a record of them"""
+    """None if it counts as complete and left no such records"""
 
 
 @dataclass(frozen=True)
 class Resumption:
     again: tuple[Again, ...] = ()
     added: tuple[Session, ...] = ()
-    """for gaps that no attempt of a session can fill without doing more"""
+    """for gaps that another attempt could fill only by repeating more"""
     futile: tuple[Futile, ...] = ()
 
     @property
@@ -75,11 +75,11 @@ def resumption(
     missing: Mapping[Combo, Spans],
     rejected: Mapping[str, Rejected] = _NONE,
 ) -> Resumption:
-    """`outcomes` are of the sessions that have ended for good, `missing` of the combos whose records can tell.
+    """`outcomes`: of the sessions that have ended for good. `missing`: of the combos whose records show it.
 
-    An episode that is on record is not asked for again where the command takes a range. What sessions still do is
-    left to them, and the last session that was planned for an episode answers for it. What the same command has done
-    already without a record that counts is not asked for either: `rejected`, by session, says why none does.
+    If the command takes a range, no recorded episode runs again. Running and queued sessions keep their episodes. If
+    several sessions were planned for an episode, the last one is responsible. An episode that the same command has run
+    without a record that counts does not run again either; `rejected` has the reason, by session.
     """
     again: list[Again] = []
     gaps: list[Session] = []
@@ -97,7 +97,9 @@ def resumption(
         found = rejected.get(session.name)
         if lacking and outcome and _is_futile(session, outcome, lacking, found):
             futile.append(Futile(session.name, lacking, found))
-        elif outcome is Outcome.SUCCEEDED:  # by its evidence: it is not started again, but its gaps can be filled
+        elif (
+            outcome is Outcome.SUCCEEDED
+        ):  # its evidence is complete: it does not start again, but its gaps can be filled
             gaps += _gaps(session, lacking) if lacking and session.ranged else ()
         elif outcome in _BY_REQUEST or lacking is None or not session.ranged or _is_end(lacking, session):
             repeated = session.count - size(lacking) if lacking and not _is_end(lacking, session) else 0
@@ -113,7 +115,7 @@ def still_to_come(plan: Plan, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
 
 
 def _take(left: dict[Combo, Spans], session: Session) -> Spans | None:
-    """What of a session's episodes is missing and not yet answered for; None where records can't tell."""
+    """The missing episodes of a session for which no later one is responsible; None if records can't show them."""
     combo = combo_of(session)
     if combo not in left or not session.count:
         return None
@@ -124,12 +126,12 @@ def _take(left: dict[Combo, Spans], session: Session) -> Spans | None:
 
 
 def _is_futile(session: Session, outcome: Outcome, lacking: Spans, rejected: Rejected | None) -> bool:
-    """Whether all that lacks was written, and rejected, or was to be done by an attempt that counts as complete."""
+    """Whether all missing episodes were recorded and rejected, or belong to an attempt that counts as complete."""
     if outcome is Outcome.SUCCEEDED:
         if not session.ranged:
             return rejected is not None
         if lacking == episodes_of([session]):
-            return True  # lines that are broken may come out whole another time, but not all of them
+            return True  # some broken lines may be whole the next time, but not all of them
     return rejected is not None and rejected.foreign >= size(lacking)
 
 
@@ -138,5 +140,5 @@ def _gaps(session: Session, lacking: Spans) -> list[Session]:
 
 
 def _is_end(lacking: Spans, session: Session) -> bool:
-    """Whether another attempt does what is missing and no more: all from some episode on, of a command with a range."""
+    """Whether another attempt does only what is missing: all from some episode on, and the command takes a range."""
     return session.ranged and len(lacking) == 1 and lacking[0].stop == session.first + session.count

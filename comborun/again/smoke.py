@@ -23,7 +23,7 @@ def with_smoke(plan: Plan, most: int) -> Plan:
 
 
 def amended_with_smoke(amended: Amended, most: int) -> Amended:
-    """The same for an amendment: combos that got no new sessions are tried no more."""
+    """The same for an amendment; only combos with new sessions are tried."""
     plan = amended.plan
     taken = {session.name for session in plan.sessions}
     fresh = _smoke(amended.added, most, taken)
@@ -35,7 +35,7 @@ def smoke_sessions(plan: Plan) -> tuple[Session, ...]:
 
 
 def _smoke(sessions: Iterable[Session], most: int, taken: set[str]) -> tuple[Session, ...]:
-    """One for each combo; a name that the run has stands for a try that it has made already."""
+    """One for each combo, except those whose smoke session the run has already."""
     first = {combo_of(session): session for session in reversed([*sessions])}
     made = (smoke_session(session, most) for session in reversed([*first.values()]))
     return tuple(session for session in made if session.name not in taken)
@@ -46,7 +46,7 @@ CANARY_OF = "canary_of"
 
 
 def canary_plan(plan: Plan, run: str, episodes: int) -> Plan:
-    """The same work as in `plan`, alone. Raises UserError where a command can't be told to do so few episodes."""
+    """The same work as in `plan`, alone. Raises UserError if a command can't run so few episodes."""
     combos = {combo_of(one): one for one in reversed(plan.sessions) if not one.flag}
     sessions = distinct(first_episodes(one, episodes, "canary") for one in reversed(combos.values()))
     return replace(
@@ -57,6 +57,6 @@ def canary_plan(plan: Plan, run: str, episodes: int) -> Plan:
 
 
 def episodes_each(plan: Plan) -> str:
-    """`3 episodes`, or `up to 3 episodes` where a combo has fewer than others."""
+    """`3 episodes`, or `up to 3 episodes` if a combo has fewer than others."""
     counts = {session.count for session in plan.sessions}
     return ("up to " if len(counts) > 1 else "") + several(max(counts, default=0), "episode")

@@ -132,7 +132,7 @@ class ReserveKeys(Keys):
 def resource_problems(draft: Draft) -> Iterator[Problem]:
     """GPU memory without a GPU, for sessions or a server; more GPUs than may be used."""
     if not any(_has_gpu(combo) for combo in draft.combos):
-        message = "`resources` has `gpu_memory` but no `gpus`: {} would get no GPU"
+        message = "`resources` has `gpu_memory` but no `gpus`: no GPU for {}"
         yield from draft.of(_lacking(draft), draft.setter("resources", "gpu_memory"), message, _HINT)
     for name, keys in draft.file.servers.items():
         if keys.resources.gpu_memory and not keys.resources.gpus and keys.per != "gpu":
@@ -178,7 +178,7 @@ def display_problems(draft: Draft) -> Iterator[Problem]:
         return bool(it.display and it.display.by_gpu and not (it.gpus or it.placement))
 
     if "display" not in draft.broken:
-        message = "`display` depends on the GPU, but {} has none"
+        message = "`display` depends on the GPU, but there is none for {}"
         hint = '`resources: {gpus: 1}`, or one display: `display: ":1"`'
         yield from draft.of(draft.where(lacks_gpu), draft.setter("display"), message, hint)
 

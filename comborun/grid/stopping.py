@@ -118,7 +118,7 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     hint = f"its preset says: {about_shards}" if about_shards else _RANGE
     yield from draft.of(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
     endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
-    yield from draft.of(endless, at, "`shards`: {} has no number of episodes", "such as `episodes: 100`")
+    yield from draft.of(endless, at, "`shards`: there is no number of episodes for {}", "such as `episodes: 100`")
 
 
 def seed_problems(draft: Draft) -> Iterator[Problem]:
@@ -135,9 +135,9 @@ def seed_problems(draft: Draft) -> Iterator[Problem]:
 
 
 _SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
-    (lambda it: len({*it.seeds}) == len(it.seeds), "{} has a seed twice", "each repeats the combo once"),
+    (lambda it: len({*it.seeds}) == len(it.seeds), "a seed occurs twice for {}", "each repeats the combo once"),
     (lambda it: it.seed is None, "{} has a `seed` too", "leave `seed` out"),
-    (lambda it: it.episodes, "{} has no number of episodes", "such as `episodes: 100`"),
+    (lambda it: it.episodes, "there is no number of episodes for {}", "such as `episodes: 100`"),
     (lambda it: it.unit == "episode", "{} counts steps, but seeds repeat episodes", "make a policy for each seed"),
     (
         lambda it: {"seed", BY_SEED} & {*placeholders(it.command_text)},
@@ -165,7 +165,7 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(at, "`stop_early`: no environment has two policies to compare")
     for need, message, hint in _NEEDS:
         lacking = [combo for combo in compared if not need(combo.settings)]
-        yield from draft.of(lacking, at, f"`stop_early` needs {message}; {{}} has not", hint)
+        yield from draft.of(lacking, at, f"`stop_early` needs {message}; this is missing for {{}}", hint)
 
 
 _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (

@@ -150,7 +150,7 @@ def survival_problems(draft: Draft) -> Iterator[Problem]:
     message = "`limits.memory: enforce`: {} asks for no memory"
     yield from draft.of(unbound, draft.setter("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`")
     counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
-    message = f"`evidence.line` uses {PLANNED}, but {{}} has no number of episodes"
+    message = f"`evidence.line` uses {PLANNED}, but there is no number of episodes for {{}}"
     yield from draft.of(counting, draft.setter("evidence", "line"), message, "set it, such as `episodes: 100`")
 
 

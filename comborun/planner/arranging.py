@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -> Plan:
     """Returns `plan` with its sessions cut, timed and ordered, and with no more slots than sessions.
 
-    `plan` has one session for each combo of `grid`, and as many slots as the host can have. Without a host (a cluster
-    decides), as many run at once as the grid says; otherwise the number is unknown.
+    `plan` has one session for each combo of `grid`, and as many slots as the host can have. Without a host, on a
+    cluster, `limits.parallel` of the grid is the number of slots; without it, the number counts as 1.
     """
     share = plan.cpus // plan.limits.parallel if known.best else 0
     plan = replace(plan, sessions=tuple(filled(one, known.pace(one), share) for one in plan.sessions))
     slots = (at_once(plan, host) if host else grid.limits.parallel) or 1
-    said = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
-    settings = {one.name: said[combo_of(one)] for one in plan.sessions}
+    of_combos = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
+    settings = {one.name: of_combos[combo_of(one)] for one in plan.sessions}
     numbers = {name: one.shards for name, one in settings.items() if isinstance(one.shards, int)}
     numbers |= _automatic(plan.sessions, settings, known, slots)
     cut = [
@@ -57,7 +57,7 @@ def _by_combo(cut: Iterable[Sequence[Session]]) -> list[list[Session]]:
 
 
 def filled(session: Session, pace: Pace | None, share: int) -> Session:
-    """The session with the measured memory and a share of the cores, as far as the grid does not give them."""
+    """The session with the measured memory and a share of the cores where the grid gives none."""
     if pace is None:
         return session
     asked = session.request
@@ -78,7 +78,7 @@ def timed(session: Session, known: Knowledge, slowdown: float) -> Session:
 
 
 def ordered(sessions: Sequence[Session]) -> tuple[Session, ...]:
-    """Longest predicted session first, equal ones in the grid's order: a long one at the end makes everybody wait.
+    """Longest predicted session first, because a long one at the end delays the run; equal ones in the grid's order.
 
     If the time of a session is unknown, its episodes count as long as the average of the others. A session without a
     number of episodes counts as the longest. Without any known time the grid's order holds.
@@ -101,7 +101,7 @@ def _mean(sessions: Sequence[Session]) -> float:
 def _automatic(
     sessions: Sequence[Session], settings: dict[str, SettingKeys], known: Knowledge, slots: int
 ) -> dict[str, int]:
-    """The best number of shards of each session that leaves it open."""
+    """The best number of shards of each session with `shards: auto`."""
     asking = [one for one in sessions if settings[one.name].shards == "auto"]
     slowdown = known.slowdown(slots)
     paces = {one.name: known.pace(one) for one in sessions}
@@ -111,12 +111,12 @@ def _automatic(
         for one in sessions
         if one not in asking
     ]
-    numbers = worthwhile([Uncut(one.count, slowed[one.name]) for one in asking], others, slots)
+    numbers = best_shards([Uncut(one.count, slowed[one.name]) for one in asking], others, slots)
     return dict(zip((one.name for one in asking), numbers, strict=True))
 
 
 _WORTH = 0.98
-"""of the time with fewer sessions: more sessions must save at least the rest"""
+"""more shards must end the run within this share of the time with fewer"""
 
 
 class Uncut(NamedTuple):
@@ -128,7 +128,7 @@ class Uncut(NamedTuple):
 
 
 def shards(session: Session, number: int) -> tuple[Session, ...]:
-    """`session` as `number` sessions of equal length (up to one episode); at most one per episode."""
+    """`session` as `number` sessions, at most one per episode; their lengths differ by one episode at most."""
     if min(number, session.count) <= 1:
         return (session,)
     return tuple(range_session(session, at.start, len(at)) for at in ranges(session.first, session.count, number))
@@ -143,8 +143,8 @@ def ranges(first: int, count: int, number: int) -> Iterator[range]:
         first += size
 
 
-def worthwhile(combos: Sequence[Uncut], others: Sequence[float | None], slots: int) -> tuple[int, ...]:
-    """The number of shards of each of `combos` with which the whole ends soonest, beside `others` (seconds each).
+def best_shards(combos: Sequence[Uncut], others: Sequence[float | None], slots: int) -> tuple[int, ...]:
+    """The number of shards of each of `combos` with which the run ends soonest. `others`: seconds of other sessions.
 
     The combo with the longest sessions is cut again and again. If the time of any session is unknown, lengths are
     episodes, and cutting stops when the slots are full. Otherwise the best number is taken: every shard pays the

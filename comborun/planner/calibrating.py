@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
 PURPOSE = "calibrate"
 ALL_OF = 12
-"""most combos that are all measured; of more, one policy everywhere and every policy in one environment"""
+"""up to so many combos are all measured; of more, one policy everywhere and every policy in one environment"""
 KNEE = 1.10
 """the least gain for which twice as many sessions are worth it"""
 LENGTH_S = 10.0
 """seconds; a session that takes less is repeated with more episodes"""
 OVERBOOKED = 1.5
-"""times the cores that sessions may use: they sometimes wait for a GPU or a disk"""
+"""sessions may use so many times the cores: they sometimes wait for a GPU or a disk"""
 TOO_FAST = 1.15
-"""speed-up beyond the number of sessions that proves that those that ran alone were disturbed"""
+"""a speed-up above this times the number of sessions shows that sessions alone were disturbed"""
 _SHORT_OF = {"memory": "main memory and its reserve", "GPU memory": "the GPUs' memory and its reserve"}
 _START_UPS = 3.0
-"""start-up times that sessions side by side take at least"""
+"""sessions side by side take at least so many times their start-up"""
 
 
 class Seen(NamedTuple):
@@ -124,23 +124,21 @@ def refused(plan: Plan, host: HostFacts) -> str:
     """Why the sessions of `plan` can't all run at once on the host as it is now; empty if they can."""
     requests = [session.resources for session in plan.sessions]
     count, lack = fits(requests, stage(plan, host))
-    return "" if count >= len(requests) else f"{count} at once is what {_SHORT_OF.get(lack, lack)} allow"
+    return "" if count >= len(requests) else f"only {count} at once fit: {_SHORT_OF.get(lack, lack)} allow no more"
 
 
 def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int) -> str:
-    """Says if so many sessions use more cores than there are; empty if not.
+    """Says if so many sessions need more cores than there are; empty if not. An unmeasured session counts as one core.
 
-    More processes than cores would get more done where others compete for the cores, at the others' cost. An unmeasured
-    session counts as using one core.
+    With more processes than cores a run would get more done only by taking cores from other users.
     """
     busy = [one.cores for _, one in found if one.cores is not None]
     wanted = at_once * (sum(busy) / len(busy) if busy else 1.0)
     if wanted <= max(1, plan.cpus) * OVERBOOKED:
         return ""
     if busy:
-        return f"{at_once} at once would keep {wanted:.1f} cores busy, and there are {plan.cpus}"
-    unknown = "how many cores a session keeps busy was not measured"
-    return f"{at_once} at once may want more cores than the {plan.cpus} that there are: {unknown}"
+        return f"{at_once} at once would keep {wanted:.1f} cores busy, but there are {plan.cpus}"
+    return f"{at_once} at once may need more than {plan.cpus} cores: the cores that a session uses were not measured"
 
 
 def measured(session: Session, trials: Sequence[Trial]) -> Measured:
@@ -148,8 +146,8 @@ def measured(session: Session, trials: Sequence[Trial]) -> Measured:
     good = sorted((trial for trial in trials if trial.whole), key=lambda trial: trial.episodes)
     if not good:
         raise UserError(
-            f"`{session.policy} in {session.environment}` did not do its episodes: {trials[-1].how}",
-            "combo logs shows what it said; calibrate again when it runs",
+            f"`{session.policy} in {session.environment}` failed in its trial: {trials[-1].how}",
+            "`combo logs` shows its output; calibrate again once it works",
         )
     longest = good[-1]
     episode = _episode(good)
@@ -201,7 +199,7 @@ def step(found: Sequence[tuple[Session, Measured]], plan: Plan, trials: Sequence
 
 
 def stops(steps: Sequence[Step]) -> str:
-    """Why the last step was the last; empty if more may be worth it."""
+    """Why no further step follows; empty if one may be worth it."""
     last, before = steps[-1], steps[-2]
     if not last.speed:
         return last.note

@@ -1,7 +1,7 @@
 """What is known of a grid's sessions: times and memory from `combo calibrate`, in a file beside the grid.
 
-The file is JSON, for people to read and to keep with the grid. It has each host, and each combo by the content of its
-work. With another command, or another checkpoint's path, it is other work.
+The file is JSON, to be read by people and kept with the grid. It has the measurements of each host. A combo is known by
+the content of its work: with another command, or another checkpoint's path, it counts as unmeasured.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from comborun.resources import HostFacts
 
 SCHEMA = 1
-_ABOUT = "measured by `combo calibrate`; `combo plan` and `combo launch` of the grid beside it go by this"
-_AGAIN = "`combo calibrate` writes it anew; remove it to plan without"
+_ABOUT = "measured by `combo calibrate`; `combo plan` and `combo launch` of the grid beside it use this"
+_AGAIN = "`combo calibrate` writes it again; remove it to plan without it"
 SPARE = 1.1
 """factor from the measured peak to the request: episodes differ"""
 _STEP = 64
@@ -46,7 +46,7 @@ class Pace:
     gpu_memory: int = 0
     """most MiB that its processes held on one GPU; 0: not measured"""
     estimated: bool = False
-    """whether it is estimated from its environment's and its policy's"""
+    """whether it is estimated from other combos of its environment and of its policy"""
 
     def length(self, count: int) -> float:
         """Seconds that a session of `count` episodes takes alone."""
@@ -58,13 +58,13 @@ class Pace:
 
 @dataclass(frozen=True)
 class Knowledge:
-    told: str = ""
-    """its source in words; empty: nothing is known"""
+    origin: str = ""
+    """in words; empty: nothing is known"""
     paces: Mapping[str, Pace] = field(default_factory=lambda: MappingProxyType({}))
     speeds: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
     """sessions side by side -> their speed, in units of one session alone"""
     best: int = 0
-    """number of sessions beyond which nothing was gained; 0: not measured"""
+    """more sessions than this gained nothing; 0: not measured"""
 
     def pace(self, session: Session) -> Pace | None:
         return self.paces.get(pace_key(session))
@@ -153,7 +153,7 @@ class Calibration:
     steps: tuple[Step, ...]
     best: int
     stopped: str
-    """why the last step was the last"""
+    """why no further step followed"""
 
     @property
     def host(self) -> tuple[str, int, tuple[str, ...]]:
@@ -167,7 +167,7 @@ class Calibration:
         """Raises KeyError, TypeError or ValueError for other data."""
         found: Self = decoded(cls, dict(data))
         if any(step.speed <= 0 or step.at_once < 1 for step in found.steps):
-            raise ValueError("sessions side by side that did nothing")
+            raise ValueError("a step without sessions or without speed")
         return found
 
 
@@ -187,7 +187,7 @@ def calibrations(text: str, path: Path) -> tuple[Calibration, ...]:
             raise UserError(f"{path} is of version {data['schema']} of the file, not {SCHEMA}", _AGAIN)
         return tuple(map(Calibration.from_data, data["hosts"]))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise UserError(f"{path} is no calibration that can be read: {error!r}", _AGAIN) from None
+        raise UserError(f"{path} can't be read as a calibration: {error!r}", _AGAIN) from None
 
 
 def text_of(found: Sequence[Calibration], new: Calibration) -> str:

@@ -58,7 +58,7 @@ def lay_out(
     scheduled, never what it is. Raises UserError if a session could never start, but only if sessions run `here`.
     """
     if grid.policy_glob and grid.policy_files is None:
-        raise ValueError("nobody has asked the host which files are the policies")
+        raise ValueError("the files of the policies' glob are not known yet")
     servers = servers_of(grid, host)
     sessions = tuple(
         with_servers(_session(combo, grid, host, place), servers)
@@ -101,7 +101,7 @@ def _limits(grid: Grid, parallel: int) -> Limits:
 
 
 def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
-    """The session of a combo for one of its seeds. Episodes are numbered on from the seed before."""
+    """The session of a combo for one of its seeds. Each seed continues the episode numbers of the one before."""
     settings, progress = combo.settings, combo.settings.progress
     seed, base = settings.seeded[place], place * (settings.episodes or 0)
     name = f"{combo.session}_seed{seed}" if settings.seeds else combo.session
@@ -151,7 +151,7 @@ def _step(policy: Axis) -> Iterator[tuple[str, float]]:
 
 
 def _request(request: Request, environment: Axis) -> Request:
-    """The request with the caps of its environment, which need a name for the counted group."""
+    """The request. If it caps the sessions of an environment, it gets the environment's name."""
     return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
 
 
@@ -180,17 +180,15 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) ->
     allowed = allowed_gpus(grid, host)
     if most <= len(allowed):
         return allowed
-    asked, slurm = (
-        several(most, "GPU"),
-        "; on a login node: combo launch --slurm" if "slurm" in grid.model_fields_set else "",
-    )
+    asked = several(most, "GPU")
+    slurm = "; on a login node: combo launch --slurm" if "slurm" in grid.model_fields_set else ""
     if host.gpu_trouble:
         raise UserError(
-            f"a session asks for {asked}, and on {host.called} {host.gpu_trouble}, so its GPUs are not known",
+            f"a session asks for {asked}, but on {host.called} {host.gpu_trouble}, so its GPUs are not known",
             f"`{host.gpu_fix or 'nvidia-smi -L'}` there; `combo doctor` says more{slurm}",
         )
     raise UserError(
-        f"a session asks for {asked}, and {host.called} offers {len(allowed)}"
+        f"a session asks for {asked}, but {host.called} offers {len(allowed)}"
         f" (found: {list(host.gpus)}, use_gpus: {list(grid.use_gpus) if grid.use_gpus else 'all'})",
         f"lower resources.gpus, widen use_gpus, or check `nvidia-smi -L` on the host{slurm}",
     )
@@ -233,7 +231,7 @@ def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
 
 
 def kind(session: Session) -> str:
-    """A word for sessions of one program in the same environment: they warm up the same caches."""
+    """The same word for all sessions with the same program and setup, since they warm up the same caches."""
     program = session.command[:1]
     if len(session.command) > 1 and session.command[1].strip("'\"").endswith(_SCRIPTS):
         program = session.command[:2]
@@ -267,32 +265,30 @@ def lay_out_on_slurm(grid: Grid, login: HostFacts, shipped: str = "") -> Plan:
 
 def not_held(plan: Plan, grid: Grid) -> tuple[str, ...]:
     """Keys of the grid that Slurm overrules, a sentence each."""
-    limits = grid.limits
-    said = {
+    limits, short = grid.limits, 0 < (grid.slurm.time or 0) <= _SHORT_MINUTES
+    overruled = {
         "use_gpus: Slurm picks the GPUs": grid.use_gpus is not None,
         "limits.per_gpu: a task has its GPUs alone": bool(limits.per_gpu) and any(s.gpus for s in plan.sessions),
         "resources.gpu_memory: a task has its GPUs alone": any(s.request.gpu_memory for s in plan.sessions),
         "limits.stagger: tasks start as soon as Slurm has room": bool(limits.stagger),
         "limits.warm_up: tasks start as soon as Slurm has room": bool(limits.warm_up),
-        "all of slurm.time: Slurm tells a session to end up to 2 min before it is over": 0
-        < (grid.slurm.time or 0)
-        <= _SHORT_MINUTES,
+        "all of slurm.time: Slurm tells a session to end up to 2 min before it is over": short,
         "reserve: Slurm knows what is taken": bool(grid.reserve.gpu_memory or grid.reserve.cpus or grid.reserve.memory),
     }
-    return tuple(sentence for sentence, applies in said.items() if applies)
+    return tuple(sentence for sentence, applies in overruled.items() if applies)
 
 
 def _refusals(plan: Plan, grid: Grid) -> Iterator[str]:
     if gaps := [one.name for one in plan.sessions if one.components and one.request.only != tuple(range(one.gpus))]:
         yield f"`placement` ({', '.join(gaps)}): the GPUs of a task count from 0, so name all of them up to the last"
     if grid.servers:
-        yield "`servers`: a server on one node is not there for tasks on another; start it by hand, where all reach it"
+        yield "`servers`: tasks on another node can't use it; start it by hand where all nodes reach it"
     if grid.replaces:
-        yield "`replaces`: sessions of yours on the login node hold no node; end them by hand"
+        yield "`replaces`: your sessions on the login node use no node; end them by hand"
     if plan.slurm and plan.slurm.whole_node:
         return
     whole = "`slurm: {options: [--exclusive]}` gives each task a node of its own"
     if tokens := sorted({token for session in plan.sessions for token in session.request.tokens}):
-        yield f"`resources.exclusive` ({', '.join(tokens)}): two tasks may come to one node; {whole}"
+        yield f"`resources.exclusive` ({', '.join(tokens)}): two tasks may share a node; {whole}"
     if any(session.request.per_host for session in plan.sessions):
-        yield f"`resources.per_host`: Slurm decides how many tasks come to one node; {whole}"
+        yield f"`resources.per_host`: Slurm decides how many tasks share a node; {whole}"

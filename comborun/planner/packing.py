@@ -45,7 +45,7 @@ class Job(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Played:
+class Simulated:
     ends: tuple[float, ...]
     """end of each job in seconds from the first start, in the order of the jobs"""
     most: int
@@ -72,18 +72,18 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
 
 
 _WORDS = {"cpus": "CPUs", "host_memory": "memory", "gpu_memory": "GPU memory"}
-"""words of a plan for what a session lacks"""
+"""words for what a session lacks"""
 _UNKNOWN = 1 << 60
 """MiB; unknown memory limits nothing here"""
 
 
-class _Play:
-    """A host in a simulation: its ledger, its sessions, and the times of the last starts."""
+class _Host:
+    """A simulated host: its ledger, its sessions, and the times of the last starts."""
 
     def __init__(self, on: Stage) -> None:
         self.slots = on.slots
         self.busy = 0
-        self.ledger = Ledger(_limiting_nothing_unknown(on.capacity))
+        self.ledger = Ledger(_with_unknown_unlimited(on.capacity))
         self.line = WaitingLine(self.ledger)
         self.spacing = Stagger(on.stagger)
         self.now = 0.0
@@ -112,12 +112,12 @@ class _Play:
         self.busy -= 1
 
 
-def _limiting_nothing_unknown(capacity: Capacity) -> Capacity:
+def _with_unknown_unlimited(capacity: Capacity) -> Capacity:
     known = {gpu: capacity.gpu_memory.get(gpu, _UNKNOWN) for gpu in capacity.gpus}
     return replace(capacity, gpu_memory=known, memory=_UNKNOWN if capacity.memory is None else capacity.memory)
 
 
-def _in_a_word(blocker: Blocker) -> str:
+def _word_for(blocker: Blocker) -> str:
     """The blocker in a word; empty for a start that waits for the one before it."""
     if blocker.reason == "token":
         return f"`{blocker.of}`"
@@ -128,12 +128,12 @@ def _in_a_word(blocker: Blocker) -> str:
     return "slots" if blocker.reason == "slots" else _WORDS.get(blocker.reason, "GPUs")
 
 
-def play(jobs: Sequence[Job], on: Stage) -> Played:
-    """Run `jobs` in order as the dispatcher would; each takes its seconds, whatever runs beside it.
+def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
+    """Start `jobs` in order as the dispatcher would. Each takes its seconds, whatever runs beside it.
 
-    A job that fits on no empty host never ends.
+    A job that does not fit on the empty host never ends.
     """
-    host, running = _Play(on), list[tuple[float, int]]()
+    host, running = _Host(on), list[tuple[float, int]]()
     ends = [math.inf] * len(jobs)
     most, short_of = 0, ""
     queues: defaultdict[object, deque[int]] = defaultdict(deque)
@@ -154,10 +154,10 @@ def play(jobs: Sequence[Job], on: Stage) -> Played:
             host.now = ready
         else:
             break
-    return Played(tuple(ends), most, short_of)
+    return Simulated(tuple(ends), most, short_of)
 
 
-def _starts(host: _Play, jobs: Sequence[Job], queues: dict[object, deque[int]]) -> Iterator[tuple[int | None, str]]:
+def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) -> Iterator[tuple[int | None, str]]:
     """All that start now, and what the first waiting session lacks."""
     host.line.round()
     waiting = set(queues)
@@ -169,7 +169,7 @@ def _starts(host: _Play, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
                 waiting.discard(request)
                 if chosen.reason not in {"slots", "stagger"} or request.gpus:
                     host.line.refuse(str(index), request, chosen)
-                yield None, _in_a_word(chosen)
+                yield None, _word_for(chosen)
                 continue
             queues[request].popleft()
             if not queues[request]:
@@ -182,7 +182,7 @@ def _starts(host: _Play, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
 
 def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
     """How many of `requests` run at once if they are started in turn as long as one fits, and what limits that."""
-    host, at = _Play(replace(on, stagger=0.0)), 0
+    host, at = _Host(replace(on, stagger=0.0)), 0
     first = ""
     refused: set[Request] = set()
     kinds = set(requests)
@@ -193,7 +193,7 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
             continue
         chosen = host.choose(request)
         if isinstance(chosen, Blocker):
-            first = first or _in_a_word(chosen)
+            first = first or _word_for(chosen)
             refused.add(request)
             continue
         host.start(str(at), request, chosen)
@@ -236,31 +236,31 @@ class Outlook:
     sequential: float | None
     """seconds of all combos one after another, each in one session"""
     unknown: tuple[str, ...]
-    told: str
-    """the source of the times; empty: nothing is known"""
+    origin: str
+    """of the times, in words; empty: nothing is known"""
     filled: tuple[str, ...]
     """requests of sessions that are not from the grid"""
 
 
 def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outlook:
-    """The forecast of `plan`, which lay_out made from the other three."""
+    """The forecast of `plan`, which lay_out has made from the other arguments."""
     sessions = [one for one in plan.sessions if one.flag != "dropped"]
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
     otherwise = "the best that was measured" if known.best else "one for each core"
     slots = PARALLEL if grid.limits.parallel else otherwise
     possible = [job for job in jobs if _possible(job.request, on)]
-    first = play([job._replace(seconds=1.0) for job in possible], replace(on, stagger=0.0))
+    first = simulate([job._replace(seconds=1.0) for job in possible], replace(on, stagger=0.0))
     unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
     whole = not unknown and len(possible) == len(jobs)
     return Outlook(
         at_once=first.most,
         limited=slots if first.short_of == "slots" else first.short_of,
         never=tuple(one.name for one in sessions if not _possible(one.resources, on)),
-        makespan=play(jobs, on).makespan if whole else None,
+        makespan=simulate(jobs, on).makespan if whole else None,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
-        told=known.told,
-        filled=tuple(_filled(sessions, grid)) if known.told else (),
+        origin=known.origin,
+        filled=tuple(_filled(sessions, grid)) if known.origin else (),
     )
 
 
@@ -279,9 +279,9 @@ def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:
 
 def _filled(sessions: Sequence[Session], grid: Grid) -> Iterator[str]:
     """Says which requests the grid leaves open and a measurement has filled in."""
-    said = {(combo.policy.name, combo.environment.name): combo.settings.request for combo in grid.combos}
+    of_combos = {(combo.policy.name, combo.environment.name): combo.settings.request for combo in grid.combos}
     for key, unit in _FILLED.items():
-        values = {getattr(one.request, key) for one in sessions if not getattr(said[combo_of(one)], key)} - {0}
+        values = {getattr(one.request, key) for one in sessions if not getattr(of_combos[combo_of(one)], key)} - {0}
         if values:
             least, most = min(values), max(values)
             yield f"{key} {least}{f' to {most}' if most > least else ''}{unit}"

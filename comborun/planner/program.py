@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
     from comborun.resources import HostFacts, Reserve
 
-_LOOKED_AFTER = {"request", "pin", "ready", "ready_within_s", "warm_up", "health_s", "misses", "restarts", "digest"}
+_NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "health_s", "misses", "restarts", "digest"}
 """fields that don't change the answers of a server"""
 
 
@@ -77,7 +77,7 @@ def host_folder(folder: str | None, grid: Grid, host: HostFacts) -> BashWord | N
     if not folder.startswith(("/", "~")):
         if not host.local:
             raise UserError(
-                f"workdir {folder!r} is relative, and {host.host} has no folder of this grid file",
+                f"workdir {folder!r} is relative to the grid file, which is not on {host.host}",
                 "give the folder on the host: ~/... or /...",
             )
         folder = str((grid.path.parent / folder).resolve())
@@ -159,7 +159,7 @@ def _kept_to(session: Session, gpus: tuple[int, ...]) -> Session:
 
 
 def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
-    """Checks the room beside servers. A server without `gpu_memory` has its GPUs alone."""
+    """Raise UserError if the servers leave no GPU for sessions. A server without `gpu_memory` has its GPUs alone."""
     alone = (
         0 if plan.limits.per_gpu else sum(s.gpus for s in plan.servers if not s.request.gpu_memory and not s.each_gpu)
     )
@@ -167,7 +167,7 @@ def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
     wanting = max((session.gpus for session in plan.sessions), default=0)
     if wanting and len(own) - max(0, alone - apart) < wanting:
         raise UserError(
-            f"the servers have {alone} of {len(plan.gpus)} GPUs alone, and a session needs {wanting}",
+            f"the servers have {alone} of {len(plan.gpus)} GPUs alone, but a session needs {wanting}",
             "say how much they take: `resources: {gpus: 1, gpu_memory: ...}` of the servers and of the sessions",
         )
     for server in plan.servers:
@@ -197,7 +197,7 @@ def _server(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:
         misses=keys.health.misses if keys.health else 1,
         restarts=keys.restarts,
     )
-    content = {key: value for key, value in asdict(server).items() if key not in _LOOKED_AFTER}
+    content = {key: value for key, value in asdict(server).items() if key not in _NOT_IN_DIGEST}
     return replace(server, digest=digest_of(content))
 
 
@@ -267,7 +267,7 @@ def _check_claim(combo: Combo, grid: Grid, gpus: Sequence[int]) -> None:
 
 
 def _placed(combo: Combo, host: HostFacts, free: Budgets) -> tuple[Component, ...]:
-    """The components of a combo on this host. Raises UserError if it lacks GPUs, or copies can't be shared out."""
+    """The components of a combo on this host. Raises UserError if GPUs are missing or copies can't be shared out."""
     entries = combo.settings.placed
     try:
         components = tuple(_component(name, entry, combo, host.gpus) for name, entry in entries)
@@ -280,7 +280,7 @@ def _placed(combo: Combo, host: HostFacts, free: Budgets) -> tuple[Component, ..
         if one.uneven:
             raise UserError(
                 f"{combo.label}: {one.copies} copies of `{one.name}` for {len(one.processes)} processes on {host.host}",
-                f"RLinf gives each process as many; {_advice(components, free)}",
+                f"RLinf gives each process the same number; {_advice(components, free)}",
             )
     return components
 
@@ -291,7 +291,7 @@ def _component(name: str, entry: PlacedKeys, combo: Combo, gpus: Sequence[int]) 
     found = parse_placement(entry.placement, len(gpus) if on_gpus else 1)
     return Component(
         name=name,
-        placement=_tight(entry.placement),
+        placement=_without_blanks(entry.placement),
         node_group=entry.node_group,
         processes=tuple(tuple(gpus[rank] for rank in ranks) if on_gpus else () for ranks in found.values()),
         gpu_memory=mebibytes(needs.gpu_memory) if on_gpus else 0,
@@ -319,11 +319,11 @@ def hydra_overrides(placed: Sequence[tuple[str, PlacedKeys]]) -> tuple[str, ...]
 
 
 def _value(entry: PlacedKeys) -> str:
-    text = f'"{_tight(entry.placement)}"'
+    text = f'"{_without_blanks(entry.placement)}"'
     return text if entry.node_group == GPUS else f'{{node_group:"{entry.node_group}",placement:{text}}}'
 
 
-def _tight(placement: str) -> str:
+def _without_blanks(placement: str) -> str:
     """A placement without blanks, which have no meaning in it."""
     return "".join(placement.split())
 

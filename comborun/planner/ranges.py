@@ -45,12 +45,12 @@ def first_episodes(session: Session, most: int, purpose: str) -> Session:
         raise UserError(
             f"{_label(session)} can't be told to run {most} of its {session.count} {session.unit}s:"
             " its command takes no {episodes}",
-            f"pass the number, such as `--episodes {{episodes}}`, or do without the {purpose} test",
+            f"pass the number, such as `--episodes {{episodes}}`, or leave out the {purpose} test",
         )
     if not session.count:
         raise UserError(
-            f"{_label(session)} has no `{session.unit}s` to run {most} of: how many it does is up to the program",
-            f"say how many in the grid, such as `episodes: 100`, or do without the {purpose} test",
+            f"{_label(session)} has no number of `{session.unit}s`, so {most} of them can't be chosen",
+            f"set it in the grid, such as `episodes: 100`, or leave out the {purpose} test",
         )
     few = replace(session, count=min(most, session.count))
     return _named(few, f"{name_of_combo(session)}_{purpose}")
@@ -64,7 +64,7 @@ def distinct(sessions: Iterable[Session]) -> tuple[Session, ...]:
         if other is not session:
             raise UserError(
                 f"{_label(other)} and {_label(session)} would both run in the session `{session.name}`",
-                "rename the policy or the environment whose name looks like a part of another's",
+                "rename one of the policies or environments",
             )
     return tuple(first.values())
 

@@ -75,7 +75,7 @@ def test_gpu_memory_is_measured_and_nothing_is_tried_that_would_take_the_reserve
     done = desk.json("calibrate", grid)
     assert [one["gpu_memory_mib"] for one in done["combos"]] == [4500]
     assert [step["at_once"] for step in done["steps"]] == [1]
-    assert done["stopped"] == "1 at once is what the GPUs' memory and its reserve allow"
+    assert done["stopped"] == "only 1 at once fit: the GPUs' memory and its reserve allow no more"
     assert gpus.peak(0) <= 4500
     laid = desk.json("plan", grid)
     assert laid["sessions"][0]["request"]["gpu_memory"] == 4992
@@ -132,7 +132,7 @@ def test_a_file_that_is_no_calibration_is_refused_and_a_combo_that_fails_is_told
     grid = desk.grid(policies="[good]", environments="[maze]", command=evaluate(fail="exit3"))
     failed = desk.combo("calibrate", grid)
     assert failed.returncode == 2
-    assert "`good in maze` did not do its episodes: failed" in failed.stderr
+    assert "`good in maze` failed in its trial: failed" in failed.stderr
     (kept,) = (desk.home / "comborun/.calibrate").glob("*/run.json")
     assert str(kept.parent) in failed.stderr
 
@@ -140,7 +140,7 @@ def test_a_file_that_is_no_calibration_is_refused_and_a_combo_that_fails_is_told
     path.write_text(json.dumps({"schema": 1, "hosts": [{"hostname": 3}]}))
     refused = desk.combo("plan", grid)
     assert refused.returncode == 2
-    assert "is no calibration that can be read" in refused.stderr
+    assert "can't be read as a calibration" in refused.stderr
 
 
 def _living(desk: Desk) -> list[str]:

@@ -1,4 +1,4 @@
-"""The play of admission on the laptop says of a plan what the real dispatcher makes of it."""
+"""The simulated admission foresees what the real dispatcher does."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from box import Box, bash
 from nvidia import Gpus
 
-from comborun.planner.packing import Job, Stage, play
+from comborun.planner.packing import Job, Stage, simulate
 from comborun.rules.placement import Capacity, Request
 
 
@@ -30,7 +30,7 @@ def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:
         key=lambda job: -job.seconds,
     )
     on = Stage(Capacity(cpus=6), slots=5)
-    foreseen = play(jobs, on)
+    foreseen = simulate(jobs, on)
     sessions = {f"s_{place}": bash(f"sleep {job.seconds}", request=job.request) for place, job in enumerate(jobs)}
     box.run(sessions, parallel=on.slots, policy={"cpus": on.capacity.cpus})
 
@@ -47,7 +47,7 @@ def test_the_real_dispatcher_chooses_among_unequal_gpus_as_the_play_does(box: Bo
     gpus = Gpus(box, tmp_path / "bin")
     gpus.cards(10000, 35000)
     jobs = [Job(1.0, Request(1, gpu_memory=size)) for size in (8000, 30000)]
-    foreseen = play(jobs, Stage(Capacity((0, 1), gpu_memory={0: 10000, 1: 35000}), slots=4))
+    foreseen = simulate(jobs, Stage(Capacity((0, 1), gpu_memory={0: 10000, 1: 35000}), slots=4))
     sessions = {f"s_{place}": bash("sleep 1", gpus=1, request=job.request) for place, job in enumerate(jobs)}
     box.plan(sessions, gpus="0,1")
     box.start()

@@ -57,7 +57,7 @@ def test_more_episodes_add_only_the_new_range() -> None:
 def test_fewer_episodes_take_nothing_away() -> None:
     comparison = compare(plan(session(count=10)), plan(session(count=4)))
     assert [(change.kind, change.detail) for change in comparison.changes] == [
-        (Kind.FEWER, "episodes 4-9 stay, as the run has planned them")
+        (Kind.FEWER, "episodes 4-9 stay, because the run has planned them")
     ]
     assert amend(comparison, "rerun").plan.sessions == (session(count=10),)
 
@@ -65,7 +65,7 @@ def test_fewer_episodes_take_nothing_away() -> None:
 def test_more_episodes_of_a_program_without_a_range_have_to_be_asked() -> None:
     comparison = compare(plan(session(ranged=False)), plan(session(count=10, ranged=False)))
     (change,) = comparison.asks
-    assert "takes no episode range, so no fewer than all 10 episodes can run again" in change.detail
+    assert "takes no range of episodes, so all 10 episodes would run again" in change.detail
     rerun = amend(comparison, "rerun")
     assert [flag for _, flag in names(rerun)] == ["dropped", ""]
     assert rerun.added[0].count == 10

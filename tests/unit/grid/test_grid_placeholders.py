@@ -39,9 +39,7 @@ def test_every_placeholder_that_exists_is_accepted(name: str) -> None:
 
 
 def test_a_server_that_is_not_there_is_refused_wherever_it_is_named() -> None:
-    assert mistakes(FULL + "command: run {server.vlm.url}\n") == [
-        "`command`: {server.vlm.url}: `servers` has no `vlm`"
-    ]
+    assert mistakes(FULL + "command: run {server.vlm.url}\n") == ["`command`: {server.vlm.url}: `servers` has no `vlm`"]
     assert mistakes(FULL + "command: run\nvariables: {A: '{server.vlm.url}/v1'}\n") == [
         "`variables`: {server.vlm.url}: `servers` has no `vlm`"
     ]
@@ -95,4 +93,4 @@ def test_a_number_of_episodes_that_a_file_hands_over_is_one_that_the_program_can
 def test_a_variable_that_hides_the_granted_gpu_is_warned_of() -> None:
     text = "episodes: 1\ncommand: run {session} {episodes} {output_dir}\nvariables: {CUDA_VISIBLE_DEVICES: 1}\n"
     assert not warnings(text)
-    assert "hides which GPU a session was granted" in warnings(text + "resources: {gpus: 1}\n")
+    assert "hides the GPU that a session was granted" in warnings(text + "resources: {gpus: 1}\n")

@@ -44,6 +44,6 @@ def test_it_is_a_number_or_the_attribute_of_each_combos_own() -> None:
 
 def test_what_is_no_number_for_a_combo_is_told_once_with_its_line() -> None:
     assert problems('each: "{environment.trials}"') == [
-        "grid.yaml:5:45: `progress.each`: {environment.trials} has no value for environment `goal`",
+        "grid.yaml:5:45: `progress.each`: environment `goal` has no value for {environment.trials}",
         "grid.yaml:5:45: `progress.each`: {environment.trials} of environment `long`: `0x20` is not a whole number",
     ]

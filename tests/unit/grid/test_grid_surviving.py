@@ -81,7 +81,7 @@ def test_a_line_that_is_evidence_may_count_the_episodes() -> None:
     assert json.loads(session_data(told))["judging"]["line"] == "so far: {episodes}$"
     assert "{episode} is no number of repeats" in mistakes("evidence: {line: 'so far: {episode}$'}\n")
     uncounted = HEAD.replace("episodes: 10\n", "") + "evidence: {line: '{episodes} done'}\n"
-    assert "counts {episodes}, and" in gridtext.mistakes(uncounted)
+    assert "uses {episodes}, but" in gridtext.mistakes(uncounted)
 
 
 STEPS = "results: {files: steps.txt, format: train-step}\n"
@@ -105,7 +105,7 @@ def test_results_that_are_no_episodes_have_to_be_there_unless_the_grid_says_whic
     [
         ("limits: {stall_after: 1 h}\nprogress: {silent: true}\n", "5:10", "but `progress: {silent: true}` says"),
         ("evidence: {records: false}\n", "5:12", "only the exit code decides"),
-        ("retry: {error: 1}\n", "5:9", "bias the success rate"),
+        ("retry: {error: 1}\n", "5:9", "biases the success rate"),
     ],
 )
 def test_what_looks_like_a_mistake_is_said(text: str, place: str, words: str) -> None:

@@ -104,17 +104,17 @@ def test_files_links_and_containers_are_a_part_of_the_work() -> None:
     ("text", "message"),
     [
         ("files: {a.json: {x: '{policy.none}'}}\ncommand: run", "{policy.none} stands for an attribute"),
-        ("files: {a.json: {x: .inf}}\ncommand: run", "a number that JSON does not have so"),
+        ("files: {a.json: {x: .inf}}\ncommand: run", "a number that JSON can't write in this form"),
         ("command: run {file.job.json}", "is a file that `files` does not write for"),
         ("workdir: {exclude: x}\ncommand: run", "`exclude` without `link_from`"),
         ("workdir: {folder: /a, link_from: /b}\ncommand: run", "`folder` and `link_from`"),
         ("launcher: {processes: 2}\ncommand: torchrun a.py", "starts all ranks"),
         ("launcher: {processes: 2, arguments: --nproc-per-node=4}\ncommand: a.py", "comborun sets --nproc-per-node"),
-        ("launcher: torchrun\nresources: {gpus: 2}\npin: none\ncommand: a.py", "rank r takes the r-th GPU"),
+        ("launcher: torchrun\nresources: {gpus: 2}\npin: none\ncommand: a.py", "rank r takes the r-th visible GPU"),
         ("container: {mounts: data}\ncommand: run", "is not a folder of the host"),
         ("container: {runtime: docker}\ncommand: run", "`container` without an `image`"),
-        ("container: i\npin: device-arg\nresources: {gpus: 1}\ncommand: run", "count from 0"),
-        ("container: i\nworkdir: here\ncommand: run", "a folder inside the container, and relative"),
+        ("container: i\npin: device-arg\nresources: {gpus: 1}\ncommand: run", "start at 0"),
+        ("container: i\nworkdir: here\ncommand: run", "a folder inside the container, but a relative path"),
     ],
 )
 def test_a_mistake_is_told(text: str, message: str) -> None:
@@ -184,7 +184,7 @@ def test_a_glob_is_read_as_if_its_files_were_written_there() -> None:
     text += "command: run {policy.checkpoint} {episodes} {output_dir}\noverrides: [{when: {policy: b}, seed: 3}]\n"
     unasked = grid_of(text)
     assert (unasked.policy_files, len(unasked.combos)) == (None, 1)
-    with pytest.raises(ValueError, match="nobody has asked"):
+    with pytest.raises(ValueError, match="are not known yet"):
         lay_out(unasked, HERE)
     grid = parse_grid(text, Path("grid.yaml"), (("a", "~/c/a.pt"), ("b", "~/c/b.pt")))
     plan = lay_out(grid, HERE)
@@ -201,7 +201,7 @@ def test_a_glob_is_read_as_if_its_files_were_written_there() -> None:
 @pytest.mark.parametrize(
     ("policies", "message"),
     [
-        ("{glob: c/*.pt}", "`c/*.pt` is relative"),
+        ("{glob: c/*.pt}", "`c/*.pt` is a relative path"),
         ("{glob: ~/c/*.pt, flat: }", "`flat` beside `glob`"),
         ("{glob: []}", "an empty list"),
     ],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
-from comborun.planner.packing import Job, Stage, fits, outlook, play, stage
+from comborun.planner.packing import Job, Stage, fits, outlook, simulate, stage
 from comborun.resources import HostFacts
 from comborun.rules.placement import Capacity, Card, Request
 
@@ -46,18 +46,18 @@ def test_a_job_of_39_gib_counts_once_whether_it_runs_already_or_not(total: int, 
 def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() -> None:
     small, large = (Job(5, Request(1, gpu_memory=size)) for size in (8000, 30000))
     capacity = gpus({0: 10000, 1: 35000})
-    assert play([small, large], capacity).ends == (5, 10)  # the small one is where the large one has to go
-    assert play([large, small], capacity).ends == (5, 5)
-    assert play([small] * 3, gpus({0: 20000, 1: None})).most == 3
+    assert simulate([small, large], capacity).ends == (5, 10)  # the small one is where the large one has to go
+    assert simulate([large, small], capacity).ends == (5, 5)
+    assert simulate([small] * 3, gpus({0: 20000, 1: None})).most == 3
 
 
 def test_starts_are_spaced_on_each_gpu_and_servers_hold_theirs_all_the_time() -> None:
     tasks = [Job(10, Request(1, gpu_memory=4)) for _ in range(4)]
     capacity = gpus({0: 100, 1: 100}, stagger=3)
-    assert play(tasks, capacity).ends == (10, 10, 13, 13)
+    assert simulate(tasks, capacity).ends == (10, 10, 13, 13)
     beside = replace(gpus({0: 10}), servers=(Request(1, gpu_memory=5),))
-    assert play(tasks, beside).most == 1
-    assert play([Job(1, Request(1, gpu_memory=6))], beside).makespan == math.inf
+    assert simulate(tasks, beside).most == 1
+    assert simulate([Job(1, Request(1, gpu_memory=6))], beside).makespan == math.inf
 
 
 REQUESTS = st.builds(
@@ -76,7 +76,7 @@ JOBS = st.lists(st.builds(Job, st.integers(1, 30).map(float), REQUESTS), min_siz
 @given(JOBS)
 def test_one_after_another_is_never_sooner_than_side_by_side(jobs: list[Job]) -> None:
     on = Stage(Capacity((0, 1), cpus=8, memory=100, gpu_memory={0: 100, 1: 100}), 6)
-    played = play(jobs, on)
+    played = simulate(jobs, on)
     assert played.makespan <= sum(job.seconds for job in jobs)
     assert played.most <= on.slots
 

@@ -63,7 +63,7 @@ def test_the_index_of_a_row_is_counted_within_its_seed_on_the_host_and_in_the_re
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seeds: [1, 1]\n", "`a in x` has a seed twice"),
+        ("seeds: [1, 1]\n", "a seed occurs twice for `a in x`"),
         ("seeds: [1, 2]\nseed: 1\n", "has a `seed` too"),
         ("seeds: [1, 2]\nunit: step\n", "counts steps"),
         (

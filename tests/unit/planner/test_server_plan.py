@@ -82,7 +82,7 @@ def test_a_server_may_have_gpus_of_its_own_and_sessions_keep_to_theirs() -> None
 
 def test_a_server_that_leaves_no_gpu_for_its_clients_is_refused() -> None:
     alone = HEAD + COMMAND + "resources: {gpus: 1}\nservers: {vlm: {command: 'serve {port}', resources: {gpus: 1}}}\n"
-    with pytest.raises(UserError, match="the servers have 1 of 1 GPUs alone, and a session needs 1"):
+    with pytest.raises(UserError, match="the servers have 1 of 1 GPUs alone, but a session needs 1"):
         plan(alone, gpus=1)
     assert plan(alone, gpus=2).gpus == (0, 1)
     with pytest.raises(UserError, match="is to use GPU 7"):
@@ -95,9 +95,9 @@ def test_a_server_that_leaves_no_gpu_for_its_clients_is_refused() -> None:
         ("servers: {vlm: {}}\n", "`servers.vlm` has no `command`"),
         ("servers: {vlm: {command: serve}}\n", "is not told on which port to listen"),
         ("servers: {vlm: {command: 'serve {port} {server.model}'}}\n", "there is no placeholder {server.model}"),
-        ("servers: {vlm: {command: 'serve {port} {gpu}'}}\n", "{gpu} stands for nothing"),
-        ("servers: {vlm: {command: 'serve {port}', ready: health}}\n", "`health` is no path of a server"),
-        ("servers: {vlm: {command: 'serve {port}', ready: {text: x}}}\n", "what shows that the server is ready?"),
+        ("servers: {vlm: {command: 'serve {port} {gpu}'}}\n", "{gpu} has no value"),
+        ("servers: {vlm: {command: 'serve {port}', ready: health}}\n", "`health` is not a path of a server"),
+        ("servers: {vlm: {command: 'serve {port}', ready: {text: x}}}\n", "expected one check of the server"),
         ("servers: {pi_0: {command: 'serve {port}'}}\n", "`pi_0` is not the name of a server"),
         ("servers: {vlm-gpu0: {command: 'serve {port}'}}\n", "is a name that comborun uses itself"),
         ("servers: {vml: {command: 'serve {port}'}}\n", "`policies`: {server.vlm.url}: `servers` has no"),

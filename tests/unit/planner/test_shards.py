@@ -14,7 +14,7 @@ from comborun.errors import GridError
 from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
-from comborun.planner.arranging import Uncut, ranges, worthwhile
+from comborun.planner.arranging import Uncut, best_shards, ranges
 from comborun.resources import HostFacts
 
 HOST = HostFacts("h", "h", 8, 0, (), "5", "3", "", ())
@@ -90,7 +90,7 @@ def test_a_preset_whose_program_can_not_be_cut_says_why(tmp_path: Path) -> None:
 def test_without_times_the_slots_are_filled_and_the_longest_is_cut_first(
     episodes: list[int], others: int, slots: int
 ) -> None:
-    numbers = worthwhile([Uncut(count, None) for count in episodes], [None] * others, slots)
+    numbers = best_shards([Uncut(count, None) for count in episodes], [None] * others, slots)
     room = max(len(episodes), slots - others)
     assert sum(numbers) == min(room, sum(episodes))
     longest = max(count / number for count, number in zip(episodes, numbers, strict=True))
@@ -110,7 +110,7 @@ def test_auto_cuts_the_straggler_and_leaves_what_its_start_up_would_cost_more_th
 @given(st.lists(st.tuples(st.integers(1, 300), st.floats(0.01, 100), st.floats(0, 300)), min_size=1, max_size=8))
 def test_auto_never_takes_a_cut_with_which_all_ends_later(combos: list[tuple[int, float, float]]) -> None:
     uncut = [Uncut(count, Pace(*pace)) for count, *pace in combos]
-    numbers = worthwhile(uncut, [50.0], 4)
+    numbers = best_shards(uncut, [50.0], 4)
     assert all(1 <= number <= one.episodes for number, one in zip(numbers, uncut, strict=True))
 
     def ends(cut: Sequence[int]) -> float:

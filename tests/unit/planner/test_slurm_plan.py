@@ -108,9 +108,9 @@ def test_the_example_of_the_document_is_a_good_grid_and_asks_for_what_the_docume
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("replaces: [eval4env]\n", "sessions of yours on the login node hold no node"),
-        ("resources: {exclusive: ray}\n", "`resources.exclusive` (ray): two tasks may come to one node"),
-        ("resources: {per_host: 2}\n", "Slurm decides how many tasks come to one node"),
+        ("replaces: [eval4env]\n", "your sessions on the login node use no node"),
+        ("resources: {exclusive: ray}\n", "`resources.exclusive` (ray): two tasks may share a node"),
+        ("resources: {per_host: 2}\n", "Slurm decides how many tasks share a node"),
     ],
 )
 def test_what_tasks_on_several_nodes_cannot_be_given_is_refused_with_the_reason(text: str, reason: str) -> None:
@@ -136,10 +136,10 @@ def test_what_slurm_decides_instead_is_told() -> None:
     [
         ("{options: [-p gpu]}", "`-p gpu` is a short option", "--licenses"),
         ("{options: [--partition=x]}", "`--partition` is not allowed here", "another key of `slurm`"),
-        ("{options: ['--licenses=a b']}", "no long option of sbatch in one word", "no blanks"),
-        ("{partition: 'a;b'}", "nothing that Slurm would take", "without blanks"),
-        ("{time: 0}", "a task of no time", "remove it"),
-        ("{time: 400 d}", "more than a year", "4 h"),
+        ("{options: ['--licenses=a b']}", "not a long option of sbatch in one word", "no blanks"),
+        ("{partition: 'a;b'}", "not a word that Slurm accepts", "without blanks"),
+        ("{time: 0}", "a task takes between a minute and a year", "leave it"),
+        ("{time: 400 d}", "between a minute and a year", "4 h"),
     ],
 )
 def test_a_block_that_slurm_would_misread_is_refused_with_a_hint(block: str, message: str, hint: str) -> None:
