@@ -217,8 +217,8 @@ def valued(policy: str, values: Sequence[float], seeds: Sequence[int] | None = N
 
 def graded(a: Sequence[float], b: Sequence[float], *, paired: bool) -> Graded:
     seeds = range(len(a)) if paired else None
-    (found,) = compare_graded("progress", {"stairs": [valued("a", a, seeds), valued("b", b, seeds)]})
-    return found
+    found = compare_graded("progress", {"stairs": [valued("a", a, seeds), valued("b", b, seeds)]})
+    return compare({}, None, found).graded[0]
 
 
 def progress(rng: np.random.Generator, n: int, shift: float, kind: str) -> tuple[Sequence[float], Sequence[float]]:
