@@ -11,7 +11,8 @@ import subprocess
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _REMOTE = re.compile(
-    r"(?:https?://|ssh://|)(?:[^@/]*@)?(?P<host>[\w-]+(?:\.[\w-]+)+)(?::\d+/|[:/])(?P<path>[^:]+?)(?:\.git)?/?"
+    r"(?:(?P<web>https?://)|ssh://|)(?:[^@/]*@)?(?P<host>[\w-]+(?:\.[\w-]+)+)(?P<port>:\d+(?=/))?[:/](?P<path>[^:]+?)"
+    r"(?:\.git)?/?"
 )
 """`https://HOST/PATH.git`, `ssh://git@HOST:22/PATH` and `git@HOST:PATH`. A name or a token before @ is left out"""
 
@@ -26,7 +27,8 @@ def project_urls(remote: str) -> dict[str, str]:
     found = _REMOTE.fullmatch(remote)
     if not found:
         return {}
-    home = f"https://{found['host']}/{found['path']}"
+    port = (found["port"] or "") if found["web"] else ""  # that of ssh serves no pages
+    home = f"{found['web'] or 'https://'}{found['host']}{port}/{found['path']}"
     return {
         "Homepage": home,
         "Documentation": f"{home}/tree/HEAD/docs",

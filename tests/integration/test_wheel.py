@@ -133,6 +133,7 @@ def test_the_launcher_works_without_what_a_report_needs_and_a_report_says_how_to
     ("remote", "home"),
     [
         ("https://user:token@example.org/lab/comborun.git", "https://example.org/lab/comborun"),
+        ("http://example.org:3000/lab/comborun.git", "http://example.org:3000/lab/comborun"),
         ("git@example.org:lab/comborun.git", "https://example.org/lab/comborun"),
         ("ssh://git@example.org:2222/lab/comborun", "https://example.org/lab/comborun"),
         ("/srv/git/comborun.git", None),
