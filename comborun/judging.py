@@ -36,13 +36,13 @@ class ResultRules:
     source: Source = "output"
     videos: tuple[str, ...] = ()
     pattern: str = ""
-    """regular expression of log lines that are records; its groups are their fields"""
+    """regular expression: a log line that matches is a record, and the groups are its fields"""
     policy: str = ""
     environment: str = ""
     seed: str = ""
-    """fields with the combo's names and the seed; empty: the fields of these names"""
+    """the fields of the policy, the environment and the seed; empty: fields of these names"""
     base: int = 0
-    """the episode that rows and the command call 0: each of `seeds` has its own range in the combo"""
+    """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
 
     @property
     def has_records(self) -> bool:
@@ -64,22 +64,23 @@ class ProgressRules:
     pattern: str | None = None
     """regular expression of Python: group `done` (or the first), and perhaps `total` (or the second)"""
     counts_from: int | None = None
-    """None: the number says how many are done. Else it names the episode that begins, and this names the first one"""
+    """None: the number is how many are done. Else it names the episode that begins, and this is the first one's name"""
     silent: bool = False
-    """whether it prints nothing for long"""
+    """whether the program prints nothing for long"""
     guess: bool = True
     """without a pattern: whether a counter up to the planned number counts episodes"""
     each: int = 0
-    """episodes (or steps) for which the pattern's total stands before the bar starts again; 0: all of them"""
+    """for a bar that starts again: episodes (or steps) that its total stands for; 0: all"""
 
 
 ANY_PROGRESS = ProgressRules()
 NO_PROGRESS = ProgressRules(guess=False)
-"""`progress: none`: the log tells nothing"""
+"""for `progress: none`: the log is not read"""
 
 
 def has_total(pattern: re.Pattern[str]) -> bool:
-    return "total" in pattern.groupindex or (not pattern.groupindex and pattern.groups > 1)
+    names = pattern.groupindex
+    return "total" in names if names else pattern.groups > 1
 
 
 def compile_pattern(text: str) -> re.Pattern[str]:
@@ -117,14 +118,14 @@ NOTICE_KINDS: tuple[NoticeKind, ...] = ("finished", "failed", "stalled", "host")
 PLANNED = "{episodes}"
 """in `evidence.line`: the number of the attempt's episodes"""
 IGNORE = "ignore"
-"""in place of a failure class: log lines that mean nothing"""
+"""takes the place of a failure class: for log lines that show no failure"""
 Signature = tuple[str, str]
 """failure class or IGNORE, and the regular expression of a log line that shows it"""
 
 
 @dataclass(frozen=True)
 class EvidenceRules:
-    """What proves that a session did its work. All of it must hold; without any the exit code decides."""
+    """What proves that a session did its work: all of this together. If nothing is set, the exit code decides."""
 
     records: bool = True
     """a record for each planned episode, if `results` names files"""
@@ -154,7 +155,7 @@ class WatchRules:
     hang_s: int | None = None
     """so long after its work was done; None: the host program's default"""
     memory: bool = False
-    """if it holds more main memory than it asks for"""
+    """whether also for more main memory than it requested"""
 
 
 NO_LIMITS = WatchRules()

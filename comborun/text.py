@@ -21,7 +21,7 @@ _ALIKE = 0.65
 
 
 def close_to(word: str, known: Iterable[str]) -> str:
-    """The known word that is most similar to `word`, or the only one that begins with it; or empty."""
+    """The known word that is most like `word`; else the only one that begins with `word`; else empty."""
     import difflib  # slow to import, and only a mistake needs it
 
     folded = {entry.casefold(): entry for entry in known}

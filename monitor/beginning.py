@@ -28,10 +28,10 @@ _AT_ONCE_S = 0.5
 
 
 def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
-    """Wait a while for the first session. Returns what it waits for, such as `waits for GPU memory: ...`, or nothing.
+    """Wait a while for the first session. Returns why it waits, such as `waits for GPU memory: ...`; empty if it began.
 
-    Raises UserError when the run was halted before a session began, or none begins and nothing is waited for.
-    `options` is what a command needs to find the host.
+    Raises UserError if the run was halted before a session began, or if none begins and no reason is known.
+    `options` are those that the hinted commands need to find the host.
     """
     beginning = await_first(transport, directory)
     if beginning is Beginning.BEGUN:
@@ -45,7 +45,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     refuse_ended(status)
     if waits := first_wait(view, history, status):
         return waits
-    if beginning is Beginning.WAITS:  # the wait is over, and it starts
+    if beginning is Beginning.WAITS:  # the wait is over: it starts now
         return await_beginning(transport, directory, options)
     raise UserError(
         f"no session of {directory} has begun within {first_s():g} seconds",
@@ -94,7 +94,7 @@ def first_wait(view: RunView, history: History, status: RunStatus) -> str:
 
 
 def _first(status: RunStatus) -> SessionStatus | None:
-    """The queued session whose wait matters most: the smoke test's sessions come before those that it holds back."""
+    """The first queued session with a known wait; one that waits for the smoke test only if there is no other."""
     if status.dispatcher is None and status.hold is None:
         return None
     there = [one for one in status.sessions if one.life is Life.QUEUED]
@@ -115,9 +115,9 @@ def lacking(seen: RunStatus) -> str:
 
 
 def await_smoke(source: Source, progress: Callable[[int, int], None]) -> tuple[SessionStatus, ...]:
-    """The sessions of a smoke test when it is over, or when nothing continues it.
+    """The sessions of a smoke test when it is over, or when nothing will continue it.
 
-    `progress` gets the number of combos with a record, and of all, at each change.
+    At each change `progress` gets the number of combos with a record, and of all combos.
     """
     clock, shown = Clock(), -1
     settings = Settings(min(source.view.plan.poll, _SMOKE_INTERVAL_S))

@@ -39,7 +39,7 @@ WRONG_GPU = "WRONG_GPU"
 def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
     """The run at `now` on the host's clock; by default at the probe.
 
-    States, counts and estimates are the probe's. Only times that pass between two probes follow `now`.
+    States, counts and estimates are those of the probe. Only durations that grow between two probes go up to `now`.
     """
     snapshot, plan = history.snapshot, view.plan
     bare = RunStatus(run=view.id, grid=plan.grid, host=view.host, directory=view.directory, sessions=(), link=link)
@@ -50,7 +50,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     moment = snapshot.now if now is None else now
     sessions = _sessions(plan, history, snapshot, moment)
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
-    # on Slurm nodes restart one by one, and each session says so itself
+    # on Slurm nodes restart one by one, and each session has a note about it
     event = None if snapshot.scheduler else _host_event(snapshot, history, sessions)
     ended_by_host = event.sessions if event else ()
     finished = _finished(snapshot, history)
@@ -153,7 +153,7 @@ def _finished(snapshot: Snapshot, history: History) -> bool:
 
 
 def _span(history: History) -> tuple[float | None, float | None]:
-    """The begin of the first attempt, and the last end."""
+    """The start of the first attempt, and the last end."""
     seen = [one for attempts in history.attempts.values() for one in attempts]
     starts = [one.begin.started for one in seen if one.begin and one.begin.started]
     return min(starts, default=None), max((one.end.ended for one in seen if one.end), default=None)
@@ -210,13 +210,13 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
     counts = _counts(session, attempts)
     counted = recorded and counts.countable
     end = attempts[-1].end
-    no_wonder = counts.why.startswith(WROTE_NOTHING) and end is not None and not end.clean
+    crashed = counts.why.startswith(WROTE_NOTHING) and end is not None and not end.clean
     return replace(
         _of_attempt(status, _judged(session, attempts, counts), now, session),
         done=_done_so_far(session, attempts, counts if counted else None),
         recorded=counts.verdicts if counted else None,
         successes=counts.successes if counted else None,
-        uncounted=clean(harmless(counts.why)) if recorded and not no_wonder else "",
+        uncounted=clean(harmless(counts.why)) if recorded and not crashed else "",
         own=attempts[-1].done,
         whole=attempts[-1].whole,
     )
@@ -229,8 +229,8 @@ def after_status(attempts: Sequence[Attempt], now: float) -> SessionStatus:
 
 
 def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
-    """The attempts whose records are added: the latest one and those whose range it continues. After the end, the chain
-    with the most records.
+    """The attempts whose records are added up: the latest one and those that it continues. After the end, the chain of
+    attempts with the most records.
     """
     chains: list[list[Attempt]] = []
     for one in attempts:
@@ -300,7 +300,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
         progressed=one.progressed,
-        note=note(end, session) if end else _lost(one) if outcome else _still(one, now),
+        note=note(end, session) if end else _lost(one) if outcome else _problems(one, now),
         stalled=one.stalled if life is Life.STALLED else None,
         failure=end.failure if end else Failure.LOST if outcome else None,
         peak_memory=end.peak_memory if end else None,
@@ -308,7 +308,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
 
 
 def _life(one: Attempt) -> tuple[Life, Outcome | None]:
-    """The state, from the host's word for it, by the table of docs/architecture.md."""
+    """The state, from the word that the host reports (docs/architecture.md has a table)."""
     if one.end:
         return Life.ENDED, one.end.outcome
     if one.life == Life.RUNNING and one.stalled is not None:
@@ -317,7 +317,7 @@ def _life(one: Attempt) -> tuple[Life, Outcome | None]:
     return (Life(one.life), None) if living else (Life.ENDED, Outcome.LOST)
 
 
-def _still(one: Attempt, now: float) -> str:
+def _problems(one: Attempt, now: float) -> str:
     """Problems of a running attempt."""
     stalled = f"no progress for {brief(now - one.stalled)}" if one.alive and one.stalled is not None else ""
     return "; ".join(filter(None, (_misplaced(one) if one.alive else "", stalled)))
@@ -384,12 +384,9 @@ def ended_by(end: End) -> str:
 
 def _missing(end: End, session: Session | None) -> str:
     """Says why exit code 0 is not a success."""
-    if (
-        session
-        and session.evidence.beside_records
-        and (not session.results.has_records or end.records >= session.count)
-    ):
-        return f"exit code 0, without {session.evidence.beside_records}"
+    other = session.evidence.beside_records if session else ""
+    if session and other and (not session.results.has_records or end.records >= session.count):
+        return f"exit code 0, without {other}"
     if session is None or not end.records:
         return "exit code 0, but no results"
     if end.records >= session.count:

@@ -40,7 +40,7 @@ class _Level(NamedTuple):
     dropped: int = 0
     """number of columns of _DROPPED that are left out"""
     ranges: bool = True
-    """show the time left as a range, or only the likely one"""
+    """whether the time left is shown as a range"""
     last_line: int = 40
     """least cells of the last line"""
 
@@ -115,7 +115,7 @@ def _state(session: SessionStatus, _: int) -> Text:
 
 
 def _name(session: SessionStatus, width: int) -> Text:
-    """Long names lose their middle, because names of one grid tend to differ at the end."""
+    """Long names are cut in the middle, because names of one grid often differ at the end."""
     name, tail = session.name + (f" ({SUPERSEDED})" if session.part == SUPERSEDED else ""), (width - 1) // 2
     if cell_len(name) > width:
         name = f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"

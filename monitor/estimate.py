@@ -1,16 +1,16 @@
-"""When a session or a run will end, as a range: by the session's own pace, else by the run's, on the run's slots.
+"""Estimates as a range when a session or a run will end: from the session's own pace, else from the run's mean pace.
 
 A session that did k episodes at a mean of m seconds and has r left will take about r m seconds more, with a standard
 deviation of
 
     m sqrt(r + r^2 / k + (b r)^2)
 
-Single durations vary as random ones do, and so does the mean of the k that were seen; b is how much a pace may change.
-A session with too few episodes gets the mean pace of its run; then k are the episodes of the whole run, and b is how
-much the sessions' paces differ. The range is the middle 80 % of a normal distribution; for the queue, all lengths
-together are short, likely or long.
+The three terms are the spread of the r durations, the error of the mean, and b, how much a pace may change. A session
+with too few episodes gets the mean pace of its run: then k counts the episodes of the whole run, and b is how much the
+paces of its sessions differ. The range is the middle 80 % of a normal distribution. For queued sessions all durations
+are taken as short, as likely, or as long.
 
-All estimates hold for the moment of the probe and are points in time, so that they don't drift between two probes.
+All estimates are points in time, computed at the probe, so that they don't drift between two probes.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _left(one: SessionStatus, paces: Mapping[Unit, _Pace], now: float, level: fl
     overdue = not one.own and one.remaining and likely is not None and ran > likely  # its pace differs from the run's
     if one.life is Life.STALLED or not one.whole or overdue:
         return None
-    if _tells(one, now) and one.own >= ENOUGH:
+    if _shows_pace(one, now) and one.own >= ENOUGH:
         return _Pace(ran / one.own, one.own, _DRIFT).seconds(one.remaining, level)
     length = _length(one, paces, level)
     spent = 0.0 if one.own else ran  # for episodes that are not done yet
@@ -121,7 +121,7 @@ def _length(one: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> fl
     return paces[one.unit].seconds(one.remaining, level)
 
 
-def _tells(one: SessionStatus, now: float) -> bool:
+def _shows_pace(one: SessionStatus, now: float) -> bool:
     """Whether its latest attempt shows a pace. The run time of a lost attempt is unknown."""
     return one.whole and one.own > 0 and _ran(one, now) > _SHORTEST_S and one.outcome is not Outcome.LOST
 
@@ -131,11 +131,11 @@ def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace
     paces: dict[Unit, _Pace] = {}
     units: set[Unit] = {one.unit for one in sessions}
     for unit in units:
-        telling = [one for one in sessions if one.unit == unit and _tells(one, now)]
-        done = sum(one.own for one in telling)
+        paced = [one for one in sessions if one.unit == unit and _shows_pace(one, now)]
+        done = sum(one.own for one in paced)
         if done >= ENOUGH:
-            mean = sum(_ran(one, now) for one in telling) / done
-            single = [_ran(one, now) / one.own for one in telling if one.own >= ENOUGH]
+            mean = sum(_ran(one, now) for one in paced) / done
+            single = [_ran(one, now) / one.own for one in paced if one.own >= ENOUGH]
             from statistics import stdev  # slow to import
 
             apart = stdev(single) / mean if mean and len(single) >= 3 else _APART

@@ -72,7 +72,7 @@ def explain(view: RunView, history: History, status: RunStatus, name: str, zone:
 
 def _reasons(question: Question) -> Iterator[str]:
     if question.session.flag == "dropped":
-        yield "the grid was changed since: this session is not part of the run any more, and its records do not count"
+        yield "the grid has changed: this session is no longer a part of the run, and its records do not count"
     elif question.seen.life is Life.QUEUED:
         yield from queued(question)
     if question.seen.alive:
@@ -112,7 +112,7 @@ def _limits(question: Question) -> Iterator[str]:
     if watch.stall_s:
         yield f"it is ended when it shows no progress for {duration(watch.stall_s)}"
     elif seen.stalled is not None:
-        yield "nothing ends it for that: the grid sets no `limits: {stall_after: ...}`"
+        yield "this does not end it: the grid sets no `limits: {stall_after: ...}`"
     if watch.max_s:
         left = watch.max_s - (seen.seconds or 0.0)
         yield f"it is ended when it has run for {duration(watch.max_s)}, in {brief(left)}"
@@ -142,7 +142,7 @@ def _ended(question: Question) -> Iterator[str]:
     if seen.outcome is not Outcome.SUCCEEDED:
         yield f"to be complete, it needs {_evidence(question.session)}"
     if seen.peak_memory is not None:
-        yield f"its processes held {amount(seen.peak_memory)} of memory at most, as far as was seen"
+        yield f"its processes held {amount(seen.peak_memory)} of memory at most, by samples"
     if seen.failure:
         yield _retries(question)
 
@@ -211,9 +211,8 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
         seen.life is Life.QUEUED and waits and waits.reason == RETRY and waits.until is None
     )
     if seen.alive:
-        yield Command(
-            f"attach {name} {run}", f"{'shows it within its allocation' if status.scheduler else 'opens its window'}"
-        )
+        shows = "shows it within its allocation" if status.scheduler else "opens its window"
+        yield Command(f"attach {name} {run}", shows)
         yield Command(f"stop {name} {run}", "ends it")
     elif seen.attempt and seen.outcome is not Outcome.SUCCEEDED and seen.name != AFTER and not asked_for:
         yield Command(f"retry {name} {run}", f"starts it again{when or ' now'}")

@@ -1,4 +1,4 @@
-"""The runs on many hosts: those under way with their state, and those of a host that is away as they were last seen."""
+"""The runs on many hosts, with their states; of a host that does not answer, as they were last seen."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _MOST_LOOKS = 20
 def look_everywhere(
     transports: Mapping[str, Transport], runs_on: Callable[[Transport], tuple[Run, ...]]
 ) -> tuple[Listing, ...]:
-    """A listing for each host; for a host that is away, also one for each run that was launched since it was listed."""
+    """A listing for each host; for one that does not answer, also one for each run launched since it was listed."""
     found = list_everywhere(transports, lambda host: looked_at(transports[host], runs_on(transports[host])))
     return (*found, *(launched for one in found if one.complaint for launched in _since(one)))
 
 
 def looked_at(transport: Transport, there: tuple[Run, ...]) -> tuple[Run, ...]:
-    """The newest of those that are not done with their state now."""
+    """The runs, and the present state of the newest ones that are not done."""
     going = [run for run in there if not run.done][:_MOST_LOOKS]
     return tuple(replace(run, now=_now(transport, run)) if run in going else run for run in there)
 
 
 def _now(transport: Transport, run: Run) -> dict[str, Any]:
-    """Empty where that can't be told, for example because an older comborun made the run."""
+    """The state of a run; empty if it is unknown, for example because an older comborun made the run."""
     try:
         return _now_of(once(Source(transport, load_run(transport, run.directory))))
     except UserError:
@@ -45,7 +45,7 @@ def _now(transport: Transport, run: Run) -> dict[str, Any]:
 
 
 def _since(one: Listing) -> Iterator[Listing]:
-    """The runs that were launched there since it was listed, each as `combo status` saw it last."""
+    """The runs launched there since it was listed, each as `combo status` last saw it."""
     launched = {launch.run: launch for launch in remembered() if launch.host == one.host and STAMPED.search(launch.run)}
     for launch in launched.values():
         run, look = Run(launch.run, launch.directory, {}), last_look(launch.host, launch.run, launch.directory)
@@ -60,8 +60,8 @@ def _now_of(seen: RunStatus) -> dict[str, Any]:
 
 
 def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
-    """All runs, the newest first. One that several hosts list, or two names of one, is told by the one that knows more
-    of it, else by that of its latest launch.
+    """All runs, the newest first. If several hosts (or names of a host) list a run, the one that knows more about it
+    counts, else the host of its latest launch.
     """
     launched = {launch.run: launch.host for launch in remembered()}
 
@@ -97,7 +97,7 @@ def to_document(one: Listing, run: Run) -> dict[str, Any]:
 
 
 def state(run: Run) -> str:
-    """How many sessions are in each state, behind what keeps the run from going on; a smoke test apart."""
+    """What stops the run, if anything, and how many sessions are in each state; the smoke test separately."""
     why = " ".join(run.held.get("why", "").split())
     held = run.held.get("kind", "") if not run.done else ""
     held = "dispatcher gone" if run.now.get("abandoned") else held + (f" ({why})" if held and why else "")

@@ -1,12 +1,12 @@
 """Reads the progress of a program from the end of its log; pure.
 
-A grid's `progress: {pattern: ...}` is trusted. Without one, only a counter by rules/counting.py is, and only while it
-never goes back: a bar that counts the steps of one episode starts again with each episode.
+A grid's `progress: {pattern: ...}` is trusted. Without one, a number that rules/counting.py finds is used as long as it
+never goes down: a bar that counts the steps of one episode starts again with each episode.
 
-A bar that starts again every `each` episodes, as the grid says, counts finished parts. Two looks at the end of a log
-may overlap. So another part is certain only if the last number is below that of the look before; and each step back
-inside one look is a part. A part between two looks, or before the first one, is missed, so the number of parts is a
-lower bound. `missed` says that this is likely; then no pace is computed.
+If a bar starts again every `each` episodes, as the grid says, its finished parts are counted. Two looks at the end of a
+log may overlap. So a new part is certain only if the last number is lower than in the look before, or if a number goes
+down within one look. Parts between two looks, or before the first look, are missed, so the count is a lower bound.
+`missed` says that this is likely; then no pace is computed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Counter:
     done: int | None = None
     """episodes (or steps) of this attempt; None if the log shows none"""
     doubted: bool = False
-    """whether it looked like a count of episodes and was none"""
+    """whether it looked like a count of episodes but was not"""
     passed: int = 0
     """least number of finished parts of a bar that starts again"""
     at: int | None = None
@@ -67,7 +67,7 @@ NOTHING = Counter()
 def counted(
     before: Counter, pieces: Iterator[str], rules: ProgressRules, workload: Workload, look: Observation = ALL_SEEN
 ) -> Counter:
-    """The highest count so far, with these pieces of the log."""
+    """The counter, updated by these pieces of the log."""
     pattern = _compiled(rules.pattern) if rules.pattern else None
     if pattern and rules.each:
         drawn = [(min(done, total), total) for done, total in _found(pattern, pieces) if total]
@@ -132,7 +132,7 @@ def _started_again(
 
 
 def _guessed(before: Counter, found: Sequence[int]) -> Counter:
-    """The counter without a pattern. Tails overlap, so only the order within one tail, and its last number, show a step
+    """The counter without a pattern. Tails overlap, so only the order within a tail and its last number show a step
     back.
     """
     if not found:

@@ -33,12 +33,12 @@ class Screen(ABC):
     @abstractmethod
     def show(self, status: RunStatus) -> None: ...
 
-    def close(self) -> None:  # noqa: B027  a screen without a terminal has nothing to leave
+    def close(self) -> None:  # noqa: B027  a screen without a terminal has nothing to restore
         """Restore the terminal, with the last picture on it; may be called twice."""
 
 
 class LiveScreen(Screen):
-    """The table, redrawn in place, as high as the terminal at most; the last table stays complete."""
+    """The table, redrawn in place and at most as high as the terminal. The last one is complete and stays."""
 
     ticking = True
 
@@ -51,7 +51,7 @@ class LiveScreen(Screen):
 
     def show(self, status: RunStatus) -> None:
         self._last = status
-        size = _measured(self._console)
+        size = _real_size(self._console)
         live = self._live or self._start()
         if self._size not in (None, size):  # a resized terminal rewraps its text: clear it
             self._console.clear()
@@ -97,19 +97,19 @@ class JsonScreen(Screen):
 
 
 def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -> None:
-    _forgive(console)
+    _replace_unprintable(console)
     console.print(render(status, TableOptions(console.width, None, zone)))
 
 
 def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = None) -> Screen:
-    """The right screen: it redraws only on a terminal that can move its cursor. NO_COLOR removes only colour."""
-    _forgive(console)
+    """A screen that redraws on a terminal that can move its cursor, else one that prints lines."""
+    _replace_unprintable(console)
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return PlainScreen(console, zone)
     return LiveScreen(console, zone)
 
 
-def _measured(console: Console) -> ConsoleDimensions:
+def _real_size(console: Console) -> ConsoleDimensions:
     """The terminal's real size. rich would use an exported COLUMNS, which does not follow a resize."""
     try:
         columns, lines = os.get_terminal_size(console.file.fileno())
@@ -120,7 +120,7 @@ def _measured(console: Console) -> ConsoleDimensions:
     return console.size
 
 
-def _forgive(console: Console) -> None:
+def _replace_unprintable(console: Console) -> None:
     """Let a terminal without UTF-8 show ? for our symbols, instead of an error."""
     if isinstance(console.file, io.TextIOWrapper):
         console.file.reconfigure(errors="replace")

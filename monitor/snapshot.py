@@ -153,7 +153,7 @@ class Attempt:
     counter: Counter = NOTHING
     """progress by its log; kept by the watcher"""
     progressed: float | None = None
-    """when more was last seen to be done; kept by the watcher"""
+    """when its progress was last seen to grow; kept by the watcher"""
 
     @property
     def done(self) -> int:

@@ -119,7 +119,7 @@ class SessionStatus:
     whole: bool = True
     """whether `own` is exact; otherwise it is a lower bound and gives no pace"""
     progressed: float | None = None
-    """when more was last seen to be done by it"""
+    """when its progress was last seen to grow"""
     note: str = ""
     expected: Expected | None = None
     part: str = ""
@@ -138,7 +138,7 @@ class SessionStatus:
 
     @property
     def word(self) -> str:
-        """The outcome of what has ended, else where it is in its life."""
+        """The outcome if it has ended, else the state."""
         return str(self.outcome or self.life)
 
     @property
@@ -189,11 +189,11 @@ class RunStatus(RunFacts):
     finished: bool = False
     host_event: HostEvent | None = None
     hint: str = ""
-    """advice, for example if nothing starts any more"""
+    """what to do, for example if nothing starts any more"""
     notify_problem: str = ""
     """set if the grid's notify command failed for the latest notice"""
     undecided: str = ""
-    """why `stop_early` can end no comparison, though the grid asks for it"""
+    """why `stop_early` of the grid can't end any comparison"""
     link: Link = UP
     server_waits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """server -> the reason for its delay"""

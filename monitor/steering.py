@@ -24,7 +24,7 @@ _MOST_NAMED = 8
 
 @dataclass(frozen=True)
 class Stopping:
-    """What is to be stopped, as the run is now."""
+    """What `combo stop` would end."""
 
     run: str
     host: str
@@ -37,7 +37,7 @@ class Stopping:
     unseen: str = ""
     """why the fields above are unknown: an older comborun made the run, or its records can't be read"""
     others: tuple[str, ...] = ()
-    """where nothing runs: the other runs of its grid that go on"""
+    """if nothing runs: the other runs of its grid that go on"""
 
     def lines(self) -> Iterator[str]:
         run = f"{self.run} on {self.host}"
@@ -93,17 +93,17 @@ class Resuming:
 
     @property
     def kept(self) -> int:
-        """How many tasks Slurm holds, though the run may go on."""
+        """Number of tasks that Slurm holds."""
         return sum(task.held for task in self.seen.tasks)
 
     @property
     def nothing(self) -> bool:
-        """Whether all that is missing is under way, or nothing is."""
+        """Whether there is nothing to resume."""
         return self.what.nothing and not self.held and not self.kept and not self.idle
 
     @property
     def idle(self) -> bool:
-        """Whether nothing carries on with the run, though it has not ended."""
+        """Whether its dispatcher is gone before the end."""
         return self.seen.dispatcher is None and not self.seen.finished
 
 
@@ -118,9 +118,9 @@ def resume_lines(going: Resuming) -> Iterator[str]:
         yield from map(_futile, what.futile)
         return
     yield f"{going.view.id}:"
-    yield from _lifted(seen)
+    yield from _ended_holds(seen)
     if going.kept and not seen.hold and not seen.stopped:
-        yield f"  {going.kept} tasks that Slurm holds are let go"
+        yield f"  {going.kept} tasks that Slurm holds are released"
     for one in what.again:
         verb = "has" if size(one.lacking) == 1 else "have"
         lacking = f", for the {_episodes(one.lacking)} that {verb} no record" if one.lacking else ""
@@ -138,10 +138,11 @@ def resume_lines(going: Resuming) -> Iterator[str]:
         yield "  its dispatcher is gone: a new one ends the run"
 
 
-def _lifted(seen: RunStatus) -> Iterator[str]:
-    """What held the run up to now."""
+def _ended_holds(seen: RunStatus) -> Iterator[str]:
+    """The holds that a resume ends."""
     if seen.hold:
-        yield f"  no longer {seen.hold.kind}" + (f": {seen.hold.why}" if seen.hold.why else "")
+        why = f": {seen.hold.why}" if seen.hold.why else ""
+        yield f"  no longer {seen.hold.kind}{why}"
     if seen.stopped:
         yield "  no longer stopped"
     yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)

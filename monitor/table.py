@@ -158,14 +158,14 @@ def _progress(status: RunStatus, width: int) -> Text:
 
 
 def _unreachable(status: RunStatus, options: TableOptions) -> list[Text]:
-    """Since when the host is away, and the age of the table."""
+    """Since when the host does not answer, and the age of the table."""
     link = status.link
     line = Text(
         f"! {link.trouble} since {clock(link.since, options.zone)} ({duration(link.lasting)} ago)", "bold yellow"
     )
     line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")
     if link.last_seen is None:
-        return [line, Text("never seen so far: this is the plan", "yellow")]
+        return [line, Text("not seen yet: this is the plan", "yellow")]
     return [line, Text(f"this was seen {duration(link.last_seen)} ago; the sessions don't need the link", "yellow")]
 
 
@@ -225,7 +225,7 @@ def host_facts(use: HostUse) -> list[str]:
 
 
 def host_lines(use: HostUse, width: int, height: int | None) -> list[Text]:
-    """One or two lines. If space is short, GPUs become a sum, then the last facts go, and what is scarce stays."""
+    """One or two lines. If space is short, GPUs become a sum; then the last facts go, but scarce resources stay."""
     if height is not None and height < _LOW:
         return []
     most = 2 if width >= _WIDE and (height is None or height >= _HIGH) else 1

@@ -41,7 +41,7 @@ class Progress:
     """Receives the progress of a trial."""
 
     warn: Callable[[str], None]
-    """reports problems, and reasons to wait"""
+    """reports problems, and why a session waits"""
     say: Callable[[str], None] = lambda _: None
     """reports the next part"""
     count: Callable[[int, int], None] = lambda *_: None
@@ -74,7 +74,7 @@ def trial_setup(
     progress: Progress,
     folder: str,
 ) -> TrialSetup:
-    """Everything that trial runs of a grid need on its host. `choose` selects combos, once all policies are known."""
+    """Everything that trial runs of a grid need on its host. `choose` selects combos when all policies are known."""
     secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
     transport = connect(grid.host)
     grid = choose(with_policies(grid, transport))

@@ -1,4 +1,4 @@
-"""The trials of `combo calibrate` and `combo try`: a few episodes in runs of their own, and what they held and left."""
+"""The trials of `combo calibrate` and `combo try`: a few episodes in separate runs, their resources and their files."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class _Use:
     at: float = 0.0
     """time of the sample, on the host's clock"""
     done: dict[float, int] = field(default_factory=dict[float, int])
-    """what was done, by when more was seen to be"""
+    """when progress was seen to grow -> what was done then"""
 
 
 def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:
@@ -196,7 +196,7 @@ class TryResult:
 
     @property
     def counts(self) -> bool:
-        """Whether a session like this one would be counted, and no line for `results:` would make more of it count."""
+        """Whether the results of such a session count, and no line for `results:` would make more of them count."""
         counts = self.end.counts
         return "`results: " not in counts.why and (counts.verdicts > 0 or self.end.completeness == "complete")
 
@@ -244,7 +244,7 @@ class TryResult:
 def chosen(grid: Grid, words: Sequence[str]) -> Grid:
     """The grid with one of its combos: the first, or the one that `words` name.
 
-    They are the name of its session, or its policy and its environment in any order, or one of these.
+    They are the name of its session, or its policy, its environment, or both in any order.
     """
     wanted = [word for word in words if word != "in"]
     for combo in grid.combos:

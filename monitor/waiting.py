@@ -282,7 +282,7 @@ def _gpus(question: Question) -> Iterator[str]:
 
 
 def _shared(question: Question) -> str:
-    """Says how many sessions may share a GPU with it."""
+    """How many sessions may share a GPU with it."""
     memory, most = question.session.request.gpu_memory, question.view.plan.limits.per_gpu
     if not memory and not most:
         return "with no other session on it, because the grid gives no gpu_memory"
@@ -304,7 +304,7 @@ def _turn(question: Question, *, nothing_starts: bool) -> Iterator[str]:
         moment, who = min(ends)
         yield f"the next to end is {who}, about {question.time(moment)}"
     elif question.full:
-        yield "nobody can tell yet when the next one ends"
+        yield "it is not known yet when the next one ends"
     elif not before and seen.waiting is None:
         yield "it is its turn: it starts in a moment"
     if seen.expected:

@@ -144,8 +144,8 @@ def watch(
 ) -> RunStatus:
     """Show the run until it has finished. Returns the last status.
 
-    `react` gets the status after each answered look, and returns why `stop_early` can decide nothing, if so. It may
-    talk to the host for as long as a look may. After its HostError the next look does not wait.
+    `react` gets the status after each answered look. It returns why `stop_early` can't decide anything, or nothing. It
+    may talk to the host for as long as a look may. After its HostError the next look is made at once.
     """
     memory, at_once = _Memory(), False
     changed, phases = clock.elapsed(), dict[str, tuple[object, ...]]()
@@ -279,8 +279,8 @@ def backoff(interval: float, failures: int, chance: float) -> float:
 
 
 def due(status: RunStatus) -> float:
-    """Seconds until the first session is expected to end or to start again; infinite if unknown. A late session counts
-    as due after as long as it has shown nothing new.
+    """Seconds until the first session is expected to end or to start again; infinite if unknown. A session
+    that is late counts as due after as many seconds as it has shown no progress.
     """
     now = status.now
     if now is None:

@@ -10,7 +10,7 @@ from comborun.text import harmless
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _CLOCK_S = 60.0
-"""that a host's clock may be off without a word"""
+"""seconds; a host's clock may differ by less without a note"""
 LONGEST = 200
 """most characters of a line"""
 
@@ -94,11 +94,11 @@ def span(shortest: float, longest: float) -> str:
 
 
 def clock_words(ahead: float, host: str) -> str:
-    """What is to be known of times of day where the clocks of a host and of this machine differ; else empty."""
+    """A note if the clocks of a host and of this machine differ; else empty."""
     if abs(ahead) < _CLOCK_S:
         return ""
     way = "ahead" if ahead > 0 else "behind"
-    return f"the clock of {visible(host)} is {brief(abs(ahead))} {way}: times of day are its own"
+    return f"the clock of {visible(host)} is {brief(abs(ahead))} {way}: times of day are by that clock"
 
 
 def sizes(part: int, whole: int) -> str:
@@ -120,9 +120,7 @@ def visible(line: str) -> str:
 
 
 def indented(line: str) -> str:
-    """The same with its leading blanks, which structure a traceback. Of a progress bar it shows the text after the last
-    `\\r`.
-    """
+    """The same, but with leading blanks, which tracebacks need. Of a progress bar only the last drawing stays."""
     drawn = harmless(line, keep="\r\t").replace("\t", " ").split("\r")
     shown = next((one.rstrip() for one in reversed(drawn) if one.strip()), "")
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"

@@ -12,13 +12,7 @@ from comborun.reporter.comparing.graded import KindComparison, Scores, compare_g
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
-from comborun.reporter.counting.combo import (
-    ComboSummary,
-    Counts,
-    MacroMean,
-    macro_means,
-    summarize_combo,
-)
+from comborun.reporter.counting.combo import ComboData, ComboSummary, Counts, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import Timing, timing
 from comborun.reporter.counting.measures import ends_of, time_field
 from comborun.reporter.counting.quality import Finding, Quality, differences, quality
@@ -154,17 +148,15 @@ def _combos(
     for combo in order:
         if combo in results.merged or combo in sessions or combo in results.counts:
             side = results.sides.get(combo)
-            yield summarize_combo(
-                combo,
-                as_run(sessions.get(combo, ())),
-                results.merged.get(combo),
-                results.counts.get(combo),
-                side.by_start[1] if side and side.by_start[1] < side.counts[1] else None,
+            data = ComboData(
+                histories=as_run(sessions.get(combo, ())),
+                merged=results.merged.get(combo),
+                tally=results.counts.get(combo),
+                starts=side.by_start[1] if side and side.by_start[1] < side.counts[1] else None,
                 ends=ends.get(combo),
-                timed=timed,
                 not_needed=size(spare.get(combo, ())),
-                run_over=bool(collected.done),
             )
+            yield summarize_combo(combo, data, timed=timed, run_over=bool(collected.done))
 
 
 def _compared(

@@ -20,7 +20,7 @@ from comborun.reporter.statistics.proportion import Interval, Proportion, propor
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.pairing import Meeting, Side
@@ -291,15 +291,7 @@ def compare(
         by_pair[one.a.policy, one.b.policy].append(one)
     overall = [overall_of(meetings) for meetings in by_pair.values() if len(meetings) > 1]
     pooled = [one for one in graded if len(one.environments) > 1]
-    within = [
-        comparison
-        for name, meetings in met.items()
-        for comparison in (
-            stopping.comparisons(name, environments[name])
-            if stopping and name in stopping.rule.environments
-            else map(comparison_of, meetings)
-        )
-    ]
+    within = list(_within(environments, met, stopping))
     alone = [one for one in graded if len(one.environments) == 1]
     size = max(len(within) + len(alone), stopping.rule.family if stopping else 0)
     shares = [*(1 / len(overall + pooled) for _ in overall + pooled), *(1 / size for _ in range(size))]
@@ -330,6 +322,17 @@ def compare(
         overall=all_overall,
         graded=(*all_pooled, *all_alone),
     )
+
+
+def _within(
+    environments: Mapping[str, Sequence[Side]], met: Mapping[str, Sequence[Meeting]], stopping: Stopping | None
+) -> Iterator[Comparison]:
+    """The comparisons in each environment; the planned ones where comparisons may stop early."""
+    for name, meetings in met.items():
+        if stopping and name in stopping.rule.environments:
+            yield from stopping.comparisons(name, environments[name])
+        else:
+            yield from map(comparison_of, meetings)
 
 
 def how_many(environments: Mapping[str, Sequence[Side]]) -> int:

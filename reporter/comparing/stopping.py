@@ -1,7 +1,7 @@
 """The comparisons of a run that may stop early: how far they are, and which sessions are not needed any more.
 
-A decision uses the longest run of pairs from the first one on that both policies have records of. So it depends on
-neither the order in which episodes arrive, nor the number of sessions, nor when somebody looks.
+A decision uses the pairs from the first one up to the first pair that lacks a record. So it does not depend on the
+order in which episodes arrive, on the number of sessions, or on when somebody looks.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ def _standing(
     if a is None or b is None:
         return ComparisonProgress(planned)
     episodes, unpaired = pairs_in_order(a, b, planned.episodes, alike=alike)
-    for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
-    for_b = outcomes(a.filled(success=True), b.filled(success=False), episodes)
-    decision = decide_both(for_a, for_b, planned.n_max, level)
-    went = outcomes(a, b, episodes)
-    ended = pointless_after(went[: decision.pairs], (planned.n_max, level), rule.futility, rule.width)
+    least_for_a = outcomes(a.filled(success=False), b.filled(success=True), episodes)
+    most_for_a = outcomes(a.filled(success=True), b.filled(success=False), episodes)
+    decision = decide_both(least_for_a, most_for_a, planned.n_max, level)
+    equal_if_unknown = outcomes(a, b, episodes)
+    ended = pointless_after(equal_if_unknown[: decision.pairs], (planned.n_max, level), rule.futility, rule.width)
     if ended is not None and not (decision.winner and ended == decision.pairs):
         decision = Decision(ended, 0, final=True)
-    completed = decide(went[: decision.pairs], planned.n_max, level)
+    completed = decide(equal_if_unknown[: decision.pairs], planned.n_max, level)
     names = {1: planned.a, -1: planned.b}
     return ComparisonProgress(
         planned,
@@ -118,7 +118,7 @@ class Stopping:
         return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in final)
 
     def comparisons(self, environment: str, sides: Iterable[Side]) -> tuple[Comparison, ...]:
-        """Those that were planned and whose policies both have completed episodes."""
+        """The planned comparisons of an environment for which both policies have completed episodes."""
         found = {side.policy: side for side in sides if side.counts[1]}
         return tuple(
             self._comparison(standing, found[standing.planned.a], found[standing.planned.b])
@@ -127,17 +127,17 @@ class Stopping:
         )
 
     def _comparison(self, standing: ComparisonProgress, a: Side, b: Side) -> Comparison:
-        """Of all episodes if no pair can be made, since then none was decided early either."""
+        """Uses the pairs of episodes. If there are none, nothing was decided early, and it uses all episodes."""
         whole = comparison_of(meet(standing.planned.environment, a, b))
         if not (isinstance(a, Arm) and isinstance(b, Arm)):
-            return self._unmade(whole, whole.pairing)
+            return self._without_pairs(whole, whole.pairing)
         if standing.unpaired or not standing.pairs:
-            return self._unmade(whole, standing.unpaired or "no record of its first episode of both policies")
+            return self._without_pairs(whole, standing.unpaired or "no record of its first episode of both policies")
         used = frozenset(standing.episodes)
         first, second = (replace(one, completed=one.completed & used, successes=one.successes & used) for one in (a, b))
         pairs = count_pairs(first, second)
         if not pairs.n:
-            return self._unmade(whole, "no pair of episodes without an errored one")
+            return self._without_pairs(whole, "no pair of episodes without an errored one")
         level = self.rule.alpha / max(1, self.rule.family) * (1 - 1e-12)  # Holm's product must not round above alpha
         rate_a, rate_b = rates(first, second, pairs)
         difference = (pairs.only_a - pairs.only_b) / pairs.n
@@ -156,16 +156,16 @@ class Stopping:
             so_far=self.so_far,
         )
 
-    def _unmade(self, whole: Comparison, why: str) -> Comparison:
-        """Made once, of all episodes, if the run is over; else undecided."""
+    def _without_pairs(self, whole: Comparison, why: str) -> Comparison:
+        """Uses all episodes if the run is over; until then it is undecided."""
         if self.so_far:
             return replace(whole, prevented=why, so_far=True, p=1.0, worst_p=1.0)
         return replace(whole, prevented=why)
 
 
 def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping | None:
-    """None if the run is over and all episodes were to run. During a run, comparisons are tested as if they might stop
-    it, so that what is said holds however often somebody looks."""
+    """By the rule of the grid. Without a rule, comparisons of an unfinished run are tested as if they could stop it,
+    so that a claim holds however often somebody looks. None for a finished run without a rule."""
     rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
     if so_far and collected.plan:
         counted = [one for one in collected.plan.sessions if one.unit == "episode" and one.count]

@@ -6,7 +6,7 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.attempt import Verdict
 from comborun.reporter.counting.ending import Ending, ending
@@ -193,20 +193,21 @@ class ComboSummary:
         return combo_name(self.policy, self.environment)
 
 
-def summarize_combo(
-    combo: Combo,
-    histories: Sequence[SessionHistory],
-    merged: MergedCombo | None,
-    tally: AggregateCounts | None,
-    starts: int | None,
-    *,
-    ends: Ends | None,
-    timed: str | None,
-    not_needed: int,
-    run_over: bool,
-) -> ComboSummary:
-    """`tally`: its counts, if it has no records. `starts`: number of different starts, if some repeat. `timed`: the
-    field with the times to success. `not_needed`: episodes."""
+class ComboData(NamedTuple):
+    histories: Sequence[SessionHistory]
+    merged: MergedCombo | None
+    tally: AggregateCounts | None
+    """its counts, if it has no records"""
+    starts: int | None
+    """number of different starts, if some repeat"""
+    ends: Ends | None
+    not_needed: int
+    """number of episodes"""
+
+
+def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_over: bool) -> ComboSummary:
+    """`timed` is the field with the times to success."""
+    histories, merged, tally, starts, ends, not_needed = data
     records = merged.accepted if merged else ()
     planned = sum(history.session.count for history in histories)
     counts = _count(merged) if merged else None

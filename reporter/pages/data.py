@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from comborun.attempt import EpisodeRecord, JsonValue
     from comborun.plan import Session
-    from comborun.reporter.comparing.comparisons import Comparison, Tested
+    from comborun.reporter.comparing.comparisons import Comparison, EnvironmentComparisons, Tested
     from comborun.reporter.comparing.graded import Graded, KindComparison
-    from comborun.reporter.comparing.orders import Trend
+    from comborun.reporter.comparing.orders import Strength, Trend
     from comborun.reporter.counting.combo import ComboSummary, Counts, MacroMean
     from comborun.reporter.records.collector import Attempt
     from comborun.reporter.summary import Summary
@@ -75,7 +75,7 @@ def _listed(value: object) -> str:
 
 def report_json(summary: Summary) -> str:
     timing, counts, quality, comparisons = summary.timing, summary.counts, summary.quality, summary.comparisons
-    canary = summary.canary
+    canary, strengths = summary.canary, summary.strengths
     document = {
         "$schema": SCHEMA_FILE,
         "schema": SCHEMA,
@@ -103,36 +103,25 @@ def report_json(summary: Summary) -> str:
         **({"graded": [_graded(one) for one in comparisons.graded]} if comparisons.graded else {}),
         **({"failure_kinds": [_kind(one) for one in summary.kinds]} if summary.kinds else {}),
         **({"trends": [_trend(one) for one in summary.trends]} if summary.trends else {}),
-        "detectable": [
-            {
-                "environment": group.environment,
-                "n": group.n,
-                "alone": rounded(group.gap, 4),
-                "in_family": rounded(group.gap_in_family, 4),
-            }
-            for group in comparisons.environments
-        ],
+        "detectable": [_detectable(group) for group in comparisons.environments],
         "means": [_mean(mean, comparisons.rank(mean.policy)) for mean in summary.macro_means],
-        **(
-            {}
-            if summary.strengths is None
-            else {
-                "strengths": [
-                    {
-                        "policy": one.policy,
-                        "strength": round(one.value, 4),
-                        "interval": [round(limit, 4) for limit in one.interval],
-                    }
-                    for one in summary.strengths
-                ]
-            }
-        ),
+        **({} if strengths is None else {"strengths": [_strength(one) for one in strengths]}),
         "attempts": [_span(*span) for span in timing.spans],
         "quality": {**quality.counts, "findings": [vars(finding) for finding in quality.findings]},
         **({"canary": {"run": canary.run, "combos": [vars(combo) for combo in canary.combos]}} if canary else {}),
         "provenance": dict(sorted(summary.provenance.items())),
     }
     return as_json(document)
+
+
+def _detectable(group: EnvironmentComparisons) -> dict[str, Any]:
+    gaps = {"alone": rounded(group.gap, 4), "in_family": rounded(group.gap_in_family, 4)}
+    return {**told(group, "environment", "n"), **gaps}
+
+
+def _strength(one: Strength) -> dict[str, Any]:
+    interval = [round(limit, 4) for limit in one.interval]
+    return {"policy": one.policy, "strength": round(one.value, 4), "interval": interval}
 
 
 def _measured(counts: Counts | None) -> dict[str, int]:

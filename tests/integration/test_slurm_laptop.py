@@ -194,7 +194,7 @@ def test_what_was_resumed_while_slurm_was_silent_is_let_go_later(login: Desk, sl
     os.kill(controller, signal.SIGCONT)
     until(lambda: login.json("status")["slurm"]["answered"], "Slurm answers again", 30)
     again = login.combo("resume")
-    assert (again.returncode, "2 tasks that Slurm holds are let go" in again.stdout) == (0, True), again.stdout
+    assert (again.returncode, "2 tasks that Slurm holds are released" in again.stdout) == (0, True), again.stdout
     gate.touch()
     assert {one["outcome"] for one in await_states(login, ended=4).values()} == {"succeeded"}
 

@@ -158,7 +158,7 @@ def test_a_stalled_one_says_since_when_and_whether_anything_ends_it_and_an_orpha
     grass = told("grass_act", replace(GRASS, stalled=NOW - 1500))
     assert grass.state == "stalled"
     assert "no progress since 10:05:00 (25 min)" in grass.reasons
-    assert "nothing ends it for that: the grid sets no `limits: {stall_after: ...}`" in grass.reasons
+    assert "this does not end it: the grid sets no `limits: {stall_after: ...}`" in grass.reasons
     orphan = told("grass_act", replace(GRASS, life="orphaned"))
     assert any("its supervisor is gone, but the command goes on" in reason for reason in orphan.reasons)
 
@@ -170,7 +170,7 @@ def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() ->
         "attempt 1 ended at 10:29:59 after 9 min 59 s: exit code 3",
         "37 of 100 episodes done, 4 of 37 successful",
         "to be complete, it needs 100 records in *.jsonl and a log line that matches ^done$ and a file all.json",
-        "its processes held 3.00 GiB of memory at most, as far as was seen",
+        "its processes held 3.00 GiB of memory at most, by samples",
         "its failure counts as `error`, which is not retried (1 of 3 starts used)",
     )
     assert words(grass) == ["logs grass_act --run RUN", "retry grass_act --run RUN"]
@@ -196,7 +196,7 @@ def test_a_start_that_was_asked_for_follows_whatever_the_grid_allows() -> None:
 
 def test_what_was_amended_away_says_so_and_the_last_command_waits_for_all_the_others() -> None:
     grass = told("grass_act", GRASS.ended(records=100, successes=90), plan=with_first(flag="dropped"))
-    assert grass.reasons[0].startswith("the grid was changed since")
+    assert grass.reasons[0].startswith("the grid has changed")
     after = told("after", GRASS, STAIRS)
     assert after.reasons == ("the grid's last command runs once all sessions have ended: 3 have not",)
 
