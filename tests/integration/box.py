@@ -47,15 +47,16 @@ PYTHON = sys.executable
 def until(condition: Callable[[], object], what: str | Callable[[], str], seconds: float = WAIT) -> None:
     """Poll until `condition` holds; fail with `what` when it does not in time, made then where it is a function.
 
-    A condition that takes long, as a look at all processes does, is asked less often: others need the cores, too.
+    A condition that takes long, as a look at all processes or a `combo` does, is asked less often: others need the
+    cores, too.
     """
-    deadline = time.monotonic() + seconds
-    asked = time.thread_time()
+    began = asked = time.monotonic()
     while not condition():
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now > began + seconds:
             pytest.fail(f"within {seconds:g} s: {what() if callable(what) else what}")
-        time.sleep(max(0.02, 5 * (time.thread_time() - asked)))
-        asked = time.thread_time()
+        time.sleep(min(1.0, max(0.02, 3 * (now - asked))))
+        asked = time.monotonic()
 
 
 @cache

@@ -108,7 +108,7 @@ def evaluate(pace: float = 0.0, fail: str = "", gate: Path | None = None) -> str
     """The grid's command: its evaluator takes `pace` seconds for an episode, goes wrong, or waits for `gate`."""
     wrong = f" --fail {fail}" if fail else ""
     waits = f" --gate {shlex.quote(str(gate))}" if gate else ""
-    program = shlex.join([sys.executable, str(EVALUATOR)])
+    program = shlex.join([sys.executable, "-S", str(EVALUATOR)])
     return (
         f"{program} --policy {{policy}} --env {{environment}} --episodes {{episodes}} "
         f"--first-episode {{first_episode}} --seed {{seed}} --output-dir {{output_dir}} --pace {pace}{wrong}{waits}"
