@@ -6,14 +6,12 @@ has seen enough. What goes wrong in the middle goes wrong in the first attempt o
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import signal
-import subprocess
 import sys
 import time
-from pathlib import Path
+from types import SimpleNamespace
 from typing import TextIO
 
 IDLE = ["sleep", "300"]
@@ -30,11 +28,11 @@ def main() -> None:
             signal.signal(number, signal.SIG_IGN)
     if manner == "family":
         leave_children()
-    results = options.output_dir / "episodes.jsonl"
+    results = f"{options.output_dir}/episodes.jsonl"
     if manner in {"appends", "smears"}:  # a file of its own place, which all its attempts add to
-        results.symlink_to(options.gates / f"{options.env}_{options.policy}.jsonl")
+        os.symlink(f"{options.gates}/{options.env}_{options.policy}.jsonl", results)  # noqa: PTH211
     episodes = range(options.first_episode, options.first_episode + options.episodes)
-    with results.open("a", buffering=1) as file:
+    with open(results, "a", buffering=1) as file:  # noqa: PTH123
         for episode in episodes:
             line = f'{{"policy": "{options.policy}", "environment": "{options.env}", "episode": {episode}, "seed": '
             if episode == episodes[len(episodes) // 2] and options.attempt == 1 and len(episodes) > 1:
@@ -46,21 +44,17 @@ def main() -> None:
     leave(manner, options)
 
 
-def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--policy", required=True)
-    parser.add_argument("--env", required=True)
-    parser.add_argument("--episodes", type=int, required=True)
-    parser.add_argument("--first-episode", type=int, default=0)
-    parser.add_argument("--attempt", type=int, required=True)
-    parser.add_argument("--output-dir", type=Path, required=True)
-    parser.add_argument("--gates", type=Path, required=True)
-    return parser.parse_args()
+def parsed() -> SimpleNamespace:
+    """The options, each with its value; without argparse, whose import takes longer than all of the work."""
+    told = {
+        name.removeprefix("--").replace("-", "_"): word
+        for name, word in zip(sys.argv[1::2], sys.argv[2::2], strict=True)
+    }
+    return SimpleNamespace(**{name: int(word) if word.isdecimal() else word for name, word in told.items()})
 
 
-def await_gate(options: argparse.Namespace, *, last: bool) -> None:
-    gate = options.gates / f"{options.env}_{options.policy}"
-    while last and not gate.exists():
+def await_gate(options: SimpleNamespace, *, last: bool) -> None:
+    while last and not os.path.exists(f"{options.gates}/{options.env}_{options.policy}"):  # noqa: PTH110
         time.sleep(0.02)
 
 
@@ -83,18 +77,20 @@ def go_wrong(manner: str, file: TextIO, line: str) -> None:
 
 def leave_children() -> None:
     """One in a session of its own, one deaf to HUP, one whose parent is gone, in a session of its own too."""
+    import subprocess  # which few of them need
+
     for command in (["setsid", *IDLE], ["nohup", *IDLE], ["bash", "-c", 'setsid "$@" & disown', "bash", *IDLE]):
         subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def leave(manner: str, options: argparse.Namespace) -> None:
+def leave(manner: str, options: SimpleNamespace) -> None:
     """What follows the last record."""
     if manner == "segfaults":
         os.kill(os.getpid(), signal.SIGSEGV)
     if manner == "lingers":
         time.sleep(300)
     if manner == "waits":  # for a second gate, so that its records are there and its end is not
-        while not (options.gates / f"{options.env}_{options.policy}.end").exists():
+        while not os.path.exists(f"{options.gates}/{options.env}_{options.policy}.end"):  # noqa: PTH110
             time.sleep(0.02)
     sys.exit(3 if manner == "lies" else 0)
 
