@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 
-_HERE = str(Path(comborun.__file__).parent)
-_PACKAGE = Path(_HERE).resolve()
+_PACKAGE = Path(comborun.__file__).parent.resolve()
 _PROGRAM = "comborun_host"
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+", re.MULTILINE)
@@ -179,7 +178,6 @@ def run_packed(
 
 _LOOKS = frozenset({"probe", "sample"})
 """verbs that start no lasting process: on this machine a fork of this process can run them"""
-_TRAVELS = re.compile(r"comborun\.(host|rules)\b")
 
 
 def _here(transport: Transport) -> LocalTransport | None:
@@ -195,14 +193,11 @@ def _verb(*words: str) -> int:
 
 @cache
 def _is_ours(directory: str, verb: str) -> bool:
-    """Whether the program of a run on this machine is the same as ours, in every module that the verb loads."""
+    """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
     import_module(f"comborun.host.{verb}")
     library = Path(directory).expanduser() / "lib" / _PROGRAM
-    loaded = [module.__file__ or "" for name, module in list(sys.modules.items()) if _TRAVELS.match(name)]
     try:
-        return all(
-            Path(f"{library}/comborun{file[len(_HERE) :]}").read_bytes() == Path(file).read_bytes() for file in loaded
-        )
+        return all((library / name).read_bytes() == text.encode() for name, text in program_files().items())
     except OSError:
         return False
 

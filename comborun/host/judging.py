@@ -34,7 +34,6 @@ _WHY_MOST = 1200
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
 _NAMES = ("policy", "environment")
-_BLOCK, _END_MOST = 4096, 1500
 _LOG_CHUNK = 1 << 20
 
 

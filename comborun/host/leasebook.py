@@ -27,8 +27,6 @@ _LEASES_S = 1.0
 """seconds between two reads of other runs' leases, while one of our sessions waits"""
 _BUSY_TIMES = 6
 """factor for the time between two measurements while our own sessions are in the way: their ends are reported"""
-
-
 _MOST_MIB = 512
 """allowed on a GPU that a session was not granted; Isaac Sim leaves some 200 there"""
 

@@ -136,6 +136,16 @@ def test_a_remembered_interpreter_that_an_upgrade_removed_is_told_and_another_fo
     assert os.access(python, os.X_OK)
 
 
+def test_a_run_of_another_version_is_looked_at_by_its_own_program(run: Path) -> None:
+    (run / "dispatch/python").write_text(f"{REAL}\n")
+    (run / "dispatch/queue.jsonl").write_text('{"name": "x"}\n')
+    (run / "sessions/x/attempt-1").mkdir()
+    (run / "sessions/x/attempt-1/claim").write_text("{}\n")
+    other = "def counted(at):\n    raise OSError('this run counts in its own way')\n"
+    (run / "lib/comborun_host/comborun/host/judging.py").write_text(other)
+    assert "counts in its own way" in program.run(LocalTransport(), str(run), "probe").complaint
+
+
 def test_a_run_without_any_interpreter_left_is_told(run: Path) -> None:
     (run / "dispatch/python").write_text("/gone\n")
     text = "python_places() { :; }\ntimeout() { :; }\n"
