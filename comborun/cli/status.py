@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,6 @@ from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.status import to_json
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.monitor.wording import clock
-from comborun.remote.transport import LOCAL
 from comborun.rules.counts import WROTE_NOTHING
 from comborun.rules.words import Failure, Life, Outcome
 from comborun.text import harmless, several
@@ -95,8 +95,7 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
         source = target.source()
         settings = Settings(shown.interval or source.view.plan.poll)
         stop_early = StopEarly(target) if source.view.plan.stop_early else None
-        mirror = Mirroring(target) if target.transport.host != LOCAL else None
-        ended = watch(source, shown.screen(), Clock(), settings, stop_early or mirror)
+        ended = watch(source, shown.screen(), Clock(), settings, stop_early or Mirroring(target))
         # wait for a host that went away before the report
         copy = until_answered(partial(brought, target), Clock(), settings, _show_lost_link)
         summary, folder = make_report(*copy)
@@ -171,7 +170,10 @@ def exit_code(seen: RunStatus) -> int:
 
 
 class Mirroring:
-    """Copies new records beside a live table, so that a report is possible if the host goes away."""
+    """Copies new records beside a live table, so that a report is possible if the host goes away.
+
+    It also loads the libraries of the report while sessions run, because that takes most of a second.
+    """
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -180,6 +182,10 @@ class Mirroring:
 
     def __call__(self, seen: RunStatus) -> str:
         """A failed copy leaves the mirror as it is. Raises HostError, since the link may be the reason."""
+        with suppress(ImportError):  # the report names what is missing
+            import scipy.special  # noqa: F401
+
+            import comborun.reporter  # noqa: F401
         ended = sum(one.life is Life.ENDED for one in seen.every)
         changed = (seen.recorded, ended) != self._brought
         if changed and not seen.finished and time.monotonic() >= self._at + _MIRROR_S:  # the report copies at the end
