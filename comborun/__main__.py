@@ -21,6 +21,7 @@ def main(command: str = "") -> None:
         sys.exit("comborun needs a Unix: on Windows, install WSL (wsl --install) and use it in there")
     code = 130
     try:
+        import gc
         import signal
 
         interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
@@ -31,6 +32,7 @@ def main(command: str = "") -> None:
         from comborun.cli import guarded, named
 
         code = guarded(named(command))
+        gc.freeze()  # Python's end then searches no objects for garbage
         if interruptible:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command has ended
             signal.setitimer(signal.ITIMER_REAL, 0)

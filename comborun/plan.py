@@ -248,7 +248,7 @@ def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
     origin, parts = get_origin(kind), get_args(kind)
     if ismethod(getattr(kind, "of", None)):  # it is made of a record
         return _decoded_record, kind
-    if is_dataclass(kind):
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
         return _decoded_object, (kind, get_type_hints(kind))
     if origin is tuple:
         return (_decoded_items, parts[0]) if parts[-1] is Ellipsis else (_decoded_row, parts)

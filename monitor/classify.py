@@ -66,7 +66,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         finished=finished,
         server_waits={one.name: waits[one.name] for one in snapshot.servers if one.name in waits},
         sessions=tuple(
-            replace(one, expected=expected.ends.get(one.name), note="" if one.name in ended_by_host else one.note)
+            one._replace(expected=expected.ends.get(one.name), note="" if one.name in ended_by_host else one.note)
             if one.name in expected.ends or one.name in ended_by_host
             else one
             for one in sessions
@@ -84,7 +84,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
 def _cancelled(session: SessionStatus) -> SessionStatus:
     if session.life is not Life.QUEUED:
         return session
-    return replace(session, life=Life.ENDED, outcome=Outcome.CANCELLED, expected=None)
+    return session._replace(life=Life.ENDED, outcome=Outcome.CANCELLED, expected=None)
 
 
 def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> tuple[SessionStatus, ...]:
@@ -101,7 +101,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
         attempts = history.of(session.name)
         status = session_status(session, attempts, now, parts[session.name])
         if status.uncounted:
-            status = replace(status, uncounted=where_it_ran(status.uncounted, names))
+            status = status._replace(uncounted=where_it_ran(status.uncounted, names))
         if session.name in waits:
             status = _waiting(status, waits[session.name], plan, attempts, now)
         if task := tasks.get(session.name):
@@ -125,7 +125,7 @@ def _waiting(
         status = queued_again(status, again(last, plan, attempts, now))
     if status.life is not Life.QUEUED:
         return status
-    return replace(status, waiting=last, note=status.note or (room(last) if last.reason in ROOM else ""))
+    return status._replace(waiting=last, note=status.note or (room(last) if last.reason in ROOM else ""))
 
 
 def _parts(plan: Plan) -> dict[str, str]:
@@ -211,8 +211,7 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
     counted = recorded and counts.countable
     end = attempts[-1].end
     crashed = counts.why.startswith(WROTE_NOTHING) and end is not None and not end.clean
-    return replace(
-        _of_attempt(status, _judged(session, attempts, counts), now, session),
+    return _of_attempt(status, _judged(session, attempts, counts), now, session)._replace(
         done=_done_so_far(session, attempts, counts if counted else None),
         recorded=counts.verdicts if counted else None,
         successes=counts.successes if counted else None,
@@ -279,7 +278,7 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
     failure = None if best is Completeness.COMPLETE else latest.end.failure
     if (best, counts, failure) == (latest.end.completeness, latest.end.counts, latest.end.failure):
         return latest
-    return replace(latest, end=replace(latest.end, completeness=best, counts=counts, failure=failure))
+    return latest._replace(end=replace(latest.end, completeness=best, counts=counts, failure=failure))
 
 
 def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Session | None) -> SessionStatus:
@@ -287,8 +286,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
     begin, end, started = one.begin, one.end, one.started
     idle = one.log_changed or started
     until = (end.ended or None) if end else now if one.alive else None
-    return replace(
-        status,
+    return status._replace(
         life=life,
         outcome=outcome,
         attempt=one.number,
@@ -338,22 +336,22 @@ def _lost(one: Attempt) -> str:
 
 
 def queued_again(status: SessionStatus, note: str) -> SessionStatus:
-    return replace(status, life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None, note=note)
+    return status._replace(life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None, note=note)
 
 
 def with_task(status: SessionStatus, task: Task) -> SessionStatus:
     """A session with its Slurm task. Where they differ, the records count."""
     if status.alive:
-        return replace(status, task=task, node=status.node or task.node)
+        return status._replace(task=task, node=status.node or task.node)
     if status.done_with or task.attempt <= status.attempt:  # that task will end, or is a leftover
         return status
     if task.begun:
-        fresh = replace(status, life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
-        return replace(fresh, started=None, node=task.node, task=task)
+        fresh = status._replace(life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
+        return fresh._replace(started=None, node=task.node, task=task)
     if status.attempt:
         status = queued_again(status, f"attempt {task.attempt} waits, {task.words}")
-        return replace(status, node="", task=task)
-    return replace(status, task=task, last_line=task.words)
+        return status._replace(node="", task=task)
+    return status._replace(task=task, last_line=task.words)
 
 
 def note(end: End, session: Session | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -20,8 +19,7 @@ _NAME = "session"
 _SHORTEST_NAME = 8
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     title: str
     cell: Callable[[SessionStatus, int], Text]
     """the cell of a session in a column of this width"""
@@ -73,7 +71,7 @@ def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
 
 def _squeezed(chosen: Sequence[Column], lacking: int) -> tuple[Column, ...]:
     return tuple(
-        replace(column, width=max(_SHORTEST_NAME, column.width - lacking)) if column.title == _NAME else column
+        column._replace(width=max(_SHORTEST_NAME, column.width - lacking)) if column.title == _NAME else column
         for column in chosen
     )
 
@@ -95,7 +93,7 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
         Column("GPU", _gpus, any(one.gpus for one in sessions)),
     )
     kept = [column for column in every if column.title not in without and column.needed]
-    return tuple(replace(column, width=_width(column, status, level)) for column in kept)
+    return tuple(column._replace(width=_width(column, status, level)) for column in kept)
 
 
 def _width(column: Column, status: RunStatus, level: _Level) -> int:

@@ -8,7 +8,6 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -44,8 +43,7 @@ cat -- id 2>/dev/null && printf '%s\\n' "$n" && cat -- "plan-$n.json" 2>/dev/nul
 """
 
 
-@dataclass(frozen=True)
-class RunView:
+class RunView(NamedTuple):
     id: str
     host: str
     directory: str
@@ -111,12 +109,11 @@ def _load_far(transport: Transport, run_dir: str) -> tuple[str, Plan, int]:
     return name, Plan.from_json(plan), int(number)
 
 
-@dataclass(frozen=True)
-class History:
+class History(NamedTuple):
     """The last probe, and all attempts seen so far, by session, oldest first."""
 
     snapshot: Snapshot | None = None
-    attempts: Mapping[str, tuple[Attempt, ...]] = field(default_factory=lambda: MappingProxyType({}))
+    attempts: Mapping[str, tuple[Attempt, ...]] = MappingProxyType({})
 
     def of(self, session: str) -> tuple[Attempt, ...]:
         return self.attempts.get(session, ())
@@ -136,13 +133,13 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
         session, earlier = sessions.get(one.session), before.get((one.session, one.number))
         kept = one
         if earlier:
-            kept = replace(one, tail=one.tail or earlier.tail, counter=earlier.counter, progressed=earlier.progressed)
+            kept = one._replace(tail=one.tail or earlier.tail, counter=earlier.counter, progressed=earlier.progressed)
         if session:
             late = earlier is None and history.snapshot is None
             counter = _counter(kept, session, snapshot.now, late=late)
-            kept = kept if counter == kept.counter else replace(kept, counter=counter)
+            kept = kept._replace(counter=counter)
         if kept.done > (earlier.done if earlier else 0):
-            kept = replace(kept, progressed=one.end.ended if one.end else snapshot.now)
+            kept = kept._replace(progressed=one.end.ended if one.end else snapshot.now)
         attempts.setdefault(one.session, {})[one.number] = kept
     ordered = {name: tuple(seen[number] for number in sorted(seen)) for name, seen in attempts.items() if seen}
     return History(snapshot, MappingProxyType(ordered))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -43,8 +43,7 @@ class Observation(NamedTuple):
 ALL_SEEN = Observation()
 
 
-@dataclass(frozen=True)
-class Counter:
+class Counter(NamedTuple):
     """The progress of one attempt, from its log so far."""
 
     done: int | None = None
@@ -122,7 +121,7 @@ def _started_again(
     """The episodes of finished parts, plus the share of the current one."""
     missed = before.missed or look.late
     if not drawn:
-        return replace(before, missed=missed)
+        return before._replace(missed=missed)
     at, total = drawn[-1]
     back = sum(later < earlier for (earlier, _), (later, _) in pairwise(drawn))
     passed = max(back, before.passed + (before.at is not None and at < before.at))

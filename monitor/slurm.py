@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from comborun.monitor.wording import brief, visible
 from comborun.rules.slurm import PENDING, is_held, plain
@@ -13,8 +13,7 @@ from comborun.text import several
 _BEGINNING = {"RUNNING", "CONFIGURING"}
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(NamedTuple):
     """A task of a Slurm array. Times are seconds since 1970 on the host's clock."""
 
     session: str
@@ -55,8 +54,7 @@ class Task:
         return said or ("Slurm has not looked at it yet" if self.pending else self.state.lower())
 
 
-@dataclass(frozen=True)
-class Scheduler:
+class Scheduler(NamedTuple):
     at: float | None = None
     """time of the last answer; None: never"""
     answered: bool = True

@@ -6,8 +6,8 @@ Times are seconds since 1970 on the host's clock.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from comborun.attempt import Begin, End
 from comborun.errors import HostError, UserError
@@ -35,8 +35,7 @@ _SERVER_WORDS = {
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
 
 
-@dataclass(frozen=True)
-class Hold:
+class Hold(NamedTuple):
     """A hold: nothing new starts. PAUSED keeps the dispatcher; after DRAINING and HALTED it leaves."""
 
     kind: str
@@ -49,8 +48,7 @@ class Hold:
         return self.kind in (DRAINING, HALTED)
 
 
-@dataclass(frozen=True)
-class Quarantine:
+class Quarantine(NamedTuple):
     """A closed GPU: the same failure came too often in a row."""
 
     gpu: int
@@ -58,8 +56,7 @@ class Quarantine:
     since: float | None = None
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A queued session that waits for something besides its turn."""
 
     session: str
@@ -70,8 +67,7 @@ class Waiting:
     detail: str = ""
 
 
-@dataclass(frozen=True)
-class Server:
+class Server(NamedTuple):
     name: str
     state: str
     """queued, starting, loading, ready, silent (it does not answer) or ended"""
@@ -128,8 +124,7 @@ class HostUse:
 UNKNOWN_USE = HostUse()
 
 
-@dataclass(frozen=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One attempt of a session as the probe found it."""
 
     session: str
@@ -144,7 +139,7 @@ class Attempt:
     """since when it has shown no progress, if that is longer than allowed"""
     wrong_gpu: str = ""
     """`GPU:MiB,GPU:MiB` of its processes, if some of it is on a GPU that was not granted"""
-    live: Counts = field(default_factory=Counts)
+    live: Counts = Counts()
     """counts of its result files while it runs"""
     log_size: int = 0
     log_changed: float | None = None

@@ -38,8 +38,7 @@ class Expected(NamedTuple):
         return f"ends {times} (in {span(self.earliest - now, self.latest - now)})"
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """Whether the host answers; this never changes the state of a session."""
 
     reachable: bool = True
@@ -62,8 +61,7 @@ class Link:
 UP = Link()
 
 
-@dataclass(frozen=True)
-class HostEvent:
+class HostEvent(NamedTuple):
     """Something that happened to the host and ended many sessions at once."""
 
     kind: Literal["restarted", "vanished"]
@@ -82,8 +80,7 @@ class HostEvent:
         return f"all {count} sessions that ran vanished together{when}: were the user's processes on {host} killed?"
 
 
-@dataclass(frozen=True)
-class SessionStatus:
+class SessionStatus(NamedTuple):
     name: str
     policy: str
     environment: str
@@ -292,8 +289,8 @@ def document(status: RunStatus) -> dict[str, Any]:
         "last_seen_seconds": status.link.last_seen,
         "finished": status.finished,
         "stopped": status.stopped,
-        "hold": asdict(status.hold) if status.hold else None,
-        "quarantine": [asdict(one) for one in status.quarantine],
+        "hold": status.hold._asdict() if status.hold else None,
+        "quarantine": [one._asdict() for one in status.quarantine],
         "dispatcher": status.dispatcher,
         "slots": status.slots,
         "servers": [_server(one) | {"waits": status.server_waits.get(one.name)} for one in status.servers],
@@ -312,7 +309,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "smoke": status.smoke(),
         "sessions": [_session(session) for session in status.sessions],
         "after": _session(status.after) if status.after else None,
-        "host_event": asdict(status.host_event) if status.host_event else None,
+        "host_event": status.host_event._asdict() if status.host_event else None,
         "hint": status.hint or None,
         "unheard": status.notify_problem or None,
         "undecided": status.undecided or None,
@@ -384,4 +381,4 @@ def _expected(end: Expected | None) -> dict[str, Any]:
 
 
 def _server(server: Server) -> dict[str, Any]:
-    return asdict(server) | {"cause": server.cause or None, "why": server.why or None}
+    return server._asdict() | {"cause": server.cause or None, "why": server.why or None}

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -56,8 +56,7 @@ class Clock:
         time.sleep(seconds)
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     transport: Transport
     view: RunView
 
@@ -111,11 +110,10 @@ class Settings(NamedTuple):
     """random numbers from 0 to 1, so that many watchers don't retry at the same moment"""
 
 
-@dataclass(frozen=True)
-class _Memory:
+class _Memory(NamedTuple):
     """The last answers, their times, and the state of the link. Times are of the clock's elapsed()."""
 
-    history: History = field(default_factory=History)
+    history: History = History()
     seen: float | None = None
     """time of the last answer"""
     link: Link = UP
@@ -127,9 +125,9 @@ class _Memory:
     def status(self, view: RunView, clock: Clock) -> RunStatus:
         """The run now. Its time goes on between two looks, and stands still while the host does not answer."""
         age = None if self.seen is None else clock.elapsed() - self.seen
-        link, now = replace(self.link, last_seen=age), None
+        link, now = self.link._replace(last_seen=age), None
         if not link.reachable:
-            link = replace(link, lasting=clock.elapsed() - self.lost)
+            link = link._replace(lasting=clock.elapsed() - self.lost)
         elif self.history.snapshot and age is not None:
             now = self.history.snapshot.now + age
         return replace(classify(view, self.history, now, link), undecided=self.undecided)
@@ -164,7 +162,7 @@ def watch(
             if react and status.link.reachable:
                 try:
                     with _ticking(tick):
-                        memory = replace(memory, undecided=react(status))
+                        memory = memory._replace(undecided=react(status))
                 except HostError:
                     at_once = not was_at_once
                 if memory.undecided != status.undecided:
@@ -237,7 +235,7 @@ def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
     since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
     failures, gone = before.failures + 1, isinstance(error, RunGoneError)
     link = Link(reachable=False, since=since, failures=failures, complaint=error.message.split("\n")[0], gone=gone)
-    return replace(memory, link=link, lost=lost)
+    return memory._replace(link=link, lost=lost)
 
 
 def _wait(seconds: float, clock: Clock, tick: Callable[[], object] | None, end: Path | None = None) -> None:

@@ -8,7 +8,6 @@ import re
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -175,6 +174,8 @@ def host_of(wanted: str | None) -> str | None:
 
 def changed_since(run: str) -> Launch | None:
     """The latest launch of a run from here, if its grid's file differs now; None also where that is not known."""
+    from hashlib import sha256  # slow to import
+
     last = next((one for one in reversed(remembered()) if one.run == run and one.file), None)
     try:
         return last if last and sha256(Path(last.file).read_bytes()).hexdigest() != last.sha256 else None

@@ -14,8 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 from comborun.errors import HostError
 from comborun.host.children import Child, fork
@@ -32,8 +31,7 @@ _LOOK_S = 0.02
 """seconds between two checks of a script's output size"""
 
 
-@dataclass(frozen=True)
-class Completed:
+class Completed(NamedTuple):
     """The result of a script on the host: its exit code (-N for signal N) and both complete streams."""
 
     code: int

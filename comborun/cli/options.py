@@ -126,8 +126,7 @@ def grid_argument(command: Command, envvar: str | None = None) -> Command:
     return argument(_SET(with_grid))
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A run, and the way to its host."""
 
     transport: Transport

@@ -64,7 +64,7 @@ def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
 def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
     up = story()[3]
     away = replace(up, link=Link(reachable=False, since=NOW + 3, last_seen=9, failures=1, complaint="timed out"))
-    longer = replace(away, link=replace(away.link, failures=2, last_seen=19))
+    longer = replace(away, link=away.link._replace(failures=2, last_seen=19))
     lines = told([up, away, longer, up]).splitlines()[5:]
     assert [line.partition("  ")[2] for line in lines] == [
         "! unreachable since 10:30:03: timed out",

@@ -201,7 +201,7 @@ def test_sessions_that_are_gone_together_are_one_event(
     assert (event.sessions if event else ()) == named
     assert not event or event.kind == ("restarted" if restarted else "vanished")
     assert all(not one.note for one in status.sessions if one.name in named), "it takes the place of their notes"
-    assert document(status)["host_event"] == (vars(event) if event else None)
+    assert document(status)["host_event"] == (event._asdict() if event else None)
 
 
 def test_a_log_tells_the_event_in_one_line_and_once() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +22,7 @@ def one(name: str, life: Life, done: int = 0, seconds: float = 0.0, planned: int
     """One that has done so much in so many seconds."""
     outcome = Outcome.SUCCEEDED if life is Life.ENDED else None
     status = SessionStatus(name, "p", "e", "episode", planned, done=done, successes=0, life=life, outcome=outcome)
-    return replace(status, own=done, started=NOW - seconds, seconds=seconds)
+    return status._replace(own=done, started=NOW - seconds, seconds=seconds)
 
 
 def ended(name: str, done: int = 100, seconds: float = 100.0) -> SessionStatus:
@@ -39,9 +37,9 @@ def queued(name: str, planned: int = 100) -> SessionStatus:
     return one(name, Life.QUEUED, planned=planned)
 
 
-LOST = replace(ended("a", 10, 5000.0), outcome=Outcome.LOST)
-LEAST = replace(running("a", 25, 50.0), whole=False)
-LATE = replace(queued("b", 2), waiting=Waiting("b", "retry", NOW + 48))
+LOST = ended("a", 10, 5000.0)._replace(outcome=Outcome.LOST)
+LEAST = running("a", 25, 50.0)._replace(whole=False)
+LATE = queued("b", 2)._replace(waiting=Waiting("b", "retry", NOW + 48))
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def granted(each: str) -> RunStatus:
     """A busy box whose sessions hold a GPU each."""
     status = busy(FOUR_GPUS)
     gpus = [tuple(map(int, word.split("+"))) if word else () for word in each.split(" ")]
-    sessions = tuple(replace(one, gpus=held) for one, held in zip(status.sessions, gpus, strict=True))
+    sessions = tuple(one._replace(gpus=held) for one, held in zip(status.sessions, gpus, strict=True))
     return replace(status, sessions=sessions)
 
 

@@ -62,7 +62,7 @@ def test_the_end_of_a_run_on_this_machine_is_seen_at_once(tmp_path: Path) -> Non
                 (tmp_path / "dispatch/done").touch()
 
     (tmp_path / "dispatch").mkdir()
-    view, clock = replace(VIEW, directory=str(tmp_path)), Ending()
+    view, clock = VIEW._replace(directory=str(tmp_path)), Ending()
     watch(Source(StagedHost([GOES_ON, HAS_ENDED], "local"), view), Pictures(), clock, Settings(60))
     assert 5 < clock.passed < 6
 
