@@ -115,7 +115,7 @@ def known_presets() -> Mapping[str, Path]:
 
 def find_preset(wanted: str, beside: Path = Path()) -> Preset:
     """The preset of that name, or the file at that path, relative to the folder `beside`. Raises UserError."""
-    hint = "the path of a preset is relative to the grid file's folder"
+    hint = "in a grid, the path of a preset is relative to the grid's folder"
     if "/" in wanted or wanted.endswith((SUFFIX, ".yml")):
         path = beside / Path(wanted).expanduser()
         return read_preset(path.stem, str(path), text_of(path, hint))
