@@ -224,7 +224,9 @@ def sums(spans: Iterable[Span]) -> dict[str, object]:
     records = planned = successes = 0
     known = True
     for parts in combos.values():
-        due = len(set().union(*(range(part.first, part.first + part.count) for part in parts if part.needed)))
+        due = reach = 0
+        for first, end in sorted((part.first, part.first + part.count) for part in parts if part.needed):
+            due, reach = due + max(0, end - max(first, reach)), max(end, reach)
         made = sum(part.records for part in parts)
         known = known and (not due or made <= due)
         planned, records = planned + due, records + (min(made, due) if due else made)

@@ -75,8 +75,11 @@ class Probe:
         """The document, and the ends of logs in the order of its attempts."""
         gpus = self.attempts.policy["gpus"]
         self.gpus = list(map(int, gpus.split(","))) if _GPUS.fullmatch(gpus) else []
-        # The answer comes while other things are read.
-        question = _question(self.layout.policy) if self.gpus else None
+        question = None
+        if self.gpus:  # the answer comes while other things are read
+            from comborun.host import driver  # slow to import, and many runs use no GPU
+
+            question = driver.Question(driver.CARDS, self.layout.policy)
         for place, name in enumerate(self.names):
             self._find(name, known[place] if place < len(known) else 0)
         tails = self._tails()
@@ -247,13 +250,6 @@ class Probe:
         from comborun.host import driver
 
         return [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]
-
-
-def _question(lock: str) -> Question:
-    """Asks nvidia-smi about the GPUs."""
-    from comborun.host import driver  # slow to import, and many runs use no GPU
-
-    return driver.Question(driver.CARDS, lock)
 
 
 def _space(total: int | None, free: int | None) -> Document | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -67,6 +68,14 @@ def test_an_episode_counts_once_and_never_more_than_were_planned() -> None:
 def test_what_a_program_decides_itself_counts_without_a_plan() -> None:
     assert sums([Span("a_b", 0, 0, 3, 1)]) == {"records": 3, "planned": 0, "successes": 1}
     assert sums([]) == {"records": 0, "planned": 0, "successes": 0}
+
+
+def test_millions_of_steps_are_counted_without_a_list_of_them() -> None:
+    tracemalloc.start()
+    assert sums([Span("a_b", 0, 1_000_000, 3, 1), Span("a_b", 5, 10, 3, 1)])["planned"] == 1_000_000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 @pytest.mark.parametrize(
