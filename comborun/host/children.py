@@ -68,7 +68,7 @@ def fork(work: Callable[[], object], streams: Sequence[int] = (), keep: Sequence
             os.dup2(fd, place)
         if streams:  # those of a test, say, lead elsewhere
             sys.stdin, sys.stdout, sys.stderr = (open(fd, mode, closefd=False) for fd, mode in enumerate("rww"))  # noqa: SIM115
-        for name in os.listdir("/proc/self/fd"):
+        for name in os.listdir("/proc/self/fd" if sys.platform == "linux" else "/dev/fd"):
             if int(name) > 2 and int(name) not in keep:
                 with contextlib.suppress(OSError):
                     os.close(int(name))
