@@ -95,7 +95,7 @@ class Steering:
         return f"; it was {before.kind} ({before.why})" if before.kind else ""
 
     def _hold(self, kind: str, words: list[str]) -> int:
-        was, over = self._was(), os.path.exists(self.layout.done)
+        was, over = self._was(), self.attempts.over()
         goes_on = "the run has ended; sessions that are added later will wait" if over else "running sessions continue"
         done = self.holds.order(kind, " ".join(words) or "by hand")
         return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}")

@@ -154,7 +154,7 @@ class Probe:
             "quarantine": self._quarantine(),
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
-            "done": os.path.exists(layout.done),
+            "done": self.attempts.over(),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
         return {**document, **self.cluster.document(self.attempts)} if self.cluster else document

@@ -96,7 +96,7 @@ class Stopping:
     def stop(self, names: list[str]) -> int:
         everything = not names
         if everything:
-            if not os.path.exists(self.layout.done):
+            if not self.attempts.over():
                 files.append(self.layout.stopped)
             self._end_dispatcher()
             dismiss(self.layout.dispatch)

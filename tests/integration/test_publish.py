@@ -44,7 +44,10 @@ def again(root: Path, plan: Plan = PLAN) -> tuple[str, str]:
 
 def end(publication: Publication, **outcomes: int) -> None:
     counts = {"succeeded": 0, "cancelled": 0, "lost": 0} | outcomes
-    Path(publication.directory, "dispatch/done").write_text(json.dumps(counts))
+    run = Path(publication.directory)
+    (run / "dispatch/done").write_text(json.dumps(counts))
+    (run / "sessions/e_p/attempt-1").mkdir(parents=True, exist_ok=True)
+    (run / "sessions/e_p/attempt-1/end").write_text(json.dumps({"cause": "exited"}))
 
 
 def test_a_new_run_has_an_id_that_tells_grid_and_time(tmp_path: Path) -> None:
@@ -268,8 +271,8 @@ def test_a_run_that_can_not_be_read_is_refused_and_left_alone(tmp_path: Path, lo
 
 def test_a_clock_that_was_set_back_hides_no_run(tmp_path: Path) -> None:
     first = put(tmp_path)
+    end(first, succeeded=1)
     ahead = Path(first.directory).rename(tmp_path / "my-grid-20990101T000000Z-abcd")
-    (ahead / "dispatch/done").write_text('{"succeeded": 1}\n')
     assert put(tmp_path).state == "finished"
     second = put(tmp_path, mode="new")
     assert second.run < ahead.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,15 @@ def test_a_missing_tail_is_another_attempt_of_the_same_session(desk: Desk) -> No
     until((run / "sessions/maze_good/attempt-2/end").exists, "it is tried again", 30)
     until(lambda: done(run), "the run ends", 20)
     assert episodes(desk) == {("maze_good", 0): 1, ("maze_good", 1): 1, ("maze_good", 2): 1}, "half of the tail"
+
+
+@pytest.mark.parametrize("verb", ["launch", "resume"])
+def test_a_session_whose_attempt_was_removed_from_an_ended_run_runs_again(desk: Desk, verb: str) -> None:
+    grid = desk.grid(**ONE)
+    run = ended(desk, grid)
+    shutil.rmtree(run / "sessions/maze_good/attempt-1")
+    assert desk.combo(verb, *([grid] if verb == "launch" else [])).returncode == 0
+    until((run / "sessions/maze_good/attempt-1/end").exists, "it runs again", 30)
 
 
 LIFTED = {"pause": ["paused: by hand"], "drain stop": ["draining: by hand", "stopped"]}
