@@ -12,7 +12,7 @@ from comborun.jobs import policy_entries, texts
 from comborun.planner.laying import kind
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.records import render
-from comborun.script import FRONT, notify_script, scripts, server_script
+from comborun.script import FRONT, notify_script, scripts, server_script, server_session
 from comborun.servers import instances, row, table
 
 if TYPE_CHECKING:
@@ -165,12 +165,16 @@ def session_data(session: Session) -> str:
         signatures=[list(signature) for signature in session.failures],
         pin=None if session.pin == "cvd" else session.pin,
         wants_port=asks_for(session, "port"),
-        draws=[api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")],
+        draws=_draws(session),
         display=display and {"word": display.word(), "geometry": display.geometry},
         servers=[name for name, _ in session.servers],
         files=bool(around.files),
         container=around.container.runtime if around.container else None,
     )
+
+
+def _draws(session: Session) -> list[str]:
+    return [api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")]
 
 
 def server_sheet(one: Instance) -> str:
@@ -182,6 +186,7 @@ def server_sheet(one: Instance) -> str:
         count=0,
         pin=None if server.pin == "cvd" else server.pin,
         wants_port=True,
+        draws=_draws(server_session(one)),
         ready=server.ready,
         ready_within_s=server.ready_within_s,
         warm_up=server.warm_up,

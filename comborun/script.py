@@ -41,8 +41,11 @@ def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
 
 def server_script(one: Instance) -> str:
     """The text of `servers/<name>/session.sh`: a model server is supervised like a session."""
-    session = _session(one.name, one.server, gpus=one.server.gpus, pin=one.server.pin)
-    return page(session, "a model server, until no session uses it any more", family="servers")
+    return page(server_session(one), "a model server, until no session uses it any more", family="servers")
+
+
+def server_session(one: Instance) -> Session:
+    return _session(one.name, one.server, gpus=one.server.gpus, pin=one.server.pin)
 
 
 def after_script(after: After) -> str:

@@ -261,7 +261,8 @@ def _failures(failed: tuple[SessionStatus, ...], of: int) -> str:
     """`6 of 6 failed at once: exit code 2 (unknown flag --x)`; empty if none has."""
     if not failed:
         return ""
-    line = f" ({failed[0].last_line})" if failed[0].last_line else ""
+    last = failed[0].last_line
+    line = "" if not last or last.startswith("comborun: ") else f" ({last})"  # these are in the note
     return f"{len(failed)} of {of} failed at once: {failed[0].note}{line}"
 
 

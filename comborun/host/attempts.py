@@ -217,12 +217,6 @@ class RunDirectory:
         note = f"its supervisor died before recording the end{_killed(begin)}" if here else "the machine rebooted"
         return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
 
-    def over(self) -> bool:
-        """Whether the run has ended, and each of its sessions still has its end: one without it runs again."""
-        rows = files.read_rows(self.layout.queue) if os.path.exists(self.layout.done) else None
-        kept = [str(row.get("name", "")) for row in rows or () if row.get("flag") != "dropped"]
-        return rows is not None and all(self.end(name, self.latest(name)) for name in kept if NAME.fullmatch(name))
-
     # Whether another attempt follows
 
     def retried_after(self, name: str) -> int:

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable
 
 from comborun.host import attempts, files
-from comborun.host.holds import DRAINING, PAUSED, Holds
+from comborun.host.holds import DRAINING, PAUSED, Holds, over
 from comborun.host.queue import DROPPED, rows
 from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
 from comborun.rules.words import Outcome, several
@@ -95,8 +95,12 @@ class Steering:
         return f"; it was {before.kind} ({before.why})" if before.kind else ""
 
     def _hold(self, kind: str, words: list[str]) -> int:
-        was, over = self._was(), self.attempts.over()
-        goes_on = "the run has ended; sessions that are added later will wait" if over else "running sessions continue"
+        was = self._was()
+        goes_on = (
+            "the run has ended; sessions that are added later will wait"
+            if over(self.layout)
+            else "running sessions continue"
+        )
         done = self.holds.order(kind, " ".join(words) or "by hand")
         return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}")
 

@@ -62,10 +62,12 @@ for device in devices[: count.value]:
 """Prints the UUID of each Vulkan device, in the order in which programs see them: VkPhysicalDeviceIDProperties of
 Vulkan 1.1, which NVIDIA's driver fills with nvidia-smi's UUID."""
 
-NO_VULKAN_DEVICE = (
-    "no value of DRI_PRIME makes the granted GPU the first one for Vulkan: that needs Mesa's device-select layer"
-    " (mesa-vulkan-drivers 24 or newer); or name the GPU in the command, with `pin: device-arg` and {gpu}"
+_UUID = "GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_NOT_FIRST = (
+    "no value of DRI_PRIME makes the granted GPU the first one for Vulkan: install mesa-vulkan-drivers 24 or newer, or"
+    " name the GPU in the command, with `pin: device-arg` and {gpu}"
 )
+_NOT_SEEN = "Vulkan does not see the granted GPU: install libnvidia-gl; `vulkaninfo --summary` lists what it sees"
 
 
 def egl_number(said: str, gpu: str, uuid: str) -> str:
@@ -97,18 +99,18 @@ def vulkan_device(gpus: str, uuid: str, nvidia: str = "/proc/driver/nvidia") -> 
     if not gpu:
         return "", ASSUMED
     cards = sorted(glob(f"{nvidia}/gpus/*/information"))
-    uuids = [re.search(r"(?m)^GPU UUID:\s*(\S+)", files.read_text(card)) for card in cards]
-    named = [one[1] if one else "" for one in uuids]
-    place = named.index(uuid) if uuid in named else int(gpu)
+    named = ["".join(re.findall(rf"(?m)^GPU UUID:\s*({_UUID})$", files.read_text(card))) for card in cards]
+    place = named.index(uuid) if uuid and uuid in named else int(gpu)
     if place >= len(cards):
         return "", ASSUMED
+    wanted, seen = uuid or named[place], [""]
     tag = "pci-" + re.sub("[:.]", "_", os.path.basename(os.path.dirname(cards[place])))
     for value in (f"{tag}!", tag, ""):
         ask = ("env", f"DRI_PRIME={value}", sys.executable, "-I", "-c", VULKAN_PROGRAM)
         code, said = commands.run(setting("COMBORUN_EGL_S", 10.0), *ask)
-        seen = [line for line in said.splitlines() if line.startswith("GPU-")]  # drivers print warnings, too
-        if code or not seen:
+        seen = re.findall(f"(?m)^{_UUID}$", said)  # drivers print warnings, too
+        if code or not seen or not wanted:
             return f"{tag}!", ASSUMED
-        if seen[0] == (named[place] or uuid):
+        if seen[0] == wanted:
             return value, ASKED
-    raise LookupError(NO_VULKAN_DEVICE)
+    raise LookupError(_NOT_FIRST if wanted in seen else _NOT_SEEN)

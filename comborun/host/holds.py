@@ -1,4 +1,5 @@
-"""Holds: while dispatch/hold exists, nothing new starts in a run. Also when a user last resumed the run.
+"""Holds: while dispatch/hold exists, nothing new starts in a run. Also when a user last resumed the run, and
+whether it is over.
 
 With `paused` the dispatcher stays. With `draining` (by a user) and `halted` (by the dispatcher) it leaves when nothing
 runs any more. A hold ends no session.
@@ -6,6 +7,7 @@ runs any more. A hold ends no session.
 
 from __future__ import annotations
 
+import os
 import time
 
 from comborun.host import files
@@ -13,7 +15,20 @@ from comborun.rules import records
 from comborun.rules.names import RunLayout
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
+_STARTED = ("grant", "claim", "end")
 LEAVING = frozenset((DRAINING, HALTED))
+
+
+def over(run: RunLayout) -> bool:
+    """Whether the run has ended, and all ends of its sessions are still there: what lacks one runs again."""
+    names = [str(row.get("name")) for row in files.read_rows(run.queue) if row.get("flag") != "dropped"]
+    return os.path.exists(run.done) and all(_has_ended(run.session(name)) for name in names)
+
+
+def _has_ended(session: str) -> bool:
+    left = [f"{session}/{name}/" for name in files.entries(session) if name.startswith("attempt-")]
+    ended = [os.path.exists(f"{one}end") for one in left if any(os.path.exists(one + name) for name in _STARTED)]
+    return bool(ended) and all(ended)
 
 
 class Hold:

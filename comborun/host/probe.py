@@ -18,7 +18,7 @@ import sys
 import time
 
 from comborun.host import attempts, files, machine, process
-from comborun.host.holds import Hold, Holds
+from comborun.host.holds import Hold, Holds, over
 from comborun.host.refusal import answer, run_directory
 from comborun.rules import records
 from comborun.rules.names import AFTER, SERVERS
@@ -154,7 +154,7 @@ class Probe:
             "quarantine": self._quarantine(),
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
-            "done": self.attempts.over(),
+            "done": over(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
         return {**document, **self.cluster.document(self.attempts)} if self.cluster else document

@@ -20,7 +20,7 @@ import time
 import zlib
 
 from comborun.host import files
-from comborun.host.attempts import RunDirectory
+from comborun.host.holds import over
 from comborun.host.refusal import Refusal, answered
 from comborun.rules.names import RUN, RunLayout
 
@@ -87,7 +87,7 @@ def unreadable(directory: str) -> str:
     """What a run lacks to continue; empty if it is complete, or an older comborun made it: its start says so."""
     if not os.path.isdir(RunLayout(directory).program):
         return ""
-    wanted = ["id", "digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
+    wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
     for path in wanted:
         try:
             with open(f"{directory}/{path}", "rb") as file:
@@ -113,7 +113,7 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
     """The state of an existing run, with its newest plan."""
     number, own = newest_plan(directory), files.read_line(f"{directory}/digest")
     done, hold = files.read(f"{directory}/dispatch/done"), files.read(f"{directory}/dispatch/hold")
-    ended = RunDirectory(directory).over()
+    ended = over(RunLayout(directory))
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
     state = "changed" if own != digest else "finished" if whole else "resumed"
     return {

@@ -21,6 +21,7 @@ from comborun.host.changes import Changes
 from comborun.host.children import fork
 from comborun.host.driver import still_held
 from comborun.host.engines import engine
+from comborun.host.holds import over
 from comborun.host.refusal import answer, complain, run_directory
 from comborun.host.windows import dismiss
 from comborun.rules.names import SERVERS, AttemptLayout, bare
@@ -96,7 +97,7 @@ class Stopping:
     def stop(self, names: list[str]) -> int:
         everything = not names
         if everything:
-            if not self.attempts.over():
+            if not over(self.layout):
                 files.append(self.layout.stopped)
             self._end_dispatcher()
             dismiss(self.layout.dispatch)

@@ -6,7 +6,7 @@ import os
 import re
 
 from comborun.host.doctor.machine import Box, hangs, integer
-from comborun.host.drawing import EGL_COMMAND, egl_number, vulkan_device
+from comborun.host.drawing import ASSUMED, EGL_COMMAND, egl_number, vulkan_device
 from comborun.host.driver import CARDS, TABLE, cards
 from comborun.host.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
@@ -126,8 +126,9 @@ def vulkan(box: Box, gpus: Sequence[Card]) -> Finding:
     there = [path for place in places for path in box.find(place) if "nvidia" in path]
     if there:
         try:
-            if len(gpus) > 1:
-                vulkan_device(str(gpus[-1].index), gpus[-1].uuid)
+            if len(gpus) > 1 and vulkan_device(str(gpus[-1].index), gpus[-1].uuid)[1] == ASSUMED:
+                cost = "{vulkan_device} is a guess: drawing may land on another GPU"
+                return note("Vulkan", "it can't be asked which GPU it takes", cost, "vulkaninfo --summary")
         except LookupError as error:
             cost = "programs that draw through Vulkan may all draw on the first GPU"
             return note("Vulkan", f"GPU {gpus[-1].index}: {error}", cost, "sudo apt-get install mesa-vulkan-drivers")

@@ -281,7 +281,8 @@ VULKAN = "usr/share/vulkan/icd.d/nvidia_icd.json"
 
 def test_a_driver_that_vulkan_does_not_find_is_told(pretend: Pretend, monkeypatch: pytest.MonkeyPatch) -> None:
     bad(gpus.vulkan(pretend({}, {}), TWO), Level.NOTE, "Vulkan", "there is no /etc/vulkan/icd.d/nvidia")
-    fine(gpus.vulkan(pretend({VULKAN: "{}"}, {}), TWO))
+    fine(gpus.vulkan(pretend({VULKAN: "{}"}, {}), TWO[:1]))
+    bad(gpus.vulkan(pretend({VULKAN: "{}"}, {}), TWO), Level.NOTE, "Vulkan", "can't be asked")
     monkeypatch.setenv("VK_ICD_FILENAMES", "/opt/gone.json")
     bad(gpus.vulkan(pretend({VULKAN: "{}"}, {}), TWO), Level.NOTE, "Vulkan", "there is no /opt/gone.json")
 

@@ -13,7 +13,8 @@ from comborun.host.drawing import vulkan_device
 
 LOADER = """
 /* stand-in for the Vulkan loader with two equal GPUs, and for Mesa's device-select layer of the version MESA:
-   0: no layer; 22: takes the second device, whatever is named; 23: does not know `!`; 24: `!` hides all others */
+   0: no layer; 22: takes the second device, whatever is named; 23: does not know `!`; 24: `!` hides all others;
+   9: there is another device only */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ int vkEnumeratePhysicalDevices(void *instance, unsigned *count, void **devices) 
     if (MESA == 22 ? i : !strncmp(wanted, tags[i], length) && (only || !wanted[length]))
       first = i;
   devices[0] = (void *)(long)(first + 1); devices[1] = (void *)(long)(2 - first);
-  *count = only ? 1 : 2; return 0; }
+  if (MESA == 9) devices[0] = (void *)7L;
+  *count = only || MESA == 9 ? 1 : 2; return 0; }
 void vkGetPhysicalDeviceProperties2(void *device, void **properties) {
   memset((char *)properties[1] + 16, 0x11 * (long)device, 16); }
 """
@@ -74,9 +76,19 @@ def test_vulkan_draws_on_the_granted_gpu(
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
+def test_a_driver_that_has_not_looked_at_its_gpus_names_none(nvidia: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for card in nvidia.glob("gpus/*/information"):
+        card.write_text("GPU UUID: \t GPU-????????-????-????-????-????????????\n")
+    loader(nvidia, 24, monkeypatch)
+    assert vulkan_device("1", UUIDS[1], str(nvidia)) == ("pci-0000_41_00_0!", "asked")
+    assert vulkan_device("1", "", str(nvidia)) == ("pci-0000_41_00_0!", "assumed")
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
+@pytest.mark.parametrize(("mesa", "why"), [(0, "no value of DRI_PRIME"), (9, "does not see the granted GPU")])
 def test_where_nothing_makes_the_granted_gpu_the_first_one_the_session_does_not_start(
-    nvidia: Path, monkeypatch: pytest.MonkeyPatch
+    nvidia: Path, monkeypatch: pytest.MonkeyPatch, mesa: int, why: str
 ) -> None:
-    loader(nvidia, 0, monkeypatch)
-    with pytest.raises(LookupError, match="no value of DRI_PRIME"):
+    loader(nvidia, mesa, monkeypatch)
+    with pytest.raises(LookupError, match=why):
         vulkan_device("1", UUIDS[1], str(nvidia))

@@ -11,7 +11,7 @@ import pytest
 from gridtext import mistakes
 
 from comborun.again.amend import amendment
-from comborun.bundle import queue, session_data
+from comborun.bundle import queue, server_sheet, session_data
 from comborun.errors import UserError
 from comborun.plan import Plan
 from comborun.planner import pace_key
@@ -63,12 +63,14 @@ def test_the_host_is_told_of_every_server_and_who_asks_which() -> None:
         HEAD + COMMAND + "resources: {gpus: 1, gpu_memory: 2 GiB}\nservers:\n  vlm:\n    command: serve {port} {gpu}\n"
     )
     text += "    per: gpu\n    resources: {gpu_memory: 4 GiB, cpus: 2}\n    use_gpus: [0, 3]\n    restarts: 5\n"
+    text += "    variables: {DRI_PRIME: '{vulkan_device}'}\n"
     laid = plan(text)
     rows = [json.loads(row) for row in table(laid).splitlines()]
     asked = {"gpus": 1, "gpu_memory": 4096, "cpus": 2, "memory": 0, "per_gpu": 0, "per_host": 0, "restarts": 5}
     assert rows == [{"name": f"vlm-gpu{n}", "kind": "vlm", "gpu": n, "only": [n], **asked} for n in (0, 3)]
     assert [json.loads(row).get("servers") for row in queue(laid).splitlines()] == [["vlm"], None]
     assert 'serve "$COMBORUN_PORT" "$COMBORUN_GPU"' in re.sub(r"\s+", " ", server_script(next(instances(laid))))
+    assert json.loads(server_sheet(next(instances(laid))))["draws"] == ["vulkan"]
     assert json.loads(session_data(laid.sessions[0]))["servers"] == ["vlm"]
 
 
