@@ -318,7 +318,8 @@ def _life(one: Attempt) -> tuple[Life, Outcome | None]:
 def _problems(one: Attempt, now: float) -> str:
     """Problems of a running attempt."""
     stalled = f"no progress for {brief(now - one.stalled)}" if one.alive and one.stalled is not None else ""
-    return "; ".join(filter(None, (_misplaced(one) if one.alive else "", stalled)))
+    ending = f"it is being ended: {visible(one.ending)}" if one.alive and one.ending else ""
+    return "; ".join(filter(None, (ending, _misplaced(one) if one.alive else "", stalled)))
 
 
 def _misplaced(one: Attempt) -> str:

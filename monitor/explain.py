@@ -99,6 +99,8 @@ def _alive(question: Question) -> Iterator[str]:
     yield from _work(seen)
     if seen.stalled is not None:
         yield f"no progress since {clock(seen.stalled, question.zone)} ({brief(question.now - seen.stalled)})"
+    elif seen.note:
+        yield seen.note
     if seen.idle is not None:
         yield f"its log last grew {brief(seen.idle)} ago"
     yield from _limits(question)
@@ -115,7 +117,7 @@ def _limits(question: Question) -> Iterator[str]:
         yield "this does not end it: the grid sets no `limits: {stall_after: ...}`"
     if watch.max_s:
         left = watch.max_s - (seen.seconds or 0.0)
-        yield f"it is ended when it has run for {duration(watch.max_s)}, in {brief(left)}"
+        yield f"it is ended when it has run for {duration(watch.max_s)}" + (f", in {brief(left)}" if left > 0 else "")
 
 
 def _work(seen: SessionStatus) -> Iterator[str]:

@@ -139,6 +139,8 @@ class Attempt(NamedTuple):
     """since when it has shown no progress, if that is longer than allowed"""
     wrong_gpu: str = ""
     """`GPU:MiB,GPU:MiB` of its processes, if some of it is on a GPU that was not granted"""
+    ending: str = ""
+    """why its supervisor ends it just now"""
     live: Counts = Counts()
     """counts of its result files while it runs"""
     log_size: int = 0

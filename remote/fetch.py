@@ -30,6 +30,7 @@ from comborun.remote.mirror import (
     request,
 )
 from comborun.rules.names import RUN
+from comborun.rules.words import amount
 from comborun.text import GIB, MIB, clean
 
 if TYPE_CHECKING:
@@ -245,15 +246,15 @@ class _Fetching:
         coming, most = max(_BLOCK, piece.size), self._options.most
         if self._size + coming - self._room_of(piece.path) > most or self._taken + coming > 2 * most:
             raise UserError(
-                f"the results of {PurePosixPath(self._run_dir).name} are more than {most / GIB:.3g} GiB,"
+                f"the results of {PurePosixPath(self._run_dir).name} are more than {amount(most)},"
                 f" which is the limit for one copy; the next file is {piece.path}",
                 "combo report --max-size 200GiB copies more; complete files stay",
             )
         free = shutil.disk_usage(self._mirror.directory).free
         if free - piece.size < KEPT_FREE:
             raise UserError(
-                f"the disk of {self._mirror.directory} has {free / GIB:.3g} GiB left, and {piece.path} of"
-                f" {piece.size / GIB:.3g} GiB would leave less than {KEPT_FREE / GIB:.3g}",
+                f"the disk of {self._mirror.directory} has {amount(free)} left, and {piece.path} of"
+                f" {amount(piece.size)} would leave less than {amount(KEPT_FREE)}",
                 "make room, or put XDG_DATA_HOME on another disk; complete files stay",
             )
 

@@ -119,6 +119,7 @@ class Probe:
     def _live(self, document: Document, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
         document["wrong_gpu"] = files.read(at.wrong_gpu).get("found", "")
+        document["ending"] = files.read(at.verdict).get("note", "")
         if document["claimed"]:
             document["live"] = {key: str(value) for key, value in attempts.counts(at).pairs()}
 

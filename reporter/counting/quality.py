@@ -82,7 +82,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
             ),
             *_uncounted_findings(collected.sessions),
             *warnings,
-            *(_aside(history.session) for history in collected.aside if history.attempts),
+            *(_superseded(one.session) for one in collected.aside if one.attempts and one.session.flag == "dropped"),
             *(finding for history in collected.sessions for finding in _misplaced(history)),
             *(finding for combo in combos for finding in _combo_findings(combo)),
             *_grouped(collected.rejects, "rejected: "),
@@ -104,10 +104,10 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding
             yield Finding(where, cause_words(ends[-1]) if no_wonder else where_it_ran(why, names))
 
 
-def _aside(session: Session) -> Finding:
-    how = "is a smoke test" if session.flag == "smoke" else "was superseded when the grid changed"
+def _superseded(session: Session) -> Finding:
     where = combo_name(session.policy, session.environment)
-    return Finding(where, f"the session {session.name} {how}: none of its records counts")
+    why = "was superseded when the grid changed: none of its records counts"
+    return Finding(where, f"the session {session.name} {why}")
 
 
 def _misplaced(history: SessionHistory) -> Iterator[Finding]:

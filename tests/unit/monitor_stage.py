@@ -87,6 +87,7 @@ class Seen:
     claimed: bool = True
     stalled: float | None = None
     wrong_gpu: str = ""
+    ending: str = ""
     counts: tuple[int, int] = (0, 0)
     log: bytes | None = b""
     changed: float = NOW - 1
@@ -113,7 +114,7 @@ class Seen:
             counts = self._counted(*self.counts)
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "live": _filled(counts), "wrong_gpu": self.wrong_gpu}
-            told["stalled"] = self.stalled
+            told |= {"stalled": self.stalled, "ending": self.ending}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}

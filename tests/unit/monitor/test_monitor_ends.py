@@ -73,6 +73,10 @@ def test_the_table_says_where_the_memory_of_a_running_session_lies(told: str, no
     assert only(Seen("grass_act", wrong_gpu=told, gpus="2")).note == note
 
 
+def test_a_session_that_does_not_end_when_it_is_told_to_shows_why_it_should() -> None:
+    assert "it ran longer than 3 s" in only(Seen("grass_act", ending="it ran longer than 3 s")).note
+
+
 def test_the_report_names_it_among_what_is_wrong_with_its_data(tmp_path: Path) -> None:
     run = ReportRun(tmp_path)
     for environment, said in (("grass", WRONG), ("stairs", "")):

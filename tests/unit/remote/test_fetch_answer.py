@@ -188,7 +188,9 @@ def test_nothing_is_written_through_a_link_out_of_the_mirror(tmp_path: Path) -> 
 
 def test_no_more_is_brought_than_the_user_allows_and_what_came_stays(tmp_path: Path) -> None:
     files = batch((ID, b"run-1\n"), (RESULT, b"x" * 9000))
-    with pytest.raises(UserError, match=r"are more than .* next file is sessions/e_p/attempt-1/out/a.jsonl") as caught:
+    with pytest.raises(
+        UserError, match=r"are more than 9.77 KiB, .* next file is sessions/e_p/attempt-1/out/a.jsonl"
+    ) as caught:
         fetch(Host(stream(*files)), "/run", tmp_path, FetchOptions(most=10_000))
     assert "--max-size" in caught.value.hint
     assert contents(tmp_path) == {"id": b"run-1\n"}
@@ -226,7 +228,7 @@ def test_a_host_that_sends_the_same_file_for_ever_is_stopped(tmp_path: Path) -> 
 
 def test_some_of_the_disk_is_left_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=GIB // 2 + 100))
-    with pytest.raises(UserError, match=r"would leave less than 0.5"):
+    with pytest.raises(UserError, match=r"would leave less than 512 MiB"):
         fetch(Host(stream(*batch((RESULT, b"x" * 200)))), "/run", tmp_path)
     assert contents(tmp_path) == {}
 
