@@ -159,8 +159,7 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     limited = f", limited by {seen.limited}" if seen.limited else ", all of them"
     yield "at once", f"{seen.at_once}{limited}"
     if seen.never:
-        never = ", ".join(seen.never[:_MOST])
-        yield "can't start", f"{never}: needs more than the host has when nothing else runs"
+        yield "can't start", f"more than is free now: {first_of(seen.never, _MOST)}"
     if seen.filled:
         yield "filled in", f"{', '.join(seen.filled)}: not in the grid, but measured"
     if seen.makespan is not None:

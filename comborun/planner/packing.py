@@ -230,7 +230,7 @@ class Outlook:
     limited: str
     """the limiting resource; empty if all sessions run at once"""
     never: tuple[str, ...]
-    """sessions that need more than the empty host has"""
+    """sessions that need more than the host has free now"""
     makespan: float | None
     """seconds; None if the time of a session is unknown"""
     sequential: float | None
@@ -248,15 +248,15 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
     otherwise = "the best that was measured" if known.best else "one for each core"
     slots = PARALLEL if grid.limits.parallel else otherwise
-    possible = [job for job in jobs if _possible(job.request, on)]
+    lacking = tuple(one.name for one in sessions if not _possible(one.resources, on))
+    possible = [job for job, one in zip(jobs, sessions, strict=True) if one.name not in lacking]
     first = simulate([job._replace(seconds=1.0) for job in possible], replace(on, stagger=0.0))
     unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
-    whole = not unknown and len(possible) == len(jobs)
     return Outlook(
         at_once=first.most,
-        limited=slots if first.short_of == "slots" else first.short_of,
-        never=tuple(one.name for one in sessions if not _possible(one.resources, on)),
-        makespan=simulate(jobs, on).makespan if whole else None,
+        limited=slots if first.short_of == "slots" else first.short_of or ("what is free now" if lacking else ""),
+        never=lacking,
+        makespan=None if unknown or lacking else simulate(jobs, on).makespan,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
         origin=known.origin,

@@ -81,6 +81,14 @@ def test_one_after_another_is_never_sooner_than_side_by_side(jobs: list[Job]) ->
     assert played.most <= on.slots
 
 
+def test_a_gpu_that_others_use_is_no_gpu_on_which_all_sessions_run() -> None:
+    grid = parse_grid(GRID + "resources: {gpus: 1, gpu_memory: 50 GiB}\n", Path("grid.yaml"))
+    on = host(Card(0, "", "H100", 80000, 41000))
+    plan = lay_out(grid, on)
+    seen = outlook(plan, grid, on, NOTHING_KNOWN)
+    assert (len(seen.never), seen.at_once, bool(seen.limited)) == (6, 0, True)
+
+
 def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:
     on = host(cpus=4)
     grid = parse_grid(GRID, Path("grid.yaml"))
