@@ -169,8 +169,8 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     if seen.unknown:
         yield "ends after", f"unknown: no time of an episode is known for {first_of(seen.unknown, _MOST, 'combo')}"
         yield "to measure", f"{program()} calibrate {grid.path}"
-    elif seen.origin:
-        yield "known from", seen.origin
+    elif seen.told:
+        yield "known from", seen.told
 
 
 def _power(laid: Plan, gap: float | None) -> Mapping[str, Findable]:

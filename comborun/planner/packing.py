@@ -236,8 +236,8 @@ class Outlook:
     sequential: float | None
     """seconds of all combos one after another, each in one session"""
     unknown: tuple[str, ...]
-    origin: str
-    """of the times, in words; empty: nothing is known"""
+    told: str
+    """where the times are from; empty: nothing is known"""
     filled: tuple[str, ...]
     """requests of sessions that are not from the grid"""
 
@@ -259,7 +259,7 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
         makespan=None if unknown or lacking else simulate(jobs, on).makespan,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
-        origin=known.origin,
+        told=known.origin,
         filled=tuple(_filled(sessions, grid)) if known.origin else (),
     )
 
