@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from comborun.text import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from comborun.plan import Session
 
-
+T = TypeVar("T")
+K = TypeVar("K")
 Spans = tuple[range, ...]
 """disjoint, ascending, none empty, none touching the next"""
 
@@ -100,6 +101,18 @@ def differences(before: Session, now: Session) -> tuple[str, ...]:
 
 def combo_of(session: Session) -> Combo:
     return session.policy, session.environment
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
+def first_of_each(sessions: Iterable[Session]) -> tuple[Session, ...]:
+    """The first session of every combo."""
+    return tuple(same[0] for same in grouped(sessions, combo_of).values())
 
 
 def replicate_of(session: Session) -> Replicate:

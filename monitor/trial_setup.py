@@ -75,7 +75,7 @@ def trial_setup(
     folder: str,
 ) -> TrialSetup:
     """Everything that trial runs of a grid need on its host. `choose` selects combos when all policies are known."""
-    secrets, shipments = laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
+    secrets, shipments = laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = connect(grid.host)
     grid = choose(with_policies(grid, transport))
     facts = ask(transport, grid.secrets, grid.host_python, question(grid, local=transport.host == LOCAL))

@@ -80,8 +80,7 @@ def hint(status: RunStatus) -> str:
         return _of_hold(status, status.hold, resume)
     if status.finished:
         cut = any(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
-        lacking = [one for one in status.proper if not one.done_with]
-        return f"stopped, {_lacking(lacking, len(status.proper))}: {resume}" if status.stopped and cut else ""
+        return f"stopped, {_lacking(status)}: {resume}" if status.stopped and cut else ""
     if _full_disk(status):
         return "the disk of the run is full: free some space, and the run continues by itself"
     if status.stopped:  # it is being stopped, or the stop was interrupted
@@ -108,22 +107,22 @@ def _gone(status: RunStatus, resume: str) -> str:
 
 def _of_hold(status: RunStatus, hold: Hold, resume: str) -> str:
     """The command comes first, because the reason may be long and cut off."""
-    lacking = [one for one in status.proper if not one.done_with]
-    if not lacking:
+    if all(one.done_with for one in status.proper):
         return ""
     going = "; running sessions continue to their end" if hold.kind == DRAINING and not status.finished else ""
-    rest = f", {_lacking(lacking, len(status.proper))}" if status.finished else ""
+    rest = f", {_lacking(status)}" if status.finished else ""
     why = f": {hold.why}" if hold.why else ""
     return f"{hold.kind or 'held'}: {resume}{going}; nothing new starts{rest}{why}"
 
 
-def _lacking(sessions: Sequence[SessionStatus], proper: int) -> str:
+def _lacking(status: RunStatus) -> str:
     """`2 of 6 sessions without success, 3 never started`: a session that has not run has not failed."""
-    never = sum(not one.attempt for one in sessions)
-    tried = len(sessions) - never
+    lacking, every = [one for one in status.proper if not one.done_with], several(len(status.proper), "session")
+    never = sum(not one.attempt for one in lacking)
+    tried = len(lacking) - never
     if not tried:
-        return f"{never} of {several(proper, 'session')} never started"
-    return f"{tried} of {several(proper, 'session')} without success{f', {never} never started' if never else ''}"
+        return f"{never} of {every} never started"
+    return f"{tried} of {every} without success{f', {never} never started' if never else ''}"
 
 
 def _full_disk(status: RunStatus) -> bool:

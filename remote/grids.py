@@ -249,7 +249,7 @@ def _sourced(setup: str) -> Iterator[str]:
 
 def _bringing(grid: Grid) -> str:
     """What lets the host find a file that is relative."""
-    for one in grid.shipped:
+    for one in grid.sync:
         if not (grid.path.parent / Path(one.source).expanduser()).is_file():
             return f"`workdir: {one.to}` is the folder to which `sync` brings {one.source}"
     there = f"~/{grid.path.resolve().parent.name}"
@@ -295,10 +295,10 @@ def _files(words: Sequence[str], read: Collection[str], *, placeless: bool) -> I
 
 def _made(folder: str, grid: Grid) -> bool:
     """Whether `sync` makes the folder, for itself or for what it puts there."""
-    return _shipped(folder, grid) or any(PurePosixPath(one.to).is_relative_to(folder) for one in grid.shipped)
+    return _shipped(folder, grid) or any(PurePosixPath(one.to).is_relative_to(folder) for one in grid.sync)
 
 
 def _shipped(path: str, grid: Grid, folder: str | None = "") -> bool:
     """Whether `sync` copies it."""
     place = path if path.startswith(("/", "~")) else f"{folder}/{path}"
-    return any(PurePosixPath(place).is_relative_to(one.to) for one in grid.shipped)
+    return any(PurePosixPath(place).is_relative_to(one.to) for one in grid.sync)

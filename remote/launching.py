@@ -119,7 +119,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     """
     if request.slurm and request.multiplexer:
         raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
-    secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.shipped, grid.path.parent)
+    secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
     named = question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import HostError, UserError
-from comborun.grid import Shipped
 from comborun.remote import program
 from comborun.rules.words import amount
 from comborun.text import printable, several
 
 if TYPE_CHECKING:
+    from comborun.grid.launch import SyncKeys
     from comborun.remote.transport import Transport
 
 ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")
@@ -78,7 +78,7 @@ def size_of(items: Iterable[Item]) -> int:
 
 @dataclass(frozen=True)
 class Shipment:
-    entry: Shipped
+    entry: SyncKeys
     source: Path
     folder: str
     """on the host, as the user wrote it"""
@@ -108,7 +108,7 @@ def digest_of(shipments: Sequence[Shipment]) -> str:
     return _digest(text for one in shipments for text in (one.folder, one.digest)) if shipments else ""
 
 
-def survey(entries: Iterable[Shipped], folder: Path) -> tuple[Shipment, ...]:
+def survey(entries: Iterable[SyncKeys], folder: Path) -> tuple[Shipment, ...]:
     """Read everything to ship; relative places are relative to `folder`. Raises UserError."""
     shipments = tuple(_survey(entry, folder) for entry in entries)
     seen: dict[str, tuple[Shipment, str]] = {}
@@ -122,7 +122,7 @@ def survey(entries: Iterable[Shipped], folder: Path) -> tuple[Shipment, ...]:
     return shipments
 
 
-def _survey(entry: Shipped, folder: Path) -> Shipment:
+def _survey(entry: SyncKeys, folder: Path) -> Shipment:
     source = (folder / Path(entry.source).expanduser()).resolve()
     try:
         if source.is_dir():
@@ -158,7 +158,7 @@ def excluded(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(path if "/" in pattern else name, pattern) for pattern in cleaned)
 
 
-def _check_size(entry: Shipped, found: list[tuple[str, Path]]) -> None:
+def _check_size(entry: SyncKeys, found: list[tuple[str, Path]]) -> None:
     sizes = {path: place.lstat().st_size for path, place in found}
     total = sum(sizes.values())
     if total > entry.max_size:

@@ -25,6 +25,7 @@ from comborun.work import (
     describe,
     differences,
     episodes_of,
+    grouped,
     minus,
     name_of_combo,
     replicate_of,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from comborun.bundle import File
     from comborun.plan import Plan, Session
-    from comborun.work import Combo, Replicate, Spans
+    from comborun.work import Combo, Spans
 
 Choice = Literal["rerun", "keep"]
 """for changed sessions: run them again as the grid says now, or keep those of the run"""
@@ -114,13 +115,11 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
 
     `started` holds the sessions that have left records or files; None: any may have.
     """
-    had: defaultdict[Replicate, list[Session]] = defaultdict(list)
     same_files, ships = before.shipped == now.shipped, bool(before.shipped or now.shipped)
-    for session in before.sessions:
-        if session.flag != "smoke" and not (ships and session.flag == "dropped"):
-            had[replicate_of(session)].append(session)  # the same command may have used other files
-    meant = _by_replicate(now.sessions)
-    pairs = [(had[which], wanted) for which, wanted in meant.items()]
+    out = {"smoke", "dropped"} if ships else {"smoke"}  # a dropped session may have used other files
+    had = grouped((session for session in before.sessions if session.flag not in out), replicate_of)
+    meant = grouped(now.sessions, replicate_of)
+    pairs = [(had.get(which, []), wanted) for which, wanted in meant.items()]
     found = [_compare(sessions, wanted, same_files=same_files) for sessions, wanted in pairs]
     removed = [_removed(sessions) for which, sessions in had.items() if which not in meant]
     common = any(work(one) == work(wanted[0]) for sessions, wanted in pairs for one in sessions)
@@ -162,18 +161,11 @@ def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
     )
 
 
-def _by_replicate(sessions: Iterable[Session]) -> dict[Replicate, list[Session]]:
-    found: defaultdict[Replicate, list[Session]] = defaultdict(list)
-    for session in sessions:
-        found[replicate_of(session)].append(session)
-    return found
-
-
 def _check_apart(sessions: Iterable[Session]) -> None:
     """Raise UserError if episodes of two seeds of a combo would have the same number."""
     numbered: defaultdict[Combo, list[Spans]] = defaultdict(list)
     counted = [one for one in sessions if not one.flag]
-    for own in _by_replicate(counted).values():
+    for own in grouped(counted, replicate_of).values():
         numbered[combo_of(own[0])].append(episodes_of(own))
     for combo, parts in numbered.items():
         if sum(map(size, parts)) > size(union(span for part in parts for span in part)):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from comborun.again.amend import Kind
 from comborun.rules.counts import Counts
 from comborun.text import first_of, several
-from comborun.work import combo_of, episodes_of, name_of_combo
+from comborun.work import combo_of, episodes_of, grouped, name_of_combo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from comborun.again.amend import Change, Choice, Comparison
     from comborun.plan import Plan, Session
     from comborun.policy_files import PolicyFiles
-    from comborun.work import Combo
 
 _MOST = 12
 _SIGNS = {Kind.ADDED: "+", Kind.MORE: "+", Kind.FEWER: "=", Kind.CHANGED: "~", Kind.REMOVED: "-"}
@@ -57,18 +55,10 @@ def policies_kept(had: PolicyFiles, has: PolicyFiles) -> str:
 
 def cut_kept(before: Plan, now: Plan) -> tuple[str, ...]:
     """A note if the grid cuts combos with the same episodes into another number of sessions."""
-    had, meant = _by_combo(before), _by_combo(now)
+    had, meant = (grouped((one for one in plan.sessions if not one.flag), combo_of) for plan in (before, now))
     kept = [" in ".join(one) for one in had if one in meant and _cut_otherwise(had[one], meant[one])]
     why = "in the sessions that the run has; --new starts a run with the grid's own cut"
     return (f"{first_of(kept, _MOST)}: {why}",) if kept else ()
-
-
-def _by_combo(plan: Plan) -> dict[Combo, list[Session]]:
-    combos: defaultdict[Combo, list[Session]] = defaultdict(list)
-    for session in plan.sessions:
-        if not session.flag:
-            combos[combo_of(session)].append(session)
-    return combos
 
 
 def _cut_otherwise(had: Sequence[Session], meant: Sequence[Session]) -> bool:
@@ -137,9 +127,7 @@ class Rereading:
 
 def reading_lines(changes: Sequence[Rereading]) -> Iterator[str]:
     """A line for all sessions with the same change."""
-    alike: defaultdict[str, list[Rereading]] = defaultdict(list)
-    for one in changes:
-        alike[one.words].append(one)
+    alike = grouped(changes, lambda one: one.words)
     for words, ones in list(alike.items())[:_MOST]:
         many = f"each of {len(ones)} sessions" if len(ones) > 1 else f"{ones[0].session}, attempt {ones[0].attempt}"
         yield f"{many}: {words}"

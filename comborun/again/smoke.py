@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comborun.planner import digest_of, distinct, first_episodes, smoke_session
+from comborun.planner import digest_of, distinct, first_episodes
 from comborun.planner.calibrating import trial_plan
 from comborun.text import several
-from comborun.work import combo_of
+from comborun.work import first_of_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,8 +36,7 @@ def smoke_sessions(plan: Plan) -> tuple[Session, ...]:
 
 def _smoke(sessions: Iterable[Session], most: int, taken: set[str]) -> tuple[Session, ...]:
     """One for each combo, except those whose smoke session the run has already."""
-    first = {combo_of(session): session for session in reversed([*sessions])}
-    made = (smoke_session(session, most) for session in reversed([*first.values()]))
+    made = (replace(first_episodes(one, most, "smoke"), flag="smoke") for one in first_of_each(sessions))
     return tuple(session for session in made if session.name not in taken)
 
 
@@ -47,8 +46,8 @@ CANARY_OF = "canary_of"
 
 def canary_plan(plan: Plan, run: str, episodes: int) -> Plan:
     """The same work as in `plan`, alone. Raises UserError if a command can't run so few episodes."""
-    combos = {combo_of(one): one for one in reversed(plan.sessions) if not one.flag}
-    sessions = distinct(first_episodes(one, episodes, "canary") for one in reversed(combos.values()))
+    combos = first_of_each(one for one in plan.sessions if not one.flag)
+    sessions = distinct(first_episodes(one, episodes, "canary") for one in combos)
     return replace(
         trial_plan(plan, sessions, 1, "canary"),
         limits=replace(plan.limits, parallel=1, per_gpu=1, fail_fast=0, fail_fast_percent=0),

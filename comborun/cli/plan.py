@@ -69,7 +69,7 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
     combo plan grid.yaml --slurm --host login1  as job arrays on Slurm
     """
     checked = grid.read()
-    shipments = survey(checked.shipped, checked.path.parent)
+    shipments = survey(checked.sync, checked.path.parent)
     transport = where.connect(checked.host)
     with working("looking at the host"):
         checked = with_policies(checked, transport)

@@ -2,7 +2,6 @@
 
 from comborun.grid.axes import Axis, Combo
 from comborun.grid.file import Grid, load_grid, parse_grid
-from comborun.grid.launch import Shipped
 from comborun.grid.model import SettingKeys, grid_schema, schema_text
 from comborun.grid.presets import Preset, find_preset, known_presets, preset_starter, read_preset, starter_grid
 
@@ -12,7 +11,6 @@ __all__ = [
     "Grid",
     "Preset",
     "SettingKeys",
-    "Shipped",
     "find_preset",
     "grid_schema",
     "known_presets",

@@ -64,22 +64,19 @@ class Use:
         return str(self.path[-1])
 
 
-def uses(draft: Draft) -> tuple[Use, ...]:
+def uses(draft: Draft) -> Iterator[Use]:
     """Every `command` and all `arguments` of the file, even if no combo uses them."""
-    return (*_uses(draft, "command"), *_uses(draft, "arguments"))
-
-
-def _uses(draft: Draft, key: str) -> Iterator[Use]:
-    texts = {(*path, key): getattr(layer, key) for path, layer in draft.layers if key in layer.model_fields_set}
-    runs: dict[Path, list[Combo]] = {path: [] for path in texts}
-    for combo in draft.combos:
-        if (path := draft.setter(key, combo=combo)) in runs:
-            runs[path].append(combo)
-    return (Use(path, text, tuple(runs[path])) for path, text in texts.items() if text or key == "command")
+    for key in ("command", "arguments"):
+        texts = {(*path, key): getattr(layer, key) for path, layer in draft.layers if key in layer.model_fields_set}
+        runs: dict[Path, list[Combo]] = {path: [] for path in texts}
+        for combo in draft.combos:
+            if (path := draft.setter(key, combo=combo)) in runs:
+                runs[path].append(combo)
+        yield from (Use(path, text, tuple(runs[path])) for path, text in texts.items() if text or key == "command")
 
 
 def command_problems(draft: Draft) -> Iterator[Problem]:
-    all_uses = uses(draft)
+    all_uses = list(uses(draft))
     for use in all_uses:
         yield from draft.tried(use.path, f"`{use.key}`", _check_words, use.text)
         for name in dict.fromkeys(placeholders(use.text)):

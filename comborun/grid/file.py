@@ -12,7 +12,7 @@ from comborun.errors import GridError, Problem, UserError
 from comborun.grid.axes import Combo, Found, axis_problems, glob_of, with_policies
 from comborun.grid.commands import command_problems, command_warnings
 from comborun.grid.draft import OPTION, Draft, with_single_values
-from comborun.grid.launch import Shipped, launch_problems
+from comborun.grid.launch import launch_problems
 from comborun.grid.model import GridFile
 from comborun.grid.placement import placement_problems, placement_warnings
 from comborun.grid.presets import Preset, draft_with_presets
@@ -62,10 +62,6 @@ class Grid(GridFile):
 
     def with_files(self, found: Found) -> Grid:
         return parse_grid(self.text, self.path, found, self.given)
-
-    @property
-    def shipped(self) -> tuple[Shipped, ...]:
-        return tuple(Shipped(entry.source or "", entry.to or "", entry.exclude, entry.max_size) for entry in self.sync)
 
 
 def load_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import ConfigDict
@@ -40,23 +39,12 @@ class SyncKeys(Keys):
 
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
 
-    source: Workdir | None = key("a folder or a file of this machine; relative to the grid file", alias="from")
-    to: Root | None = key("its path on the host")
+    source: Workdir = key("a folder or a file of this machine; relative to the grid file", "", alias="from")
+    to: Root = key("its path on the host", "")
     exclude: Annotated[tuple[Pattern, ...], ONE_OR_MANY] = key(
         "patterns of files that are not shipped, besides .git, __pycache__, .venv, node_modules, *.pyc", ()
     )
     max_size: Size = key("refuse to ship more than this in total", GIB)
-
-
-@dataclass(frozen=True)
-class Shipped:
-    source: str
-    """as written: absolute, below ~/ of this machine, or relative to the grid file's folder"""
-    to: str
-    """on the host: absolute or below ~/"""
-    exclude: tuple[str, ...] = ()
-    max_size: int = GIB
-    """bytes"""
 
 
 def launch_problems(draft: Draft) -> Iterator[Problem]:
@@ -64,10 +52,10 @@ def launch_problems(draft: Draft) -> Iterator[Problem]:
     first: dict[str, int] = {}
     for index, entry in enumerate(draft.file.sync):
         for name, value, example in (("from", entry.source, "./scripts"), ("to", entry.to, "~/my_project/scripts")):
-            if value is None and "sync" not in draft.broken:
+            if not value and "sync" not in draft.broken:
                 message = f"an entry of `sync` without `{name}`"
                 yield draft.at_value(("sync", index), message, f"such as `{name}: {example}`")
-        target = (entry.to or "").rstrip("/")
+        target = entry.to.rstrip("/")
         if entry.to and not entry.to.endswith("/") and first.setdefault(target, index) != index:
             hint = "give each a place of its own; a `/` at the end puts a file into that folder"
             yield draft.at_value(("sync", index, "to"), f"two entries of `sync` go to `{entry.to}`", hint)

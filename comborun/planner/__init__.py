@@ -3,14 +3,7 @@
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out, lay_out_on_slurm, not_held
 from comborun.planner.program import absent_gpus, hydra_overrides, rooms
-from comborun.planner.ranges import (
-    digest_of,
-    distinct,
-    first_episodes,
-    range_session,
-    session_digest,
-    smoke_session,
-)
+from comborun.planner.ranges import digest_of, distinct, first_episodes, range_session, session_digest
 
 __all__ = [
     "NOTHING_KNOWN",
@@ -28,5 +21,4 @@ __all__ = [
     "range_session",
     "rooms",
     "session_digest",
-    "smoke_session",
 ]

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.planner.knowledge import granted
 from comborun.planner.packing import at_once
 from comborun.planner.ranges import blocks, distinct, interleaved, range_session
-from comborun.work import combo_of
+from comborun.work import combo_of, grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from comborun.grid import Grid, SettingKeys
     from comborun.plan import Plan, Session
     from comborun.planner.knowledge import Knowledge, Pace
     from comborun.resources import HostFacts
-    from comborun.work import Combo
 
 
 def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -> Plan:
@@ -41,19 +40,11 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     ]
     count = sum(map(len, cut))
     slowdown = known.slowdown(min(slots, count))
-    cut = [tuple(timed(session, known, slowdown) for session in combo) for combo in cut]
+    pieces = [timed(session, known, slowdown) for combo in cut for session in combo]
     in_turn = grid.stop_early or any(one.block for one in settings.values())
-    sessions = interleaved(_by_combo(cut)) if in_turn else ordered([session for combo in cut for session in combo])
+    sessions = interleaved(grouped(pieces, combo_of)) if in_turn else ordered(pieces)
     parallel = grid.limits.parallel or max(1, min(count, plan.limits.parallel))
     return replace(plan, sessions=distinct(sessions), limits=replace(plan.limits, parallel=parallel))
-
-
-def _by_combo(cut: Iterable[Sequence[Session]]) -> list[list[Session]]:
-    """The pieces of every combo. All pieces of its first seed come before those of the next seed."""
-    combos: dict[Combo, list[Session]] = {}
-    for pieces in cut:
-        combos.setdefault(combo_of(pieces[0]), []).extend(pieces)
-    return [*combos.values()]
 
 
 def filled(session: Session, pace: Pace | None, share: int) -> Session:

@@ -16,7 +16,7 @@ from comborun.planner.arranging import filled
 from comborun.planner.knowledge import Measured, Step
 from comborun.planner.packing import fits, stage
 from comborun.text import shortened
-from comborun.work import combo_of
+from comborun.work import combo_of, first_of_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,10 +70,9 @@ class Trial:
 
 def kinds(sessions: Sequence[Session]) -> tuple[Session, ...]:
     """The combos to measure, one session each; longest work first if that is known."""
-    first = {combo_of(one): one for one in reversed(sessions)}
-    combos = [first[combo] for combo in dict.fromkeys(map(combo_of, sessions))]
+    combos = first_of_each(sessions)
     if len(combos) <= ALL_OF:
-        return tuple(combos)
+        return combos
     policy, environment = combos[0].policy, combos[0].environment
     return tuple(one for one in combos if one.policy == policy or one.environment == environment)
 

@@ -66,6 +66,7 @@ def lay_out(
         for place in range(len(combo.settings.seeded))
     )
     after = _after(grid, host)
+    steps = {combo.policy.name: number(combo.policy.attributes.get("step", "")) for combo in grid.combos}
     plan = Plan(
         grid=grid.name,
         sessions=sessions,
@@ -83,7 +84,7 @@ def lay_out(
         cpus=max(0, host.cpus - grid.reserve.cpus),
         servers=servers,
         policy_files=grid.policy_files,
-        steps=tuple({name: step for combo in grid.combos for name, step in _step(combo.policy)}.items()),
+        steps=tuple((name, step) for name, step in steps.items() if step is not None),
     )
     plan = with_threads(arranged(kept_apart(plan, grid), grid, host if here else None, known), grid, host)
     _check_displays(plan)
@@ -142,12 +143,6 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     )
     session = _with_display(with_components(session, combo, grid, host))
     return replace(session, digest=session_digest(session))
-
-
-def _step(policy: Axis) -> Iterator[tuple[str, float]]:
-    step = number(policy.attributes.get("step", ""))
-    if step is not None:
-        yield policy.name, step
 
 
 def _request(request: Request, environment: Axis) -> Request:

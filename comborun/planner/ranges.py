@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.plan import NOT_WORK
 from comborun.resources import BARE
 from comborun.text import shortened
-from comborun.work import name_of_combo, range_suffix
+from comborun.work import grouped, name_of_combo, range_suffix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.plan import Session
+    from comborun.work import Combo
 
 
 def range_session(session: Session, first: int, count: int) -> Session:
@@ -29,11 +31,6 @@ def range_session(session: Session, first: int, count: int) -> Session:
         )
     name = f"{name_of_combo(session)}{range_suffix(first, count)}"
     return _named(replace(session, first=first, count=count), name)
-
-
-def smoke_session(session: Session, most: int) -> Session:
-    """`session` for its first `most` episodes, before all others. Raises UserError if its command can't run so few."""
-    return replace(first_episodes(session, most, "smoke"), flag="smoke")
 
 
 def first_episodes(session: Session, most: int, purpose: str) -> Session:
@@ -86,15 +83,14 @@ def blocks(session: Session, most: int) -> tuple[Session, ...]:
     return tuple(range_session(session, first, min(most, last - first)) for first in range(session.first, last, most))
 
 
-def interleaved(combos: Sequence[Sequence[Session]]) -> tuple[Session, ...]:
+def interleaved(by_combo: Mapping[Combo, Sequence[Session]]) -> tuple[Session, ...]:
     """The first block of every combo, then the second of each: environment by environment, all policies in turn.
 
     A comparison can be decided only up to the block that both of its policies have run.
     """
-    environments = list(dict.fromkeys(combo[0].environment for combo in combos))
-    by_environment = sorted(combos, key=lambda combo: environments.index(combo[0].environment))
-    most = max((len(combo) for combo in combos), default=0)
-    return tuple(combo[place] for place in range(most) for combo in by_environment if place < len(combo))
+    by_environment = grouped(by_combo.values(), lambda combo: combo[0].environment).values()
+    turns = zip_longest(*(combo for combos in by_environment for combo in combos))
+    return tuple(session for turn in turns for session in turn if session is not None)
 
 
 def session_digest(session: Session) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.grid import Shipped
+from comborun.grid.launch import SyncKeys
 from comborun.remote import program
 from comborun.remote.shipping import Shipment, compare, deliver, lines, survey
 from comborun.remote.transport import Completed, LocalTransport
@@ -50,7 +50,10 @@ class Desk:
         return path
 
     def shipments(self, *exclude: str, max_size: int = MIB, to: str = "") -> tuple[Shipment, ...]:
-        return survey([Shipped(".", to or str(self.there), exclude, max_size)], self.here)
+        return survey(
+            [SyncKeys.model_construct(source=".", to=to or str(self.there), exclude=exclude, max_size=max_size)],
+            self.here,
+        )
 
     def ship(self, *exclude: str) -> tuple[str, ...]:
         """Ship it as a launch does; what is told of it."""

@@ -11,7 +11,7 @@ import pytest
 from shipping_desk import Counting, Desk, desk
 
 from comborun.errors import UserError
-from comborun.grid import Shipped
+from comborun.grid.launch import SyncKeys
 from comborun.remote.shipping import compare, deliver, lines, stream, survey
 from comborun.remote.transport import LocalTransport
 from comborun.text import MIB
@@ -148,7 +148,7 @@ def test_files_that_are_where_they_should_go_are_not_touched(desk: Desk) -> None
 
 def test_a_file_goes_to_its_new_name_or_into_a_folder(desk: Desk) -> None:
     desk.put("a.py", "a\n")
-    entries = [Shipped("a.py", f"{desk.there}/b.py"), Shipped("a.py", f"{desk.there}/sub/")]
+    entries = [SyncKeys.model_construct(source="a.py", to=f"{desk.there}/{to}") for to in ("b.py", "sub/")]
     deliver(desk.transport, compare(desk.transport, survey(entries, desk.here)), str(desk.root))
     assert desk.arrived() == {"b.py": b"a\n", "sub/a.py": b"a\n"}
 

@@ -14,7 +14,7 @@ from box import until
 from shipping_desk import Desk, desk, receive
 
 from comborun.errors import HostError, UserError
-from comborun.grid import Shipped
+from comborun.grid.launch import SyncKeys
 from comborun.remote.shipping import compare, deliver, stream, survey
 
 __all__ = ["desk"]
@@ -137,13 +137,13 @@ def test_more_than_the_limit_is_refused_with_the_largest_named(desk: Desk) -> No
 
 def test_what_is_not_there_is_told(desk: Desk) -> None:
     with pytest.raises(UserError, match="there is no scripts"):
-        survey([Shipped("scripts", "~/x")], desk.here)
+        survey([SyncKeys.model_construct(source="scripts", to="~/x")], desk.here)
 
 
 def test_two_entries_may_meet_but_not_differ(desk: Desk) -> None:
     desk.put("a/x", "1\n")
     desk.put("b/x", "2\n")
-    entries = [Shipped("a", "~/there"), Shipped("b", "~/there/")]
+    entries = [SyncKeys.model_construct(source="a", to="~/there"), SyncKeys.model_construct(source="b", to="~/there/")]
     with pytest.raises(UserError, match="both ship ~/there/x, and differ"):
         survey(entries, desk.here)
     desk.put("b/x", "1\n")

@@ -9,7 +9,7 @@ import pytest
 from gridtext import HOST
 
 from comborun.errors import GridError
-from comborun.grid import Grid, Shipped, parse_grid
+from comborun.grid import Grid, parse_grid
 from comborun.planner import lay_out
 
 HEAD = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
@@ -22,7 +22,8 @@ def grid(text: str) -> Grid:
 
 def test_an_entry_of_sync_is_a_place_here_and_a_place_there() -> None:
     entries = "sync:\n- {from: ./a b, to: ~/x, exclude: '*.pt', max_size: 2 MiB}\n- {from: ~/f, to: /srv/}\n"
-    assert grid(entries).shipped == (Shipped("./a b", "~/x", ("*.pt",), 2 << 20), Shipped("~/f", "/srv/", (), 1 << 30))
+    read = [(one.source, one.to, one.exclude, one.max_size) for one in grid(entries).sync]
+    assert read == [("./a b", "~/x", ("*.pt",), 2 << 20), ("~/f", "/srv/", (), 1 << 30)]
 
 
 def test_no_message_about_a_grid_tells_what_stands_where_a_secret_was_looked_for() -> None:

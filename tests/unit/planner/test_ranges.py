@@ -10,7 +10,7 @@ from comborun.again.smoke import with_smoke
 from comborun.errors import UserError
 from comborun.grid import parse_grid
 from comborun.plan import Session
-from comborun.planner import lay_out, session_digest, smoke_session
+from comborun.planner import first_episodes, lay_out, session_digest
 from comborun.resources import HostFacts
 
 HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
@@ -37,17 +37,17 @@ def test_a_session_knows_what_its_command_can_be_told(command: str, counted: boo
     assert (told.counted, told.ranged) == (counted, ranged)
 
 
-def test_a_smoke_session_does_the_first_few_and_goes_first() -> None:
-    few = smoke_session(session(more="episodes: 100\nfirst_episode: 7\n"), 2)
-    assert (few.name, few.flag, few.first, few.count) == ("grass_flat_smoke", "smoke", 7, 2)
+def test_a_smoke_session_does_the_first_few() -> None:
+    few = first_episodes(session(more="episodes: 100\nfirst_episode: 7\n"), 2, "smoke")
+    assert (few.name, few.first, few.count) == ("grass_flat_smoke", 7, 2)
     assert few.digest == session_digest(few)
 
 
 def test_a_command_that_takes_no_number_is_smoke_tested_only_where_that_is_all_of_it() -> None:
     fixed = session("run {output_dir}", more="episodes: 3\n")
-    assert smoke_session(fixed, 3).count == smoke_session(fixed, 10).count == 3
+    assert first_episodes(fixed, 3, "smoke").count == first_episodes(fixed, 10, "smoke").count == 3
     with pytest.raises(UserError, match=r"can't be told to run 2 of its 3 episodes: .* no \{episodes\}"):
-        smoke_session(fixed, 2)
+        first_episodes(fixed, 2, "smoke")
 
 
 def test_a_policy_that_is_called_like_a_smoke_test_of_another_is_refused_with_one() -> None:

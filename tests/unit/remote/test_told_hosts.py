@@ -59,7 +59,7 @@ def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(
     assert facts.gpu_trouble == said
     with pytest.raises(UserError) as refusal:
         plan(tmp_path, "resources: {gpus: 1}\nuse_gpus: [0]", facts)
-    assert refusal.value.message == f"a session asks for 1 GPU, and on {facts.called} {said}, so its GPUs are not known"
+    assert refusal.value.message == f"a session asks for 1 GPU, but on {facts.called} {said}, so its GPUs are not known"
     assert "resources.gpus" not in refusal.value.hint
     plan(tmp_path, "", facts)
 
