@@ -94,7 +94,7 @@ class Session:
     components: tuple[Component, ...] = ()
     """where its program puts its parts, as its command tells it; empty: comborun does not know"""
     unpaired: str = ""
-    """why its episodes are no pairs of another policy's, as the program's preset knows; else records decide"""
+    """why its episodes are not pairs of another policy's, as the program's preset knows; else records decide"""
 
     @property
     def episodes(self) -> range:
@@ -208,7 +208,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Raises ValueError for a text that is no plan: it may come from a host."""
+        """Raises ValueError for a text that is not a plan: it may come from a host."""
         try:
             data = json.loads(text)
             first, others = data["sessions"][:1], data["sessions"][1:]
@@ -300,7 +300,7 @@ def _decoded_scalar(among: tuple[Any, ...], data: Any) -> Any:
 
 def _decoded_number(kinds: tuple[type, ...], data: Any) -> Any:
     if type(data) not in kinds or not -_LARGEST < data < _LARGEST:  # nor is NaN
-        raise ValueError(f"{data!r:.80} is no number")
+        raise ValueError(f"{data!r:.80} is not a number")
     return data
 
 

@@ -90,7 +90,7 @@ def load_run(transport: Transport, run_dir: str) -> RunView:
         ) from error
     except OSError:
         raise UserError(
-            f"{run_dir} on {transport.host} is no run directory",
+            f"{run_dir} on {transport.host} is not a run directory",
             "a run is a folder below ~/comborun (or the grid's `root:`) that holds `id` and `plan-1.json`",
         ) from None
     return RunView(name, transport.host, run_dir, plan, number)
@@ -189,7 +189,7 @@ def is_due(view: RunView, *, done: bool = False) -> bool:
 
 
 def save(view: RunView, answer: bytes) -> None:
-    """Save a complete look at a run. A full disk is no error."""
+    """Save a complete look at a run. A full disk is not an error."""
     if view.host == LOCAL:
         return
     try:

@@ -215,7 +215,7 @@ class Snapshot(RunFacts):
 
 
 def parse_snapshot(answer: bytes) -> Snapshot:
-    """Read the probe's standard output. Raises HostError if it is no answer, UserError if it is of another version."""
+    """Read the probe's standard output. Raises HostError if it is not one, UserError for another version."""
     document, tails = _cut(answer)
     try:
         for one in document["attempts"]:

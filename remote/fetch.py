@@ -92,7 +92,7 @@ def mirror_directory(host: str, run: str) -> Path:
     hosts.
     """
     if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
-        raise HostError(f"{host} named a run {run!r}, which is no run's name")
+        raise HostError(f"{host} named a run {run!r}, which is not a run's name")
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser() / "comborun" / clean(host) / run
 

@@ -214,7 +214,7 @@ def _has_python(directory: str) -> bool:
 def refuse(transport: Transport, directory: str, done: Completed) -> None:
     """Raise UserError if there was no host program to run."""
     if done.code == NO_RUN:
-        raise UserError(f"{directory} on {transport.host} is no run directory", "combo runs lists them")
+        raise UserError(f"{directory} on {transport.host} is not a run directory", "combo runs lists them")
     if done.code == OLD_RUN:
         raise UserError(
             f"an older comborun made the run {directory} on {transport.host}",

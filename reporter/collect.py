@@ -166,7 +166,7 @@ def _plan(directory: Path) -> Plan:
         if (directory / RUN.manifest).is_file():
             raise _half(directory, RUN.manifest, RUN.plan(1)) from None
         raise UserError(
-            f"{directory} is no run directory: {path.name}: {error.strerror}",
+            f"{directory} is not a run directory: {path.name}: {error.strerror}",
             "give a run directory, or report a folder of results",
         ) from None
     except ValueError as error:

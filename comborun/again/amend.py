@@ -134,9 +134,9 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
 def check_rule(comparison: Comparison, choice: Choice | None) -> None:
     """Raise UserError if a policy would start again although its comparisons may have been seen already."""
     rule = comparison.before.stop_early
-    anew = [change for change in comparison.asks if rule and rule.of((change.policy, change.environment))]
-    if choice == "rerun" and anew:
-        names = ", ".join(f"{change.policy} in {change.environment}" for change in anew[:12])
+    restarted = [change for change in comparison.asks if rule and rule.of((change.policy, change.environment))]
+    if choice == "rerun" and restarted:
+        names = ", ".join(f"{change.policy} in {change.environment}" for change in restarted[:12])
         raise UserError(
             f"{names}: compared by a rule that was fixed before the first episode; such a comparison can't start again",
             "--new starts another run with new comparisons; --changed keep leaves this one as it is",

@@ -215,7 +215,7 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
             collisions.setdefault((AXIS_OF[kind], names.index(getattr(combo, kind).name)), (other, combo))
     for path, (other, combo) in collisions.items():
         message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
-        yield draft.at_key(path, message, "session names hold A-Z, a-z, 0-9, _ and - only: rename one of them")
+        yield draft.at_key(path, message, "session names contain A-Z, a-z, 0-9, _ and - only: rename one of them")
 
 
 # `policies: {glob: ...}` is read first; then its files take its place

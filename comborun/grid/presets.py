@@ -57,7 +57,7 @@ class AboutKeys(Keys):
         "evaluation, training, or server: one that others ask", "evaluation"
     )
     shards: Line = key("how a combo can be cut, or why it can't", "")
-    unpaired: Line = key("why episodes of two policies are no pairs; else they may be", "")
+    unpaired: Line = key("why episodes of two policies are not pairs; else they may be", "")
     attributes: AttributeKeys = key("attributes that the command needs, by axis", AttributeKeys)
     defaults: DefaultKeys = key("attributes that may be left out, with their defaults", DefaultKeys)
     needs: Lines = key("what must exist before the first session starts", ())

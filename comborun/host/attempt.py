@@ -26,7 +26,7 @@ _NUMBER = re.compile("[1-9][0-9]{0,8}")
 class Attempt:
     """`name` is `servers/NAME` for a model server.
 
-    Raises LookupError where there is no such run, ValueError where the attempt is no number.
+    Raises LookupError where there is no such run, ValueError where the attempt is not a number.
     """
 
     def __init__(self, run: str, name: str, number: str) -> None:
@@ -37,7 +37,7 @@ class Attempt:
         self.number = int(number)
         self.run_id = files.read_line(layout.id).strip()
         if not self.run_id:
-            raise LookupError(f"{run} is no run directory")
+            raise LookupError(f"{run} is not a run directory")
         self.folder, self.at = layout.session(name), layout.attempt(name, self.number)
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}

@@ -65,7 +65,7 @@ class RunDirectory:
         self.layout = RunLayout(self.path)
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
-            raise LookupError(f"{path} is no run directory")
+            raise LookupError(f"{path} is not a run directory")
         self.nodes: Slurm | None = None
         """on a cluster, attempts run on other machines: pids and locks of this one mean nothing there"""
         self.policy: dict[str, str] = {}

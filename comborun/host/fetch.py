@@ -46,7 +46,7 @@ def fetch(arguments: list[str]) -> int:
     if os.path.isdir(run):
         os.chdir(run)
     if not (os.path.isfile("id") and os.path.isdir("sessions")):
-        raise Refusal(refusal.NO_RUN, f"{run} is no run directory")
+        raise Refusal(refusal.NO_RUN, f"{run} is not a run directory")
     head, pieces = Answer(json.loads(zlib.decompress(sys.stdin.buffer.read())), limit).give()
     sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
     for piece in pieces:

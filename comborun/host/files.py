@@ -212,7 +212,7 @@ def own_folder(path: str, mode: int = 0o755) -> str:
     except OSError as error:
         return f"there is no folder {path}, and none can be made: {error.strerror}"
     if not stat.S_ISDIR(found.st_mode):
-        return f"{path} is no folder"
+        return f"{path} is not a folder"
     if found.st_uid != os.getuid():
         return f"{path} belongs to somebody else"
     return f"others may write in {path} (mode {found.st_mode & 0o777:o})" if found.st_mode & 0o022 else ""

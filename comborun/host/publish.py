@@ -99,7 +99,7 @@ def unreadable(directory: str) -> str:
         except OSError as error:
             return f"{path}: {error.strerror}"
         except (ValueError, RecursionError):
-            return f"{path} is no JSON"
+            return f"{path} is not JSON"
     return ""
 
 

@@ -24,7 +24,7 @@ _OUR_QUESTIONS = ("nvidia-smi",)
 
 
 def end_container(runtime: str, marker: str) -> None:
-    """End the container of an attempt. A missing one is no error.
+    """End the container of an attempt. A missing one is not an error.
 
     A docker container belongs to the docker daemon: its processes are not our children, and they outlive the client. So
     it has the name of its attempt, and is removed by that name. The processes of apptainer are our children.

@@ -73,5 +73,5 @@ def run_directory(arguments: list[str]) -> str:
     path = arguments[0] if arguments else ""
     run = os.path.realpath(path) if path else ""
     if not run or not os.path.isfile(f"{run}/id"):
-        raise Refusal(NO_RUN, f"{path or 'RUN'} is no run directory")
+        raise Refusal(NO_RUN, f"{path or 'RUN'} is not a run directory")
     return run

@@ -98,7 +98,7 @@ def remove(directory: str) -> bool:
     """Remove a run that has ended or was stopped; False for another, or if something still works in it."""
     root, run = os.path.split(directory)
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(f"{directory}/run.json"):
-        raise Refusal(USAGE, f"{directory} is no run directory")
+        raise Refusal(USAGE, f"{directory} is not a run directory")
     ended = any(os.path.exists(f"{directory}/dispatch/{end}") for end in ("done", "stopped"))
     if not ended or files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
         return False

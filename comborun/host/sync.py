@@ -64,7 +64,7 @@ def in_the_way(folder: str, path: str, ways: dict[str, str]) -> str:
     if not path or path.startswith("/") or ".." in path.split("/"):
         raise Refusal(65, f"the path {path} leads elsewhere")
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        return f"{folder} is no folder"
+        return f"{folder} is not a folder"
     parts = path.split("/")
     for length in range(1, len(parts)):
         parent = "/".join((folder, *parts[:length]))
@@ -81,7 +81,7 @@ def in_the_way(folder: str, path: str, ways: dict[str, str]) -> str:
 def _why_not_through(parent: str) -> str:
     if os.path.islink(parent):
         return f"{parent} is a link, and nothing is written through it"
-    return f"{parent} is no folder" if os.path.exists(parent) and not os.path.isdir(parent) else ""
+    return f"{parent} is not a folder" if os.path.exists(parent) and not os.path.isdir(parent) else ""
 
 
 def _digest(file: Any) -> str:

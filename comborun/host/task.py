@@ -136,7 +136,7 @@ def task_here() -> str:
     array, index = os.environ.get("SLURM_ARRAY_JOB_ID", ""), os.environ.get("SLURM_ARRAY_TASK_ID", "")
     found = f"{array}_{index}" if array else os.environ.get("SLURM_JOB_ID", "")
     if not re.fullmatch("[0-9]+(_[0-9]+)?", found):
-        raise LookupError("it is no task of Slurm")
+        raise LookupError("it is not a task of Slurm")
     return found
 
 

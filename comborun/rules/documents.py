@@ -272,7 +272,7 @@ def _array(data: bytes, name: str) -> Array:
     import struct
 
     if not data.startswith(_MAGIC) or len(data) < 12:
-        raise RefusedError(UNREADABLE, f"{name} in it is no array")
+        raise RefusedError(UNREADABLE, f"{name} in it is not an array")
     wide = data[6] > 1
     (length,) = struct.unpack_from("<I" if wide else "<H", data, 8)
     start = (12 if wide else 10) + length

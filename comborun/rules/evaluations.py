@@ -55,7 +55,7 @@ def list_last(file: Whole) -> Iterator[Entry]:
     if fault:
         yield 0, NOTHING, f"{fault} behind step {len(steps)}: the steps before it count", None
     if len(steps) < len(values):
-        yield 0, NOTHING, f"{len(values) - len(steps)} entries are no steps", None
+        yield 0, NOTHING, f"{len(values) - len(steps)} entries are not steps", None
 
 
 def rollouts(file: Whole) -> Iterator[Entry]:

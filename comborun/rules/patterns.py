@@ -49,7 +49,7 @@ def compiled(text: str) -> Pattern[str]:
     bare = _PLAIN.sub("x", text)
     word = _WORD.search(bare)
     if word:
-        raise PatternError(f"`{text}`: {word.group()} is no number of repeats", "write \\{ for the character itself")
+        raise PatternError(f"`{text}`: {word.group()} is not a number of repeats", "write \\{ for the character itself")
     if _BEYOND.search(bare):
         raise PatternError(f"`{text}` has what older Pythons can't read", "write it without (?>...), ++ and *+")
     try:
@@ -57,7 +57,7 @@ def compiled(text: str) -> Pattern[str]:
             warnings.simplefilter("ignore")  # about sets that later Pythons may read differently
             pattern = re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        raise PatternError(f"`{text}` is no regular expression: {error}", "a literal [ or ( is \\[ or \\(") from None
+        raise PatternError(f"`{text}` is not a regular expression: {error}", "a literal [ or ( is \\[ or \\(") from None
     if pattern.search(""):
         raise PatternError(f"`{text}` finds every line, even an empty one", "name a word that must be there")
     return pattern

@@ -40,16 +40,16 @@ class Count:
 
 
 def count(rate: str, episodes: int, scale: int = 1) -> Count:
-    """How many succeeded, from a printed rate. `scale` is 100 for percent. Raises ValueError for what is no rate, or
+    """How many succeeded, from a printed rate. `scale` is 100 for percent. Raises ValueError for what is not a rate, or
     one of no episodes."""
     if not 0 < episodes <= EPISODES_MOST:
-        raise ValueError(f"a rate of {rate} over {episodes} episodes is no rate")
+        raise ValueError(f"a rate of {rate} over {episodes} episodes is not a rate")
     try:
         value = float(rate) / scale
     except ValueError:
-        raise ValueError(f"{rate!r} is no number") from None
+        raise ValueError(f"{rate!r} is not a number") from None
     if not 0 <= value <= 1:
-        raise ValueError(f"{rate} is no rate between 0 and {scale}")
+        raise ValueError(f"{rate} is not a rate between 0 and {scale}")
     successes = min(episodes, round(value * episodes))
     distance = abs(value * episodes - successes)
     return Count(successes, episodes, _complaint(rate, distance, episodes, _rounding(rate) / scale))
@@ -69,16 +69,16 @@ def whole(number: object) -> int:
     try:
         value = float(str(number))
     except ValueError:
-        raise ValueError(f"{number!r} is no number of episodes") from None
+        raise ValueError(f"{number!r} is not a number of episodes") from None
     if not value.is_integer():
-        raise ValueError(f"{number} is no number of episodes")
+        raise ValueError(f"{number} is not a number of episodes")
     return int(value)
 
 
 def _complaint(rate: str, distance: float, episodes: int, rounding: float) -> str:
     claim = f"a rate of {rate} over {episodes} episodes"
     if distance > (rounding + SINGLE_PRECISION) * episodes:
-        return f"{claim} is no whole number of successes: the nearest one counts"
+        return f"{claim} is not a whole number of successes: the nearest one counts"
     if rounding * episodes >= 1 - distance:
         return f"{claim} fits more than one number of successes: the nearest one counts"
     return ""

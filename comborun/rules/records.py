@@ -23,7 +23,7 @@ NOTE_MOST = 300
 
 
 def parse(text: str) -> dict[str, Any]:
-    """The fields of a record; none where the text is torn or is no JSON object."""
+    """The fields of a record; none where the text is torn or is not a JSON object."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

@@ -118,7 +118,7 @@ def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
 
 
 UNPLANNED = 10_000
-"""most episodes that count as missing because others have a lower and a higher index; of more, indices are no counts"""
+"""most episodes that count as missing because others have a lower and a higher index; of more, none does"""
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,7 @@ def _common(a: Arm, b: Arm) -> frozenset[int]:
 
 
 def pairs_in_order(a: Arm, b: Arm, episodes: Iterable[int], *, alike: bool = True) -> tuple[tuple[int, ...], str]:
-    """The episodes that both have, up to the first that is missing or is no pair; and in the latter case, why.
+    """The episodes that both have, up to the first that is missing or is not a pair; and in the latter case, why.
 
     `alike`: a pair must be shown to start the same. Each pair is judged by itself and by those before it, so that later
     episodes change nothing.

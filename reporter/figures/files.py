@@ -103,7 +103,9 @@ def _put(axes: Axes, mark: Text | Lines | Area, order: int) -> None:
         if style.upwards:
             options = {"ha": "center", "va": "bottom", "rotation": "vertical"}
         options |= {"size": style.size, "weight": "bold" if style.bold else "normal", "color": _colour(style.colour)}
-        axes.text(*mark.place, mark.words, parse_math=False, zorder=order, **options)  # a `$` in a name is no formula
+        axes.text(
+            *mark.place, mark.words, parse_math=False, zorder=order, **options
+        )  # a `$` in a name is not a formula
     elif isinstance(mark, Lines):
         line, gap = mark.style, (float("nan"), float("nan"))
         across, down = zip(*(point for one in mark.lines for point in (*one, gap)), strict=True)

@@ -51,7 +51,7 @@ _EPISODES = {
     "failure_kinds": "Failure kinds",
 }
 _MARKDOWN = re.compile(r"(\[[+−<>\d.e-]+, [+−<>\d.e-]+\](?!\())|[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
-"""intervals, and underscores inside words, are no markup"""
+"""intervals, and underscores inside words, are not markup"""
 
 
 def page(summary: Summary) -> dict[str, Any]:

@@ -146,4 +146,4 @@ def test_a_folder_that_is_no_run_is_told(run: Run, mirror: Path, tmp_path: Path)
     (run.path / "id").unlink()
     with pytest.raises(HostError) as caught:
         fetch(LocalTransport(), str(run.path), mirror)
-    assert "is no run directory" in caught.value.hint
+    assert "is not a run directory" in caught.value.hint

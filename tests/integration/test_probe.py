@@ -128,7 +128,7 @@ def test_what_is_no_run_directory_is_refused(tmp_path: Path, box: Box) -> None:
     command = box.command("probe")
     refused = subprocess.run([*command[:-1], str(tmp_path)], capture_output=True, text=True, timeout=30, check=False)
     assert refused.returncode == 66
-    assert "is no run directory" in refused.stderr
+    assert "is not a run directory" in refused.stderr
 
 
 def identity(**more: object) -> str:

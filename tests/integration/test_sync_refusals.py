@@ -51,7 +51,8 @@ def test_nothing_is_written_through_a_link_of_the_host(desk: Desk, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("theirs", "why"), [("a/", "there/a is a folder"), ("d", "there/d is no folder"), ("a pipe", "there/a is no file")]
+    ("theirs", "why"),
+    [("a/", "there/a is a folder"), ("d", "there/d is not a folder"), ("a pipe", "there/a is not a file")],
 )
 def test_what_is_in_the_way_is_named_and_left_alone(desk: Desk, theirs: str, why: str) -> None:
     desk.put("a")

@@ -229,7 +229,7 @@ class Slurm:
     # --- orders
 
     def order(self, *words: str) -> str:
-        """Change tasks. Returns why it failed, or empty. A task that has already ended is no failure."""
+        """Change tasks. Returns why it failed, or empty. A task that has already ended is not a failure."""
         if self.gave_up:
             return self.gave_up
         code, _, said = self.command(*words)

@@ -217,11 +217,11 @@ def test_the_last_of_several_evaluations_counts_and_that_is_told() -> None:
 @pytest.mark.parametrize(
     ("rate", "n", "reason"),
     [
-        ("nan", "16", "nan is no rate between 0 and 1"),
-        ("0.0", "0", "a rate of 0.0 over 0 episodes is no rate"),
-        ("50.0", "16", "50.0 is no rate between 0 and 1"),
-        ("0.5", "2.5", "2.5 is no number of episodes"),
-        ("0.5", "inf", "inf is no number of episodes"),
+        ("nan", "16", "nan is not a rate between 0 and 1"),
+        ("0.0", "0", "a rate of 0.0 over 0 episodes is not a rate"),
+        ("50.0", "16", "50.0 is not a rate between 0 and 1"),
+        ("0.5", "2.5", "2.5 is not a number of episodes"),
+        ("0.5", "inf", "inf is not a number of episodes"),
     ],
 )
 def test_a_rate_over_nothing_is_no_rate(rate: str, n: str, reason: str) -> None:

@@ -79,7 +79,7 @@ def test_a_line_that_is_evidence_may_count_the_episodes() -> None:
     told = plan("evidence: {line: 'so far: {episodes}$'}\n").sessions[0]
     assert told.evidence.line == "so far: {episodes}$"
     assert json.loads(session_data(told))["judging"]["line"] == "so far: {episodes}$"
-    assert "{episode} is no number of repeats" in mistakes("evidence: {line: 'so far: {episode}$'}\n")
+    assert "{episode} is not a number of repeats" in mistakes("evidence: {line: 'so far: {episode}$'}\n")
     uncounted = HEAD.replace("episodes: 10\n", "") + "evidence: {line: '{episodes} done'}\n"
     assert "uses {episodes}, but" in gridtext.mistakes(uncounted)
 

@@ -95,7 +95,7 @@ def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp
         os.close(lock)
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "link"))
-    with pytest.raises(given.MissingResource, match="is no folder"):
+    with pytest.raises(given.MissingResource, match="is not a folder"):
         given.take_port()
 
 

@@ -31,8 +31,8 @@ def test_a_stop_names_the_sessions_that_it_ended_and_nothing_else() -> None:
     ("code", "stderr", "error", "words"),
     [
         (64, b"control: there is no session x\n", UserError, "^there is no session x$"),
-        (66, b"control: /r is no run directory\n", UserError, "^/r is no run directory$"),
-        (251, b"", UserError, "is no run directory"),
+        (66, b"control: /r is not a run directory\n", UserError, "^/r is not a run directory$"),
+        (251, b"", UserError, "is not a run directory"),
         (252, b"", UserError, "an older comborun made"),
         (73, b"control: can't write in /r\n", HostError, "nothing was changed on gpu-box: control: can't write"),
     ],

@@ -139,7 +139,7 @@ def test_another_driver_and_other_seeds_than_the_plan_gave_are_told(tmp_path: Pa
 
 
 def test_a_folder_that_is_no_run_is_refused_with_a_hint(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is no run directory: plan-1\.json") as refusal:
+    with pytest.raises(UserError, match=r"is not a run directory: plan-1\.json") as refusal:
         collect_run(tmp_path)
     assert "folder of results" in refusal.value.hint
 
