@@ -175,7 +175,8 @@ def watch(
             if status.link.reachable:
                 phases = {one.name: (one.life, one.attempt, not one.remaining) for one in status.every}
             if before != phases:  # the first look may show a run without changes for long
-                changed = clock.elapsed() - (0.0 if before else status.seconds or 0.0)
+                ages = [0.0] if before else [one.seconds or 0.0 for one in status.every if one.alive]
+                changed = clock.elapsed() - min(ages, default=status.seconds or 0.0)
             _wait(_until_next(status, settings, clock.elapsed() - changed), clock, tick, source.end())
     finally:
         screen.close()

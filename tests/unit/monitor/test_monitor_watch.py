@@ -139,6 +139,13 @@ def test_it_looks_often_just_after_a_launch_and_when_an_end_is_near() -> None:
     assert len(screen.seen) == 8
 
 
+def test_it_looks_often_just_after_a_resume_of_an_old_run() -> None:
+    stopped = Seen("grass_act", started=NOW - 7200).ended("stopped", "none")
+    again = Seen("grass_act", attempt=2, started=NOW - 1)
+    _, _, clock = play(an_answer(stopped, again), an_answer(stopped, again.ended(records=100), done={"at": 1}))
+    assert clock.passed == 2
+
+
 def test_it_recovers_by_itself_and_shows_the_plan_until_the_host_was_seen() -> None:
     status, screen, clock = play(*[CUT] * 9, GOES_ON, HAS_ENDED)
     assert status.finished
