@@ -9,7 +9,7 @@ from enum import Enum, StrEnum
 from itertools import compress, groupby
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from comborun.rules.counts import Counts
 from comborun.rules.records import integer, parse, seconds
@@ -77,8 +77,7 @@ class Begin:
         return cls(started=started, multiplexer=multiplexer, **known)
 
 
-@dataclass(frozen=True)
-class End:
+class End(NamedTuple):
     """`attempt-N/end`: how the attempt ended. `code` is None if no supervisor saw the command exit."""
 
     attempt: int

@@ -278,7 +278,7 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
     failure = None if best is Completeness.COMPLETE else latest.end.failure
     if (best, counts, failure) == (latest.end.completeness, latest.end.counts, latest.end.failure):
         return latest
-    return latest._replace(end=replace(latest.end, completeness=best, counts=counts, failure=failure))
+    return latest._replace(end=latest.end._replace(completeness=best, counts=counts, failure=failure))
 
 
 def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Session | None) -> SessionStatus:

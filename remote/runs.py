@@ -33,8 +33,7 @@ _HOSTS_AT_ONCE = 16
 _LARGEST_PLAN = 64 << 20
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """A launch, as this machine remembers it."""
 
     run: str
@@ -146,7 +145,7 @@ def remember(launch: Launch) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as file:
             writer = jsonlines.Writer(file, dumps=json.dumps)  # pyright: ignore[reportCallIssue] - attrs names it so
-            writer.write(asdict(launch))
+            writer.write(launch._asdict())
     except OSError:
         return
 

@@ -159,7 +159,7 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         made = Launch(run, transport.host, publication.root, publication.directory, grid.name, way)
         again = chosen.options + (where.options(where.host) if where.host else "") + " --slurm" * request.slurm
         digest = sha256(grid.text.encode()).hexdigest()
-        remember(replace(made, file=str(chosen.path.resolve()), sha256=digest, options=again))
+        remember(made._replace(file=str(chosen.path.resolve()), sha256=digest, options=again))
         told = replace(where, root=grid.root).options(transport.host)
         target = Target(transport, run, publication.directory, told)
         doing = f"sending {prepared.sends} to" if prepared.sends else "starting on"
