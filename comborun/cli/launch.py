@@ -22,7 +22,7 @@ from comborun.cli.options import (
     slurm_option,
 )
 from comborun.cli.status import Shown, interval_option, plain_option, watch_until_the_end
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows, show_table, warn, working
+from comborun.cli.terminal import SOME_DID_NOT, answer, hush, program, show_rows, show_table, warn, working
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
 from comborun.monitor.watch import once
@@ -153,7 +153,8 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
             prepared = prepare(request, grid, where.connect)
         warn(*prepared.warnings)
         transport = prepared.transport
-        launched = settle(prepared, _confirm, lambda text: click.echo(harmless(text), err=True))
+        with working(f"bringing the run to {transport.host}"):
+            launched = settle(prepared, _confirm, _tell)
         publication, run = launched.publication, launched.publication.run
         way = where.way(transport.host)
         made = Launch(run, transport.host, publication.root, publication.directory, grid.name, way)
@@ -165,7 +166,8 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         doing = f"sending {prepared.sends} to" if prepared.sends else "starting on"
         with working(f"{doing} {transport.host}"):
             launched = start(prepared, launched)
-        waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
+        with working("waiting for the first session"):
+            waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
         lacks = lacking(once(target.source())) if publication.state == "finished" else ""
         return Started(target, launched, waits, lacks)
     except KeyboardInterrupt:
@@ -183,6 +185,11 @@ def _rest(request: Request, run: str) -> str:
     return f"If `{program()} runs` shows a new run, {rest}; else nothing was started"
 
 
+def _tell(text: str) -> None:
+    hush()
+    click.echo(harmless(text), err=True)
+
+
 def _confirm(changes: str) -> bool:
     """Ask whether the run should follow a changed grid. Raises UserError without a terminal."""
     if not sys.stdin.isatty():
@@ -191,7 +198,7 @@ def _confirm(changes: str) -> bool:
             "--changed rerun uses the new grid for these combos, and their old records no longer count; --changed"
             " keep keeps their old settings and records; --new starts another run. None of them stops a session",
         )
-    click.echo(harmless(changes), err=True)
+    _tell(changes)
     try:
         return click.confirm("With n the run goes on as before. Use the new grid?", default=True, err=True)
     except click.Abort:

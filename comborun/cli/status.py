@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from comborun.cli.options import Target, json_option, of_run
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import last_look
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
@@ -146,8 +146,9 @@ def _look_once(target: Target, *, as_json: bool) -> int:
 
 
 def _status_now(target: Target) -> RunStatus:
-    source = target.source()
-    seen = once(source)
+    with working(f"looking at {target.run}"):
+        source = target.source()
+        seen = once(source)
     if source.view.plan.stop_early and seen.recorded and not seen.finished:
         seen = replace(seen, undecided=StopEarly(target).look())
     return seen

@@ -138,24 +138,29 @@ def working(what: str) -> Iterator[Callable[[object], None]]:
         nonlocal reached
         reached = str(at)
 
-    def hush() -> None:
+    def end() -> None:
         over.set()
         shown.join()
 
     shown = threading.Thread(target=show, daemon=True)
     shown.start()
-    _HUSHES.append(hush)
+    _HUSHES.append(end)
     try:
         yield tell
     finally:
-        _HUSHES.remove(hush)
-        hush()
+        _HUSHES.remove(end)
+        end()
+
+
+def hush() -> None:
+    """Say no more about what is being done: something else is shown."""
+    for one in _HUSHES:
+        one()
 
 
 def ask_secret(question: str) -> str:
     """Ask a question; the answer is not shown."""
-    for hush in _HUSHES:
-        hush()
+    hush()
     return str(click.prompt(question, hide_input=True, err=True))
 
 

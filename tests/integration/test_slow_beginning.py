@@ -92,7 +92,9 @@ def test_a_server_that_loads_is_waited_for_and_one_that_never_gets_ready_is_told
     uses = "[{when: {policy: good}, variables: {URL: '{server.tiny.url}'}}]"
     loads = "{tiny: {command: 'sleep 300 {port}', ready_within: 5 min}}"
     grid = desk.grid(**ONE, servers=loads, overrides=uses)
-    assert desk.json("launch", grid)["waits"].startswith("waits for the server tiny, which is ")
+    launched = desk.combo("launch", grid)
+    assert "the first waits for the server tiny, which is " in launched.stdout
+    assert "waiting for the first session" in launched.stderr
     assert desk.combo("stop").returncode == 0
 
     desk.environment["COMBORUN_FIRST_S"] = "50"
