@@ -217,7 +217,7 @@ def shorten_names(summary: Summary) -> tuple[Summary, Mapping[str, str]]:
         if isinstance(value, str):
             return pattern.sub(lambda match: short[match[0]], value) if len(value) > LONGEST else value
         if isinstance(value, tuple | list):
-            return type(value)(map(rewritten, value))
+            return getattr(value, "_make", type(value))(map(rewritten, value))
         if isinstance(value, Mapping):
             return MappingProxyType({rewritten(key): rewritten(one) for key, one in value.items()})
         if is_dataclass(value) and not isinstance(value, type):

@@ -364,6 +364,13 @@ def test_long_names_are_shortened_once_and_stay_apart_and_whole_for_programs(tmp
     assert document(out)["policies"] == [*long, "plain"]
 
 
+def test_a_run_with_a_long_name_is_reported_too(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("N" * 200, "stairs", name="stairs_n", count=1), row(0))
+    report_run(run.write(), tmp_path / "out")
+    assert "(name 1)" in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_the_page_of_more_than_a_thousand_combos_has_the_map_alone(tmp_path: Path) -> None:
     names = [f"name{number:02}" for number in range(36)]
     out = grid_of(tmp_path, names, names)
