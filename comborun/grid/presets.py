@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -303,7 +304,7 @@ def quoted(text: str, plain: str = "") -> str:
 
 _HEAD = """\
 # {summary}
-#   combo presets show {name}   explains it: what it needs, and what must be known
+#   combo presets show {shown}   explains it: what it needs, and what must be known
 #   combo check grid.yaml     finds every mistake
 #   combo try grid.yaml       runs one episode of one combo, and shows which results count
 #   combo run grid.yaml       launches, watches, reports
@@ -319,13 +320,14 @@ _TAIL = """
 
 def preset_starter(preset: Preset, wanted: str, name: str) -> str:
     """The text of a starter grid for a preset; it passes `combo check`. `wanted` is the preset as the user named it."""
+    shown = shlex.quote(wanted)
     if preset.about.kind == "server":
         raise UserError(
             f"`{preset.name}` is a model server, not an evaluation program",
-            f"`combo presets show {preset.name}` says how to start it",
+            f"`combo presets show {shown}` says how to start it",
         )
     head = _HEAD.format(
-        summary=preset.about.summary, name=preset.name, grid=quoted(name), wanted=quoted(wanted, plain="-./~")
+        summary=preset.about.summary, shown=shown, grid=quoted(name), wanted=quoted(wanted, plain="-./~")
     )
     return (
         head

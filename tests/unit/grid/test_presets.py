@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -69,6 +70,13 @@ def told(grid: str, folder: Path, preset: str) -> str:
     with pytest.raises(GridError) as refused:
         grid_of(folder, preset, grid)
     return str(refused.value).replace(f"{folder}/", "")
+
+
+def test_a_starter_names_the_command_that_explains_its_preset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my preset.yaml").write_text(MINE)
+    (shown,) = re.findall(r"combo (presets show .*?)   ", starter("./my preset.yaml"))
+    assert CliRunner().invoke(combo, shlex.split(shown)).output.startswith("my preset: mine")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
