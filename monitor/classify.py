@@ -14,7 +14,7 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Task, latest
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
-from comborun.monitor.waiting import RETRY, ROOM, again, hint, notify_problem, room
+from comborun.monitor.waiting import RETRY, ROOM, hint, notify_problem, retry_words, room_words
 from comborun.monitor.wording import brief, last_line, visible
 from comborun.plan import Plan, Session
 from comborun.rules.counts import (
@@ -122,10 +122,10 @@ def _waiting(
     """Queue it again if it has ended and a wait is for its next attempt. Other waits may be outdated."""
     last = waits[-1]
     if status.life is Life.ENDED and not status.done_with and any(one.reason == RETRY for one in waits):
-        status = queued_again(status, again(last, plan, attempts, now))
+        status = queued_again(status, retry_words(last, plan, attempts, now))
     if status.life is not Life.QUEUED:
         return status
-    return status._replace(waiting=last, note=status.note or (room(last) if last.reason in ROOM else ""))
+    return status._replace(waiting=last, note=status.note or (room_words(last) if last.reason in ROOM else ""))
 
 
 def _parts(plan: Plan) -> dict[str, str]:

@@ -19,13 +19,13 @@ from comborun.planner.calibrating import (
     LENGTH_S,
     Seen,
     Trial,
-    again,
     alone,
     beside,
     crowded,
     kinds,
     measured,
     refused,
+    second_trial,
     step,
     stops,
     trial_plan,
@@ -62,7 +62,7 @@ def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measu
     setup.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
     first = _run(setup, alone(setup.plan, sessions, [min(episodes, one.count) for one in sessions]))
     trials = {one.name: [trial] for one, trial in zip(sessions, first, strict=True)}
-    counts = [again(one, trial, _length_s()) for one, trial in zip(sessions, first, strict=True)]
+    counts = [second_trial(one, trial, _length_s()) for one, trial in zip(sessions, first, strict=True)]
     more = [(one, count) for one, count in zip(sessions, counts, strict=True) if count]
     if more:
         setup.progress.say(

@@ -50,12 +50,12 @@ def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
     return spent(Budgets(plan.limits.attempts, times, {}), tried, failure.value)
 
 
-def room(waiting: Waiting) -> str:
+def room_words(waiting: Waiting) -> str:
     """`waits for GPU memory`."""
     return f"waits for {ROOM[waiting.reason]}"
 
 
-def again(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float) -> str:
+def retry_words(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: float) -> str:
     """`again in 40 s: out of GPU memory, attempt 2 of 3`."""
     end = attempts[-1].end if attempts else None
     if waiting.until is not None and waiting.until > now:
@@ -222,7 +222,7 @@ def _waits(question: Question) -> Iterator[str]:
     elif waiting.reason == SERVER:
         yield from _server(status, waiting.detail)
     elif waiting.reason in ROOM:
-        yield ": ".join(filter(None, [f"it {room(waiting)}", visible(waiting.detail)]))
+        yield ": ".join(filter(None, [f"it {room_words(waiting)}", visible(waiting.detail)]))
     else:
         yield f"it waits for {visible(waiting.reason)}"
     if waiting.until is not None and waiting.until > question.now:
@@ -233,7 +233,7 @@ def _again(question: Question, waiting: Waiting) -> Iterator[str]:
     """How the last attempt ended, and when the next one starts."""
     seen, end = question.seen, question.attempts[-1].end if question.attempts else None
     ended = "was stopped" if end and end.cause is Cause.STOPPED else "failed"
-    said = again(waiting, question.view.plan, question.attempts, question.now)
+    said = retry_words(waiting, question.view.plan, question.attempts, question.now)
     yield f"its attempt {seen.attempt} {ended}; {said}"
     detail = visible(waiting.detail)
     if detail not in said and waiting.detail != f"{seen.failure}, after attempt {seen.attempt}":

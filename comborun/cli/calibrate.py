@@ -16,7 +16,7 @@ from comborun.errors import UserError
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import measure_alone, measure_beside
 from comborun.planner.calibrating import best, disturbed
-from comborun.planner.knowledge import Calibration, calibration_path, gpu_names, text_of
+from comborun.planner.knowledge import Calibration, calibration_path, calibration_text, gpu_names
 from comborun.remote.grids import read_calibrations
 from comborun.text import harmless, several
 
@@ -94,7 +94,7 @@ def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> TrialSetup
 
 def _write(grid: Grid, result: Calibration) -> Path:
     path = calibration_path(grid.path)
-    text = text_of(read_calibrations(grid), result)
+    text = calibration_text(read_calibrations(grid), result)
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(text, encoding="utf-8")

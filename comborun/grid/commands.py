@@ -70,7 +70,7 @@ def uses(draft: Draft) -> Iterator[Use]:
         texts = {(*path, key): getattr(layer, key) for path, layer in draft.layers if key in layer.model_fields_set}
         runs: dict[Path, list[Combo]] = {path: [] for path in texts}
         for combo in draft.combos:
-            if (path := draft.setter(key, combo=combo)) in runs:
+            if (path := draft.set_at(key, combo=combo)) in runs:
                 runs[path].append(combo)
         yield from (Use(path, text, tuple(runs[path])) for path, text in texts.items() if text or key == "command")
 
@@ -78,13 +78,13 @@ def uses(draft: Draft) -> Iterator[Use]:
 def command_problems(draft: Draft) -> Iterator[Problem]:
     all_uses = list(uses(draft))
     for use in all_uses:
-        yield from draft.tried(use.path, f"`{use.key}`", _check_words, use.text)
+        yield from draft.checked(use.path, f"`{use.key}`", _check_words, use.text)
         for name in dict.fromkeys(placeholders(use.text)):
-            yield from draft.tried(use.path, f"`{use.key}`", check_filled, draft, use, name)
+            yield from draft.checked(use.path, f"`{use.key}`", check_filled, draft, use, name)
     if (after := draft.file.after) is not None:
-        yield from draft.tried(("after",), "`after`", split_command, after)
+        yield from draft.checked(("after",), "`after`", split_command, after)
         for name in dict.fromkeys(placeholders(after)):
-            yield from draft.tried(("after",), "`after`", _check_after, name)
+            yield from draft.checked(("after",), "`after`", _check_after, name)
     commands = [use for use in all_uses if use.key == "command"]
     runs = {id(combo) for use in commands for combo in use.combos}
     without = draft.where(lambda combo: id(combo) not in runs)

@@ -76,7 +76,7 @@ class Read(Generic[K]):
             return self.at(self.source.locate(tree, piece), message, hint)
         return self.at(tree.place, message, hint)
 
-    def tried(self, path: Path, label: str, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
+    def checked(self, path: Path, label: str, check: Callable[..., object], *arguments: object) -> Iterator[Problem]:
         """Turns an error of `check` into a problem with the value at `path`, at the offending piece."""
         try:
             check(*arguments)
@@ -101,12 +101,12 @@ class Draft(Read[GridFile]):
     def where(self, met: Callable[[Combo], object]) -> list[Combo]:
         return [combo for combo in self.combos if met(combo)]
 
-    def of(self, combos: Iterable[Combo], path: Path, message: str, hint: str = "") -> Iterator[Problem]:
+    def for_combos(self, combos: Iterable[Combo], path: Path, message: str, hint: str = "") -> Iterator[Problem]:
         """One problem with all of `combos`; their labels replace {} in the message. None without a combo."""
         if labels := [combo.label for combo in combos]:
             yield self.at_key(path, message.replace("{}", some(labels)), hint)
 
-    def setter(self, *keys: str, combo: Combo | None = None) -> Path:
+    def set_at(self, *keys: str, combo: Combo | None = None) -> Path:
         """The place where a key of the settings is first set; with a combo, the place that counts for it."""
         layers = self.layers
         if combo:

@@ -12,7 +12,7 @@ from pydantic_core import core_schema
 from comborun.command import takes_range
 from comborun.grid.axes import Axes, Match
 from comborun.grid.launch import SlurmKeys, SyncKeys
-from comborun.grid.placement import PlacedKeys, Placing, Taking, names_of
+from comborun.grid.placement import PlacedKeys, Placing, Taking, component_names
 from comborun.grid.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
 from comborun.grid.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
 from comborun.grid.results import ProgressKeys, ResultKeys
@@ -102,7 +102,7 @@ class SettingKeys(Keys):
     @property
     def placed(self) -> tuple[tuple[str, PlacedKeys], ...]:
         """Each component with its entry of `placement`; several may share one."""
-        return tuple((name, entry) for names, entry in self.placement.items() for name in names_of(names))
+        return tuple((name, entry) for names, entry in self.placement.items() for name in component_names(names))
 
     @property
     def ranks(self) -> int:

@@ -30,14 +30,14 @@ ENVIRONMENTS = "env"
 """RLinf's component with the simulators"""
 
 
-def names_of(entry: str) -> tuple[str, ...]:
+def component_names(entry: str) -> tuple[str, ...]:
     """The components that share one entry; RLinf splits the key at its commas."""
     return tuple(name.strip() for name in entry.split(","))
 
 
 def _components(tree: object) -> str:
     entry = str(tree)
-    for name in names_of(entry):
+    for name in component_names(entry):
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
             hint = 'letters, digits, _ and -; within braces quote what holds a comma: {"rollout,env": "0-3"}'
             raise UserError(f"`{name}` is not the name of a component", hint)
@@ -144,7 +144,7 @@ def placement_problems(draft: Draft) -> Iterator[Problem]:
     pinned = [combo for combo in placed if combo.settings.pinned != "none"]
     message = "`placement` uses the host's GPU numbers, but with this `pin` a session sees its own GPUs from 0: {}"
     hint = "`pin: none`: the program finds its GPUs by the placement"
-    yield from draft.of(pinned, ("placement",), message, hint)
+    yield from draft.for_combos(pinned, ("placement",), message, hint)
 
 
 def placement_warnings(draft: Draft) -> Iterator[Problem]:
@@ -153,7 +153,7 @@ def placement_warnings(draft: Draft) -> Iterator[Problem]:
         placed = "placement" in placeholders(use.text) or use.key != "command"
         untold = [combo for combo in use.combos if combo.settings.placement and not placed]
         message = "`command` has no {placement}: the program of {} is not told where to run"
-        yield from draft.of(
+        yield from draft.for_combos(
             untold, use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides"
         )
     message = f"`placement`: {ENVIRONMENTS} does not begin with GPU 0 ({{}}), where Isaac Sim is known to hang"
@@ -164,13 +164,13 @@ def placement_warnings(draft: Draft) -> Iterator[Problem]:
         for name, entry in combo.settings.placed
         if name == ENVIRONMENTS and entry.node_group != NODES and entry.processes and 0 not in entry.processes[0]
     ]
-    yield from draft.of(late, ("placement",), message, hint)
+    yield from draft.for_combos(late, ("placement",), message, hint)
 
 
 def _twice(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for entry in layer.placement:
-        for name in names_of(entry):
+        for name in component_names(entry):
             if name in first:
                 message = f"`placement` places `{name}` twice, which RLinf refuses"
                 hint = f"it is in `{first[name]}` already"
@@ -183,7 +183,7 @@ def _unfilled(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
         for name, needs in combo.settings.components.items():
             for count in ("copies", "videos"):
                 path = ("components", name)
-                yield from draft.tried(path, f"`{count}` of `{name}`", combo.number, getattr(needs, count))
+                yield from draft.checked(path, f"`{count}` of `{name}`", combo.number, getattr(needs, count))
 
 
 def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:

@@ -162,40 +162,42 @@ def _layer_problems(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Pr
         ("container", "options", container.options, split_command),
     ):
         if text:
-            yield from draft.tried((*path, section, name), f"`{section}.{name}`", check, text)
+            yield from draft.checked((*path, section, name), f"`{section}.{name}`", check, text)
     for name, content in layer.files.items():
         users = tuple(combo for combo in draft.combos if combo.settings.files.get(name) is content)
         use = Use((*path, "files", name), "", users)
         for asked in dict.fromkeys(content.asks):
-            yield from draft.tried(use.path, f"`files`: {name}", check_filled, draft, use, asked)
+            yield from draft.checked(use.path, f"`files`: {name}", check_filled, draft, use, asked)
 
 
 def _launcher_problems(draft: Draft) -> Iterator[Problem]:
     combos = draft.where(lambda combo: combo.settings.launcher)
     for settings in _settings_of(combos):
         if settings.command and settings.launcher:
-            yield from draft.tried(("launcher",), "`launcher`", settings.launcher.command, settings.command)
+            yield from draft.checked(("launcher",), "`launcher`", settings.launcher.command, settings.command)
     idle = [combo for combo in combos if not combo.settings.ranks]
     hint = "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`"
-    yield from draft.of(idle, ("launcher",), "`launcher`: {} asks for no GPU: how many processes?", hint)
+    yield from draft.for_combos(idle, ("launcher",), "`launcher`: {} asks for no GPU: how many processes?", hint)
     pinned = [combo for combo in combos if combo.settings.gpus and combo.settings.pinned not in _SEVERAL_GPUS]
     message = "`launcher`: rank r takes the r-th visible GPU; with this `pin` it may be another session's: {}"
-    yield from draft.of(pinned, ("launcher",), message, "`pin: cvd`, the default")
+    yield from draft.for_combos(pinned, ("launcher",), message, "`pin: cvd`, the default")
 
 
 def _container_problems(draft: Draft) -> Iterator[Problem]:
     boxed = [(combo, combo.settings.container) for combo in draft.combos if combo.settings.container]
     imageless = [combo for combo, box in boxed if not box.image]
-    yield from draft.of(
+    yield from draft.for_combos(
         imageless, ("container",), "`container` without an `image` for {}", "`container: {image: NAME}`"
     )
     docked = [combo for combo, box in boxed if box.runtime == "docker" and combo.settings.gpus]
     numbered = [combo for combo in docked if combo.settings.pinned == "device-arg"]
     message = "`pin: device-arg` uses the host's GPU numbers, but in a container they start at 0: {}"
-    yield from draft.of(numbered, ("container",), message, "`pin: both`: then {gpu} is the number in the container")
+    yield from draft.for_combos(
+        numbered, ("container",), message, "`pin: both`: then {gpu} is the number in the container"
+    )
     relative = [combo for combo, _ in boxed if not (combo.settings.workdir.folder or "/").startswith(("/", "~"))]
     message = "`workdir` is a folder inside the container, but a relative path for {}"
-    yield from draft.of(relative, ("workdir",), message, "write it out: /workspace/...")
+    yield from draft.for_combos(relative, ("workdir",), message, "write it out: /workspace/...")
 
 
 def program_warnings(draft: Draft) -> Iterator[Problem]:

@@ -133,7 +133,7 @@ def resource_problems(draft: Draft) -> Iterator[Problem]:
     """GPU memory without a GPU, for sessions or a server; more GPUs than may be used."""
     if not any(_has_gpu(combo) for combo in draft.combos):
         message = "`resources` has `gpu_memory` but no `gpus`: no GPU for {}"
-        yield from draft.of(_lacking(draft), draft.setter("resources", "gpu_memory"), message, _HINT)
+        yield from draft.for_combos(_lacking(draft), draft.set_at("resources", "gpu_memory"), message, _HINT)
     for name, keys in draft.file.servers.items():
         if keys.resources.gpu_memory and not keys.resources.gpus and keys.per != "gpu":
             message = f"`resources` has `gpu_memory` but no `gpus`: the server `{name}` would get no GPU"
@@ -150,9 +150,9 @@ def resource_problems(draft: Draft) -> Iterator[Problem]:
 
 def resource_warnings(draft: Draft) -> Iterator[Problem]:
     """GPU memory of only some combos without a GPU, which may be intended; hidden GPUs."""
-    place = draft.setter("resources", "gpu_memory")
+    place = draft.set_at("resources", "gpu_memory")
     message = "`gpu_memory` without `gpus`: {} gets no GPU"
-    yield from draft.of(_lacking(draft), place, message, "`gpus: 1`, or `gpu_memory: 0` if it needs none")
+    yield from draft.for_combos(_lacking(draft), place, message, "`gpus: 1`, or `gpu_memory: 0` if it needs none")
     if any("{gpu" not in combo.settings.variables.get(_VISIBLE, "{gpu") for combo in draft.where(_has_gpu)):
         message = f"`variables` sets {_VISIBLE}, which hides the GPU that a session was granted"
         yield draft.at_key(("variables", _VISIBLE), message, "leave it to comborun")
@@ -180,15 +180,16 @@ def display_problems(draft: Draft) -> Iterator[Problem]:
     if "display" not in draft.broken:
         message = "`display` depends on the GPU, but there is none for {}"
         hint = '`resources: {gpus: 1}`, or one display: `display: ":1"`'
-        yield from draft.of(draft.where(lacks_gpu), draft.setter("display"), message, hint)
+        yield from draft.for_combos(draft.where(lacks_gpu), draft.set_at("display"), message, hint)
 
 
 def display_warnings(draft: Draft) -> Iterator[Problem]:
     """A pin mode with which the command must name the GPU, and a command that does not."""
     pinned = draft.where(lambda combo: combo.settings.gpus and combo.settings.pinned in {"device-arg", "both"})
+    unnamed = [combo for combo in pinned if not _names_gpu(combo)]
     message = "`pin`: the command must name its GPU, but that of {} does not"
     hint = "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument"
-    yield from draft.of([combo for combo in pinned if not _names_gpu(combo)], draft.setter("pin"), message, hint)
+    yield from draft.for_combos(unnamed, draft.set_at("pin"), message, hint)
 
 
 def _names_gpu(combo: Combo) -> bool:

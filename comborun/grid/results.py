@@ -90,7 +90,7 @@ def _texts_of(tree: object) -> list[str]:
     return [scalar_of(one).text for one in tree] if isinstance(tree, Items) else [scalar_of(tree).text]
 
 
-def _names_of(tree: object) -> dict[str, str]:
+def _values_of(tree: object) -> dict[str, str]:
     if not isinstance(tree, Map):
         raise UserError("`values` is not a map", "name of the grid -> what the records say: `values: {mason: rough}`")
     return {name: scalar_of(value).text for name, value in tree.items()}
@@ -102,7 +102,7 @@ _READ: dict[str, Callable[[object], Any]] = {
     "any_of": _texts_of,
     "equals": lambda tree: scalar_of(tree).text,
     "from": whole_of,
-    "values": _names_of,
+    "values": _values_of,
 }
 _NUMBER: Schema = {"type": "number"}
 _SAID: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1}]}
@@ -197,12 +197,12 @@ def rules_of(combo: Combo) -> ResultRules:
     rules = combo.settings.result_rules
     return replace(
         rules,
-        policy=_names(rules.policy, "policy", combo.policy),
-        environment=_names(rules.environment, "environment", combo.environment),
+        policy=_naming(rules.policy, "policy", combo.policy),
+        environment=_naming(rules.environment, "environment", combo.environment),
     )
 
 
-def _names(text: str, kind: str, axis: Axis) -> str:
+def _naming(text: str, kind: str, axis: Axis) -> str:
     """The field with a name, and its value for this policy or environment."""
     fields: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
     if text.startswith("{"):
@@ -250,8 +250,8 @@ def progress_problems(draft: Draft) -> Iterator[Problem]:
         return
     for combo in draft.combos:
         if combo.settings.progress and (each := combo.settings.progress.each):
-            path = draft.setter("progress", "each", combo=combo)
-            yield from draft.tried(path, "`progress.each`", combo.number, each)
+            path = draft.set_at("progress", "each", combo=combo)
+            yield from draft.checked(path, "`progress.each`", combo.number, each)
 
 
 def naming_problems(draft: Draft) -> Iterator[Problem]:
@@ -261,8 +261,8 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
         for kind in ("policy", "environment"):
             given = getattr(combo.settings.result_rules, kind)
             if given:
-                path = draft.setter("results", kind, combo=combo)
-                yield from draft.tried(path, f"`results.{kind}`", _names, given, kind, getattr(combo, kind))
+                path = draft.set_at("results", kind, combo=combo)
+                yield from draft.checked(path, f"`results.{kind}`", _naming, given, kind, getattr(combo, kind))
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:

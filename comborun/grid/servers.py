@@ -153,7 +153,7 @@ def server_problems(draft: Draft) -> Iterator[Problem]:
             yield from _gpu_problems(draft, name, keys)
     for path, text in _texts(draft):
         for match in _ASKING.finditer(text):
-            yield from draft.tried(path, f"`{path[0]}`", check_server, draft, match[1])
+            yield from draft.checked(path, f"`{path[0]}`", check_server, draft, match[1])
 
 
 def server_warnings(draft: Draft) -> Iterator[Problem]:
@@ -176,7 +176,7 @@ def _command_problems(draft: Draft, name: str, keys: ServerKeys) -> Iterator[Pro
             yield draft.at_key(("servers", name), f"`servers.{name}` has no `command`", hint)
         return
     label = f"`servers.{name}.command`"
-    if wrong := list(draft.tried(path, label, _check_placeholders, keys.command, keys)):
+    if wrong := list(draft.checked(path, label, _check_placeholders, keys.command, keys)):
         yield from wrong
         return
     texts = (keys.command, keys.setup, *keys.variables.values())

@@ -105,30 +105,32 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     if draft.broken:
         return
     blocks = draft.where(lambda combo: _blocks(combo.settings) > 1 and not combo.settings.ranged)
-    yield from draft.of(blocks, ("block",), "`block`: the command of {} takes no range of episodes", _RANGE)
+    yield from draft.for_combos(blocks, ("block",), "`block`: the command of {} takes no range of episodes", _RANGE)
     if (count := sum(_blocks(combo.settings) for combo in draft.combos)) > MOST_COMBOS:
         message = f"`block`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
         yield draft.at_key(("block",), message, "make the blocks larger")
-    at, cut = draft.setter("shards"), draft.where(lambda combo: combo.settings.shards not in {None, 1})
+    at, cut = draft.set_at("shards"), draft.where(lambda combo: combo.settings.shards not in {None, 1})
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
-    yield from draft.of(both, at, "`shards` and `block` both cut {}: keep one", hint)
+    yield from draft.for_combos(both, at, "`shards` and `block` both cut {}: keep one", hint)
     about_shards = draft.about.shards if draft.about else ""  # begins with `none` if the preset's program can't be cut
     unable = [combo for combo in cut if about_shards.startswith("none") or not combo.settings.ranged]
     hint = f"its preset says: {about_shards}" if about_shards else _RANGE
-    yield from draft.of(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
+    yield from draft.for_combos(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
     endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
-    yield from draft.of(endless, at, "`shards`: there is no number of episodes for {}", "such as `episodes: 100`")
+    yield from draft.for_combos(
+        endless, at, "`shards`: there is no number of episodes for {}", "such as `episodes: 100`"
+    )
 
 
 def seed_problems(draft: Draft) -> Iterator[Problem]:
     """`seeds` that can't repeat a combo, or would repeat exactly the same episodes."""
     if draft.broken:
         return
-    at, seeded = draft.setter("seeds"), draft.where(lambda combo: combo.settings.seeds)
+    at, seeded = draft.set_at("seeds"), draft.where(lambda combo: combo.settings.seeds)
     for needed, message, hint in _SEEDS_NEED:
         lacking = [combo for combo in seeded if not needed(combo.settings)]
-        yield from draft.of(lacking, at, f"`seeds`: {message}", hint)
+        yield from draft.for_combos(lacking, at, f"`seeds`: {message}", hint)
     if (count := sum(len(combo.settings.seeded) for combo in draft.combos)) > MOST_COMBOS:
         message = f"`seeds`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
         yield draft.at_key(at, message, "cut the grid into several")
@@ -165,7 +167,7 @@ def stopping_problems(draft: Draft) -> Iterator[Problem]:
         yield draft.at_key(at, "`stop_early`: no environment has two policies to compare")
     for need, message, hint in _NEEDS:
         lacking = [combo for combo in compared if not need(combo.settings)]
-        yield from draft.of(lacking, at, f"`stop_early` needs {message}; this is missing for {{}}", hint)
+        yield from draft.for_combos(lacking, at, f"`stop_early` needs {message}; this is missing for {{}}", hint)
 
 
 _NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (

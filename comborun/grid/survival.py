@@ -148,10 +148,12 @@ def survival_problems(draft: Draft) -> Iterator[Problem]:
     yield from _notify_problems(draft)
     unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.request.memory)
     message = "`limits.memory: enforce`: {} asks for no memory"
-    yield from draft.of(unbound, draft.setter("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`")
+    yield from draft.for_combos(
+        unbound, draft.set_at("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`"
+    )
     counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
     message = f"`evidence.line` uses {PLANNED}, but there is no number of episodes for {{}}"
-    yield from draft.of(counting, draft.setter("evidence", "line"), message, "set it, such as `episodes: 100`")
+    yield from draft.for_combos(counting, draft.set_at("evidence", "line"), message, "set it, such as `episodes: 100`")
 
 
 def _notify_problems(draft: Draft) -> Iterator[Problem]:
@@ -162,7 +164,7 @@ def _notify_problems(draft: Draft) -> Iterator[Problem]:
         message = "`notify` without a `command`"
         yield draft.at_value(("notify",), message, "such as `command: python tell_me.py`")
     else:
-        yield from draft.tried(("notify", "command"), "`notify`", _check_unfilled, notify.command)
+        yield from draft.checked(("notify", "command"), "`notify`", _check_unfilled, notify.command)
     if not notify.on:
         yield draft.at_value(("notify", "on"), "`notify.on` is empty", "remove it for all kinds")
 
@@ -182,7 +184,7 @@ def survival_warnings(draft: Draft) -> Iterator[Problem]:
     )
     message = "`stall_after` for {}, but `progress: {silent: true}` says that it prints nothing for long"
     hint = "make it longer than such a session takes, or set `stall_after: 0` for it in `overrides`"
-    yield from draft.of(silent, draft.setter("limits", "stall_after"), message, hint)
+    yield from draft.for_combos(silent, draft.set_at("limits", "stall_after"), message, hint)
 
 
 def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
@@ -191,7 +193,7 @@ def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
     )
     message = "`evidence: {records: false}` without other evidence for {}: only the exit code decides"
     hint = "add a `line` of the log or `files`: programs may exit with 0 before their work is done"
-    yield from draft.of(nothing, draft.setter("evidence", "records"), message, hint)
+    yield from draft.for_combos(nothing, draft.set_at("evidence", "records"), message, hint)
 
 
 def _retry_warnings(draft: Draft) -> Iterator[Problem]:

@@ -75,7 +75,7 @@ def in_the_way(folder: str, path: str, ways: dict[str, str]) -> str:
     place = f"{folder}/{path}"
     if os.path.islink(place) or os.path.isfile(place) or not os.path.exists(place):
         return ""
-    return f"{place} is {'a folder' if os.path.isdir(place) else 'no file'}"
+    return f"{place} is {'a folder' if os.path.isdir(place) else 'not a file'}"
 
 
 def _why_not_through(parent: str) -> str:

@@ -176,7 +176,7 @@ def _episode(good: Sequence[Trial]) -> float:
     return longest.seconds / longest.episodes
 
 
-def again(session: Session, trial: Trial, length_s: float = LENGTH_S) -> int:
+def second_trial(session: Session, trial: Trial, length_s: float = LENGTH_S) -> int:
     """Episodes of a second trial; 0 if the first was long enough."""
     if not trial.whole or trial.seconds >= length_s or session.count <= trial.episodes:
         return 0

@@ -190,7 +190,7 @@ def calibrations(text: str, path: Path) -> tuple[Calibration, ...]:
         raise UserError(f"{path} can't be read as a calibration: {error!r}", _AGAIN) from None
 
 
-def text_of(found: Sequence[Calibration], new: Calibration) -> str:
+def calibration_text(found: Sequence[Calibration], new: Calibration) -> str:
     """The text of the file with a new calibration instead of the host's last one."""
     hosts = [asdict(one) for one in (*(one for one in found if one.host != new.host), new)]
     return json.dumps({"schema": SCHEMA, "about": _ABOUT, "hosts": hosts}, indent=1, ensure_ascii=False) + "\n"

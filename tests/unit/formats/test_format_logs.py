@@ -256,7 +256,7 @@ def test_an_evaluation_that_lacks_one_of_the_two_is_named() -> None:
         ("0.3333", 3, 1, 1, ""),
         ("0.333", 999, 1, 333, ""),
         ("0.333", 2000, 1, 666, "more than one number"),
-        ("0.4", 3, 1, 1, "no whole number"),
+        ("0.4", 3, 1, 1, "not a whole number"),
         ("66.66666666666666", 3, 100, 2, ""),
         ("0.6666666865348816", 3, 1, 2, ""),
         ("1", 7, 1, 7, ""),
@@ -274,7 +274,7 @@ def test_a_rate_is_so_many_successes_and_one_that_is_not_is_told(
 
 @pytest.mark.parametrize("rate", ["nan", "inf", "-0.1", "1.1", "x", ""])
 def test_what_is_no_rate_is_refused(rate: str) -> None:
-    with pytest.raises(ValueError, match="no "):
+    with pytest.raises(ValueError, match="not a "):
         count(rate, 10)
     assert not agrees(rate, 5, 10)
 

@@ -15,7 +15,6 @@ from comborun.planner import lay_out
 from comborun.planner.calibrating import (
     Seen,
     Trial,
-    again,
     alone,
     beside,
     best,
@@ -24,10 +23,11 @@ from comborun.planner.calibrating import (
     kinds,
     measured,
     refused,
+    second_trial,
     step,
     stops,
 )
-from comborun.planner.knowledge import Calibration, Measured, Step, calibrations, knowledge_of, text_of
+from comborun.planner.knowledge import Calibration, Measured, Step, calibration_text, calibrations, knowledge_of
 from comborun.resources import HostFacts
 from comborun.rules.placement import Card
 
@@ -51,8 +51,8 @@ def test_start_up_is_told_from_episodes_by_two_lengths_or_by_when_records_came()
     assert (marks.start_up_s, marks.episode_s) == (40.0, 20.0)
     neither = measured(session, [whole(4, 20.0)])
     assert (neither.start_up_s, neither.episode_s) == (0.0, 5.0)
-    assert again(session, whole(3, 2.0)) == 15
-    assert again(session, whole(3, 30.0)) == again(session, whole(100, 2.0)) == 0
+    assert second_trial(session, whole(3, 2.0)) == 15
+    assert second_trial(session, whole(3, 30.0)) == second_trial(session, whole(100, 2.0)) == 0
 
 
 def test_a_combo_that_never_did_its_work_is_refused_with_how_it_ended() -> None:
@@ -122,12 +122,12 @@ def test_it_stops_at_the_knee_at_a_failure_and_before_the_reserve() -> None:
 
 def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused() -> None:
     one = calibration([entry(plan().sessions[0], 1, 1)])
-    text = text_of((), one)
+    text = calibration_text((), one)
     assert calibrations(text, Path("f")) == (one,)
     assert one.is_of(HOST)
     other = Calibration("far", 4, (), "", "", (), (), 1, "")
-    both = text_of(calibrations(text, Path("f")), other)
-    assert calibrations(text_of(calibrations(both, Path("f")), one), Path("f")) == (other, one)
+    both = calibration_text(calibrations(text, Path("f")), other)
+    assert calibrations(calibration_text(calibrations(both, Path("f")), one), Path("f")) == (other, one)
     assert knowledge_of(other, plan().sessions, "f") is None
     for wrong in ("", "[]", "{}", text.replace('"schema": 1', '"schema": 2')):
         with pytest.raises(UserError, match=r"be read as a calibration|of version 2"):

@@ -250,5 +250,5 @@ def test_a_mirror_lies_with_the_users_data_below_a_clean_name(monkeypatch: pytes
     monkeypatch.delenv("XDG_DATA_HOME")
     assert mirror_directory("h", "grid-1") == Path.home() / ".local/share/comborun/h/grid-1"
     for run in ("..", "a/b", ""):
-        with pytest.raises(HostError, match="no run's name"):
+        with pytest.raises(HostError, match="not a run's name"):
             mirror_directory("h", run)
