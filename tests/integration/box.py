@@ -5,8 +5,6 @@ The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the othe
 
 from __future__ import annotations
 
-import atexit
-import compileall
 import contextlib
 import json
 import os
@@ -21,18 +19,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from bytecode import compiled_library
 from recorded import record
 
 from comborun.attempt import Begin, End
 from comborun.judging import ResultRules
 from comborun.plan import Session
-from comborun.remote.program import library_files
 from comborun.resources import NOTHING, BashWord, Display
 from comborun.rules.placement import Request
 from comborun.rules.records import parse
@@ -57,19 +54,6 @@ def until(condition: Callable[[], object], what: str | Callable[[], str], second
             pytest.fail(f"within {seconds:g} s: {what() if callable(what) else what}")
         time.sleep(min(1.0, max(0.02, 3 * (now - asked))))
         asked = time.monotonic()
-
-
-@cache
-def compiled_library() -> Path:
-    """What travels with every run, with the bytecode of its modules: no box has to make that again."""
-    folder = Path(tempfile.mkdtemp(prefix="combo-library-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, text in library_files().items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    compileall.compile_dir(folder, quiet=2)
-    return folder
 
 
 def put_library(run: Path) -> None:
