@@ -147,14 +147,15 @@ def _times(status: RunStatus, options: TableOptions) -> list[str]:
 
 def _progress(status: RunStatus, width: int) -> Text:
     """The bar of the whole run; only a count of sessions if no program shows its progress."""
-    if not status.planned:
+    done, planned = status.done, status.planned
+    if not planned:
         return Text(f"{sum(session.life is Life.ENDED for session in status.proper)}/{len(status.proper)} ended")
-    done = f"{status.done}/{status.planned} {status.unit}"
+    words = f"{done}/{planned} {status.unit}"
     successes = f"{status.successes} of {status.recorded} successful"
-    if status.recorded and width >= len(done) + len(successes) + 16:
-        done = f"{done}, {successes}"
+    if status.recorded and width >= len(words) + len(successes) + 16:
+        words = f"{words}, {successes}"
     style = STYLES[Outcome.SUCCEEDED if status.finished else Life.RUNNING]
-    return bar(status.done, status.planned, width - len(done) - 1, style).append(f" {done}", "default")
+    return bar(done, planned, width - len(words) - 1, style).append(f" {words}", "default")
 
 
 def _unreachable(status: RunStatus, options: TableOptions) -> list[Text]:
