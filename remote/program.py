@@ -44,9 +44,12 @@ def library_files() -> dict[str, str]:
 
 
 def program_files() -> dict[str, str]:
-    parts = [path for room in ("rules", "host") for path in (_PACKAGE / room).rglob("*.py")]
-    files = {f"comborun/{path.relative_to(_PACKAGE).as_posix()}": path.read_text("utf-8") for path in parts}
+    files = {f"comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
     return {"__main__.py": _ENTRY, "comborun/__init__.py": "", **files}
+
+
+def _modules() -> list[Path]:
+    return [path.relative_to(_PACKAGE) for room in ("rules", "host") for path in (_PACKAGE / room).rglob("*.py")]
 
 
 def finder() -> str:
@@ -195,9 +198,9 @@ def _verb(*words: str) -> int:
 def _is_ours(directory: str, verb: str) -> bool:
     """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
     import_module(f"comborun.host.{verb}")
-    library = Path(directory).expanduser() / "lib" / _PROGRAM
+    library = Path(directory).expanduser() / "lib" / _PROGRAM / "comborun"
     try:
-        return all((library / name).read_bytes() == text.encode() for name, text in program_files().items())
+        return all((library / name).read_bytes() == (_PACKAGE / name).read_bytes() for name in _modules())
     except OSError:
         return False
 
