@@ -152,6 +152,10 @@ class Dispatcher(Lifecycle):
                 found.append((of.st_ino, of.st_mtime_ns))
         return found
 
+    def _replanned(self) -> bool:
+        """Whether the plan was changed: the message of an amendment is lost with its FIFO. A torn policy is no plan."""
+        return self._tables_now() != self._tables and bool(files.read(self.layout.policy))
+
     # The loop
 
     def _work(self) -> None:
@@ -258,7 +262,7 @@ class Dispatcher(Lifecycle):
             except OSError:
                 return
             self.windows.again()
-        if self._tables_now() != self._tables:  # the message of an amendment is lost with its FIFO
+        if self._replanned():
             self._hear(Message("reread", "run", 0, ""))
         self.look_at_sessions()
         self.servers.sweep()
@@ -293,7 +297,7 @@ class Dispatcher(Lifecycle):
     def _last_news(self) -> None:
         """Follow requests that came while `after` ran."""
         self._hear_all()
-        if (self._amended or self._tables_now() != self._tables) and not self._after:
+        if (self._amended or self._replanned()) and not self._after:
             self._amended = False
             self._reread()
 

@@ -126,6 +126,19 @@ def test_an_amended_queue_is_read_again_and_what_runs_goes_on(box: Box, lost: bo
     assert box.ended("env_new").clean
 
 
+def test_a_policy_that_is_torn_for_a_moment_changes_nothing(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD), "env_two": bash(HOLD)}, parallel=2)
+    box.start()
+    box.begun("env_two")
+    box.write("dispatch/policy.json", "")
+    fifo = box.directory / "dispatch/fifo"
+    fifo.unlink()
+    until(fifo.is_fifo, "the dispatcher looks at its files")
+    box.write("go", "")
+    box.await_done()
+    assert (box.directory / "dispatch/slots").read_text() == "2\n"
+
+
 @pytest.mark.parametrize("lost", [False, True])
 def test_an_amendment_is_heard_while_after_runs(box: Box, lost: bool) -> None:
     box.plan({"env_one": bash("true"), "env_new": bash("true"), "after": bash(HOLD)})
