@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 from comborun.errors import HostError
-from comborun.host.children import Child, fork
+from comborun.host.children import fork
 from comborun.text import MIB
 
 if TYPE_CHECKING:
@@ -76,22 +76,16 @@ class LocalTransport:
     ) -> Completed:
         command = ["bash", "--noprofile", "--norc", "-c", _COMMAND, "comborun", *args]
         given = script.encode("utf-8", "surrogateescape") + b"\0" + stdin
-        return _finish(lambda *streams: _bash(command, *streams), given, timeout, limit)
+        return _finish(lambda **on: subprocess.Popen(command, start_new_session=True, **on), given, timeout, limit)
 
     def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int = 64 * MIB) -> Completed:
         """Run a function in a fork of this process, which is faster than starting an interpreter."""
-        return _finish(lambda *streams: _fork(work, *streams), stdin, timeout, limit)
 
+        def leading() -> int:
+            os.setsid()
+            return work()
 
-def _fork(work: Callable[[], int], *streams: IO[bytes]) -> Child:
-    def leading() -> int:
-        os.setsid()
-        return work()
-
-    try:
-        return fork(leading, [stream.fileno() for stream in streams])
-    except OSError as error:
-        raise _no_child(error) from error
+        return _finish(lambda **files: fork(leading, [one.fileno() for one in files.values()]), stdin, timeout, limit)
 
 
 def _finish(start: Callable[..., Opening], given: bytes, timeout: float, limit: int) -> Completed:
@@ -100,7 +94,11 @@ def _finish(start: Callable[..., Opening], given: bytes, timeout: float, limit: 
         stdin, *written = [stack.enter_context(_stream()) for _ in range(3)]
         stdin.write(given)
         stdin.seek(0)
-        child = start(stdin, *written)
+        try:
+            child = start(stdin=stdin, stdout=written[0], stderr=written[1])
+        except OSError as error:
+            hint = "`ulimit -u` shows the limit on processes, `ulimit -a` all of them"
+            raise HostError(f"this machine can't start a process: {error.strerror}", hint) from error
         try:
             code = _wait(child, written, time.monotonic() + timeout, limit)
         except BaseException:
@@ -119,18 +117,6 @@ def _stream() -> IO[bytes]:
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("comborun"), "w+b")
     return tempfile.TemporaryFile()
-
-
-def _bash(command: list[str], stdin: IO[bytes], stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True)
-    except OSError as error:
-        raise _no_child(error) from error
-
-
-def _no_child(error: OSError) -> HostError:
-    hint = "`ulimit -u` shows the limit on processes, `ulimit -a` all of them"
-    return HostError(f"this machine can't start a process: {error.strerror}", hint)
 
 
 def _wait(child: Opening, written: list[IO[bytes]], deadline: float, limit: int) -> int:

@@ -9,6 +9,7 @@ import os
 import re
 
 from comborun.host import files, process, secrets
+from comborun.rules import records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from comborun.rules.names import RunLayout
 
 _GPUS = re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
-_CORES = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
 _UUIDS = re.compile("(GPU|MIG)-[A-Za-z0-9/-]{8,80}(,(GPU|MIG)-[A-Za-z0-9/-]{8,80})*")
 _PORTS = 1024
 """ports to choose from, below those that the kernel assigns: no connection takes one meanwhile"""
@@ -69,8 +69,7 @@ class Gpus:
 class CommandEnvironment:
     def __init__(self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str]) -> None:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
-        cores = grant.get("cores", "")
-        self.cores = cores if _CORES.fullmatch(cores) else ""
+        self.cores = grant["cores"] if records.integers(grant, "cores") else ""
         self.port = ""
         self.drawing: dict[str, str] = {}
         """API -> the device that it draws on, and API_told -> who says so"""

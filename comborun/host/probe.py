@@ -36,7 +36,6 @@ VERSION = "3"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 """bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
 _SERVER = re.compile("[a-z0-9-]+")
-_GPUS = re.compile("[0-9]+(,[0-9]+)*")
 _PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
 
 
@@ -65,7 +64,7 @@ class Probe:
         self.cluster = attempts.slurm_of(self.attempts)
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in attempts.names(self.layout) if after or name != AFTER]
-        self.gpus: list[int] = []
+        self.gpus: tuple[int, ...] = ()
         """GPUs that the run may use"""
         self.documents: list[Document] = []
         self.logs: list[tuple[Document, str]] = []
@@ -73,8 +72,7 @@ class Probe:
 
     def look(self, known: list[int]) -> tuple[Document, list[bytes]]:
         """The document, and the ends of logs in the order of its attempts."""
-        gpus = self.attempts.policy["gpus"]
-        self.gpus = list(map(int, gpus.split(","))) if _GPUS.fullmatch(gpus) else []
+        self.gpus = records.integers(self.attempts.policy, "gpus")
         question = None
         if self.gpus:  # the answer comes while other things are read
             from comborun.host import driver  # slow to import, and many runs use no GPU
@@ -221,13 +219,12 @@ class Probe:
             state, since = "ready", ready.get("at", "")
         else:
             state, since = "loading", record.get("started", "")
-        gpus = record.get("gpus", "")
         return {
             "name": name,
             "attempt": number,
             "state": state,
             "since": records.seconds({"since": since}, "since"),
-            "gpus": list(map(int, gpus.split(","))) if _GPUS.fullmatch(gpus) else [],
+            "gpus": records.integers(record, "gpus"),
             "port": records.integer(record, "port"),
             "cause": record.get("cause", ""),
             "why": record.get("note", ""),
