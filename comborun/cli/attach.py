@@ -102,7 +102,7 @@ def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, wri
 def _instead(session: str, begin: Begin) -> str:
     """Why this follows a running session's log and opens no window."""
     if begin.multiplexer == "screen":
-        return "screen has no read-only view: this follows the log; --write opens the window"
+        return "screen has no read-only view: this follows the log until Ctrl-C; --write opens the window"
     return f"the window of {session} is gone, but it still runs: this follows its log"
 
 

@@ -38,6 +38,7 @@ _PLACE = re.compile(r"""^["']?(name|host|root)\b""", re.MULTILINE)
 _PLAIN = re.compile(
     r"^(name|host|root): +(?!(?i:~|null|true|false) *$)([A-Za-z~/][\w@./~-]*)(?: +#.*| *)$", re.MULTILINE | re.ASCII
 )
+click.IntRange.name = "whole number"
 SLOTS = click.IntRange(1, 999_999)
 """number of sessions at once: the host reads six digits"""
 

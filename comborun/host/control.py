@@ -168,7 +168,7 @@ class Steering:
             starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
             self._say(name, f"waits for its turn already{starts}")
         elif seen.life == attempts.ENDED and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
-            self._say(name, "has succeeded")
+            self._say(name, "has succeeded, and does not run again")
         elif seen.life in (attempts.ENDED, attempts.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))
             self.tell(f"again {name} {number}")
