@@ -1,8 +1,7 @@
-"""What is on record is no longer so: pids that are another's, a boot that is over, a folder that was moved."""
+"""What is on record is no longer so: pids that are another's, a folder that was moved."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 
@@ -12,7 +11,6 @@ from box import alive
 from ground import Ground, rewrite
 from matrix import faults
 
-ANOTHER_BOOT = "00000000-0000-4000-8000-000000000000"
 SESSIONS = ("maze_policy1", "maze_policy10")
 
 
@@ -47,31 +45,6 @@ def test_a_pid_that_is_another_process_now_is_left_alone(ground: Ground, bystand
 
 
 @faults("records", turn=1)
-def test_after_a_restart_of_the_host_the_same_command_does_the_rest(ground: Ground) -> None:
-    """As it leaves the records: no process lives, what is on record is of another boot, and the pids are others'."""
-    grid = ground.grid("policy1", "policy10", "policy2", limits="{parallel: 2, attempts: 4}")
-    ground.launch(grid)
-    ground.begun(SESSIONS[0])
-    ground.open_gates(SESSIONS[0])
-    assert ground.end(SESSIONS[0])["completeness"] == "complete"
-    for session in (SESSIONS[1], "maze_policy2"):
-        ground.begun(session)
-    ground.kill_everything()
-    directory = ground.run.directory
-    records = [*directory.glob("sessions/*/attempt-*/begin"), *directory.glob("sessions/*/attempt-*/claim")]
-    for record in [*records, directory / "dispatch/dispatcher"]:
-        rewrite(record, boot=ANOTHER_BOOT, pid=os.getpid(), supervisor=os.getpid(), supervisor_start=os.getpid())
-    ground.launch(grid)
-    ground.open_gates()
-    assert ground.await_done()["succeeded"] == "3", ground.story
-    assert dict(ground.run.launches) == {
-        "maze_policy1/attempt-1": 1,
-        **{f"maze_{policy}/attempt-{number}": 1 for policy in ("policy10", "policy2") for number in (1, 2)},
-    }
-    accounted_for(ground, planned("policy1", "policy10", "policy2"))
-
-
-@faults("records", turn=2)
 def test_a_run_directory_that_was_moved_is_watched_resumed_and_reported_there(ground: Ground) -> None:
     ground.launch(ground.grid("policy1", "policy10"))
     for session in SESSIONS:

@@ -50,20 +50,6 @@ def far_runs(far_host: Sshd) -> list[Path]:
     return sorted((far_host.user.home / "comborun").glob("*-????????T??????Z-????"))
 
 
-def test_run_on_a_host_ends_in_a_report_on_the_laptop(far: Desk, far_host: Sshd) -> None:
-    ended = far.combo("run", far_grid(far))
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "on testbox" in ended.stdout
-    (run,) = far_runs(far_host)
-    assert run.owner() == far_host.user.name
-    folder = re.search(r"Report: (.*)", ended.stdout)
-    assert folder
-    assert folder[1].startswith(str(far.home))
-    document = json.loads(Path(folder[1], "final_benchmark_report.json").read_text())
-    assert document["totals"]["completed"] == 16
-    assert not (run / "report").exists(), "nothing but the run is left on the host"
-
-
 def test_a_host_at_its_limit_on_processes_is_named_and_the_run_goes_on_when_there_is_room(
     far: Desk, far_host: Sshd
 ) -> None:
@@ -210,6 +196,8 @@ def test_a_host_that_has_one_multiplexer_only_is_enough(far: Desk, far_host: Ssh
     assert ended.returncode == 0, ended.stdout + ended.stderr
     (run,) = far_runs(far_host)
     assert (run / "dispatch/multiplexer").read_text() == f"{there}\n"
+    assert run.owner() == far_host.user.name
+    assert not (run / "report").exists(), "nothing but the run is left on the host"
     refused = far.combo("launch", far_grid(far), "--new", "--multiplexer", absent)
     assert refused.returncode == 3
     assert f"lacks what sessions need: {absent}" in refused.stderr

@@ -137,6 +137,23 @@ def test_an_episode_ends_by_goal_fall_course_or_time(quadruped, state, steps, ve
     assert quadruped.episode.judge(simulation, steps) == verdict
 
 
+def test_the_ranking_of_the_shipped_policies_crosses(quadruped):
+    """Flat wins on ice, rough on rocks and stairs. Loose on purpose: MuJoCo versions differ."""
+    policies = {name: shipped(quadruped, name) for name in ("flat", "rough")}
+    lead = {}
+    for environment, count in {"friction": 8, "boulder": 6, "stairs": 6}.items():
+        flat, rough = (
+            [quadruped.episode.run_episode(policy, environment, 1000 + index) for index in range(count)]
+            for policy in policies.values()
+        )
+        lead[environment] = sum(one.success for one in flat) - sum(one.success for one in rough)
+        starts = [one.initial_state for one in flat]
+        assert len(set(starts)) == count
+        assert starts == [one.initial_state for one in rough], "paired: both policies met the same episodes"
+    assert lead["friction"] > 0
+    assert max(lead["boulder"], lead["stairs"]) < -1
+
+
 # Training
 
 
