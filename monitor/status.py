@@ -6,7 +6,6 @@ Times are seconds since 1970 on the host's clock.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import tzinfo
@@ -19,7 +18,7 @@ from comborun.monitor.wording import clock, span, visible
 from comborun.plan import Unit
 from comborun.rules.words import Failure, Life, Outcome
 from comborun.text import alike, several
-from comborun.work import Spans, size, union
+from comborun.work import Spans, grouped, size, union
 
 SCHEMA = 1
 """version of the JSON document"""
@@ -226,11 +225,8 @@ class RunStatus(RunFacts):
 
     def _combos(self) -> Iterator[tuple[Spans, int]]:
         """For each combo its episodes and the number of done ones; without sessions of unknown progress."""
-        combos: defaultdict[tuple[str, str], list[SessionStatus]] = defaultdict(list)
-        for session in self.proper:
-            if session.done is not None:
-                combos[session.policy, session.environment].append(session)
-        for sessions in combos.values():
+        counted = (session for session in self.proper if session.done is not None)
+        for sessions in grouped(counted, lambda session: (session.policy, session.environment)).values():
             due = union(range(one.first, one.first + one.due) for one in sessions)
             yield due, sum(one.done or 0 for one in sessions)
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.records.combos import content
 from comborun.reporter.records.reading import RejectKind
-from comborun.work import Spans, combo_of, gaps, spans, union, within
+from comborun.work import Spans, combo_of, gaps, grouped, spans, union, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.again.resumption import Rejected
     from comborun.reporter.records.collector import Collected
-    from comborun.reporter.records.reading import Reject
     from comborun.work import Combo
 
 
@@ -134,10 +133,7 @@ class _Episode:
     @property
     def _attempts(self) -> Iterable[Sequence[EpisodeRecord]]:
         """Each session counts its own: attempt 2 of one and attempt 2 of another are two."""
-        found: defaultdict[tuple[str, int], list[EpisodeRecord]] = defaultdict(list)
-        for record in self.records:
-            found[record.session, record.attempt].append(record)
-        return found.values()
+        return grouped(self.records, lambda record: (record.session, record.attempt)).values()
 
 
 def missing(collected: Collected) -> dict[Combo, Spans]:
@@ -157,10 +153,8 @@ def rejected(collected: Collected) -> dict[str, Rejected]:
     """Session -> rows that gave no record. Lines that are cut off are left out: their end may still come."""
     from comborun.again.resumption import Rejected  # imports the planner and the grid, which a report does not need
 
-    by_session: defaultdict[str, list[Reject]] = defaultdict(list)
-    for reject in collected.rejects:
-        if reject.kind is not RejectKind.TORN:
-            by_session[PurePosixPath(reject.path).parts[1]].append(reject)  # sessions/<name>/attempt-N/...
+    kept = (reject for reject in collected.rejects if reject.kind is not RejectKind.TORN)
+    by_session = grouped(kept, lambda reject: PurePosixPath(reject.path).parts[1])  # sessions/<name>/attempt-N/...
     return {
         name: Rejected(
             len(rejects), sum(one.kind is RejectKind.FOREIGN for one in rejects), rejects[0].reason, rejects[0].place

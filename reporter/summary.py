@@ -17,7 +17,7 @@ from comborun.reporter.counting.ending import Timing, timing
 from comborun.reporter.counting.measures import ends_of, time_field
 from comborun.reporter.counting.quality import Finding, Quality, differences, quality
 from comborun.text import natural
-from comborun.work import Spans, size
+from comborun.work import Spans, grouped, size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -195,10 +195,11 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
     """By combo, the episodes that were not needed; empty for a run without comparisons that may stop early."""
     if collected.stop_early is None:
         return {}
-    recorded: dict[Combo, list[int]] = {}
-    for record in collected.records:
-        recorded.setdefault(record.combo, []).append(record.episode)
-    return {combo: spared(histories, recorded.get(combo, ())) for combo, histories in collected.by_combo.items()}
+    recorded = grouped(collected.records, lambda record: record.combo)
+    return {
+        combo: spared(histories, (record.episode for record in recorded.get(combo, ())))
+        for combo, histories in collected.by_combo.items()
+    }
 
 
 def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[Finding]:

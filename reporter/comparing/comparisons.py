@@ -6,7 +6,6 @@ policy.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from math import comb
@@ -18,6 +17,7 @@ from comborun.reporter.statistics.difference import PairCounts, holm, letters, m
 from comborun.reporter.statistics.pooled import heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
+from comborun.work import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -286,9 +286,7 @@ def compare(
     if not stopping and (count := how_many(environments)) > MOST:
         return Comparisons((), 0, (), too_many=count)
     met = {name: [meet(name, a, b) for a, b in combinations(_usable(sides), 2)] for name, sides in environments.items()}
-    by_pair: defaultdict[tuple[str, str], list[Meeting]] = defaultdict(list)
-    for one in () if stopping else chain(*met.values()):
-        by_pair[one.a.policy, one.b.policy].append(one)
+    by_pair = grouped(() if stopping else chain(*met.values()), lambda one: (one.a.policy, one.b.policy))
     overall = [overall_of(meetings) for meetings in by_pair.values() if len(meetings) > 1]
     pooled = [one for one in graded if len(one.environments) > 1]
     within = list(_within(environments, met, stopping))

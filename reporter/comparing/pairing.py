@@ -6,7 +6,7 @@ start is no new evidence: a deterministic program repeats what it did.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -20,7 +20,7 @@ from comborun.reporter.counting.combo import tallies
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
-from comborun.work import episodes_of, minus, size
+from comborun.work import episodes_of, grouped, minus, size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -59,10 +59,8 @@ class Starts:
         """The episodes of each start; an unknown start has one episode. None if no start repeats."""
         if self._all_differ:
             return None
-        found: defaultdict[object, list[int]] = defaultdict(list)
-        for episode in episodes:
-            start = self.of(episode)
-            found[("alone", episode) if start is None else start].append(episode)
+        starts = {episode: self.of(episode) for episode in episodes}
+        found = grouped(episodes, lambda one: ("alone", one) if starts[one] is None else starts[one])
         return None if len(found) == len(episodes) else [frozenset(group) for group in found.values()]
 
     def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:

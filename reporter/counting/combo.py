@@ -23,7 +23,7 @@ from comborun.reporter.counting.measures import (
 from comborun.reporter.statistics.proportion import Interval, Proportion, mean_of_rates, proportion
 from comborun.reporter.text import combo_name
 from comborun.rules.words import Completeness
-from comborun.work import Spans, describe, size
+from comborun.work import Spans, describe, grouped, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -49,9 +49,7 @@ class AggregateCounts:
 def tallies(aggregates: Iterable[Aggregate], planned: Mapping[str, int]) -> dict[Combo, AggregateCounts]:
     """One per combo, over its sessions; `planned` is session -> episodes. The lowest complete attempt of a session
     counts, else the one with the most episodes."""
-    sessions: defaultdict[tuple[Combo, str], list[Aggregate]] = defaultdict(list)
-    for aggregate in aggregates:
-        sessions[aggregate.combo, aggregate.session].append(aggregate)
+    sessions = grouped(aggregates, lambda one: (one.combo, one.session))
     taken: defaultdict[Combo, list[Aggregate]] = defaultdict(list)
     for (combo, session), found in sessions.items():
         found.sort(key=lambda one: one.attempt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections import defaultdict, deque
+from collections import deque
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, zip_longest
@@ -14,6 +14,7 @@ from urllib.parse import quote
 from comborun.attempt import Verdict, having
 from comborun.reporter.text import combo_name
 from comborun.text import several
+from comborun.work import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,9 +78,7 @@ def _inside(directory: Path, video: str) -> bool:
 
 def _spread(records: Sequence[EpisodeRecord]) -> list[EpisodeRecord]:
     """One of each combo, then the next of each, and so on."""
-    by_combo: defaultdict[tuple[str, str], list[EpisodeRecord]] = defaultdict(list)
-    for record in records:
-        by_combo[record.combo].append(record)
+    by_combo = grouped(records, lambda record: record.combo)
     return [record for round_ in zip_longest(*by_combo.values()) for record in round_ if record is not None]
 
 

@@ -17,7 +17,7 @@ from comborun.rules.episodes import UNKNOWN, rebuild
 from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.rules.named import groups
 from comborun.text import several
-from comborun.work import combo_of
+from comborun.work import combo_of, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -87,10 +87,7 @@ class Collected:
 
     @property
     def by_combo(self) -> dict[Combo, list[SessionHistory]]:
-        combos: defaultdict[Combo, list[SessionHistory]] = defaultdict(list)
-        for history in self.sessions:
-            combos[combo_of(history.session)].append(history)
-        return dict(combos)
+        return grouped(self.sessions, lambda history: combo_of(history.session))
 
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"
@@ -182,13 +179,10 @@ class RecordCollector:
     @property
     def taken(self) -> Iterator[Defect]:
         """Says how files were read, by format; our own rows need no message."""
-        files: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for file in self.files:
-            if file.format and file.format != JSONL_ROWS:
-                files[file.format, file.why].append(file.path)
-        for (name, why), paths in files.items():
-            others = f", like {several(len(paths) - 1, 'other file')}" if len(paths) > 1 else ""
-            yield Defect(paths[0], 0, f"read as {name}: {why}{others}")
+        files = (file for file in self.files if file.format and file.format != JSONL_ROWS)
+        for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
+            others = f", like {several(len(alike) - 1, 'other file')}" if len(alike) > 1 else ""
+            yield Defect(alike[0].path, 0, f"read as {name}: {why}{others}")
 
 
 def _read(path: Path, context: Context, unread: str) -> Reading:
@@ -233,10 +227,7 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
     """Files of one attempt that count differently. The one with the most episodes is taken."""
-    counts: defaultdict[tuple[str, str, str, int], list[Aggregate]] = defaultdict(list)
-    for one in aggregates:
-        counts[one.policy, one.environment, one.session, one.attempt].append(one)
-    for found in counts.values():
+    for found in grouped(aggregates, lambda one: (one.combo, one.session, one.attempt)).values():
         values = {f"{one.successes} of {one.episodes}" for one in found}
         if len(values) > 1:
             yield Defect(found[0].source, 0, f"{len(values)} files count differently: {', '.join(sorted(values))}")
