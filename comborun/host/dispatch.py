@@ -79,8 +79,8 @@ class Dispatcher(Lifecycle):
         """all sessions have ended, and `after` runs"""
         self._amended = False
         """a message asked to read the queue again"""
-        self._tables: list[tuple[int, int]] = []
-        """the files of the plan that were read: inodes and times of change"""
+        self._tables: list[int] = []
+        """when the files of the plan that were read were last changed"""
         self._next_sweep = 0.0
 
     # The life of a dispatcher
@@ -144,13 +144,8 @@ class Dispatcher(Lifecycle):
         self.admission.open()
         self.close_gpus()
 
-    def _tables_now(self) -> list[tuple[int, int]]:
-        found = []
-        for path in (self.layout.queue, self.layout.policy, self.layout.server_table):
-            with contextlib.suppress(OSError):
-                of = os.stat(path)
-                found.append((of.st_ino, of.st_mtime_ns))
-        return found
+    def _tables_now(self) -> list[int]:
+        return [files.changed(path) for path in (self.layout.queue, self.layout.policy, self.layout.server_table)]
 
     def _replanned(self) -> bool:
         """Whether the plan was changed: the message of an amendment is lost with its FIFO. A torn policy is no plan."""
