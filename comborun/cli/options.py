@@ -38,7 +38,7 @@ _PLACE = re.compile(r"""^["']?(name|host|root)\b""", re.MULTILINE)
 _PLAIN = re.compile(
     r"^(name|host|root): +(?!(?i:~|null|true|false) *$)([A-Za-z~/][\w@./~-]*)(?: +#.*| *)$", re.MULTILINE | re.ASCII
 )
-click.IntRange.name = "whole number"
+click.IntRange.name, click.FloatRange.name = "whole number", "number"
 SLOTS = click.IntRange(1, 999_999)
 """number of sessions at once: the host reads six digits"""
 

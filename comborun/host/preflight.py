@@ -87,8 +87,10 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
     for path in combo["files"]:
         place = os.path.join(folder, files.home(path))
         if os.path.isabs(place) and not os.path.exists(place):
-            sync = f"; copy it there, or `sync: [{{from: {os.path.basename(path)}, to: {path}}}]` brings it"
-            yield f"file: there is no {path}{_close(place) or sync}"
+            copy = f" in {combo['folder']}; copy it there"
+            if os.path.isabs(files.home(path)):
+                copy = f"; copy it there, or `sync: [{{from: {os.path.basename(path)}, to: {path}}}]` brings it"
+            yield f"file: there is no {path}{_close(place) or copy}"
     given = (os.path.join(folder, files.home(name)) for name in combo["conda"] if "/" in name)
     environments = [*filter(os.path.isdir, given), *_conda_environments(combo["setup"])]
     for name in combo["conda"]:

@@ -60,6 +60,11 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
     [
         ("command: sh eval.py {policy.ckpt}\nworkdir: ~/project\n", "~/policy.pt", []),
         (
+            "command: sh collect_all.py\nworkdir: ~/project\n",
+            "~/policy.pt",
+            ["file: there is no collect_all.py in ~/project; copy it there"],
+        ),
+        (
             "command: sh eval.py\nworkdir: ~/projct\n",
             "~/policy.pt",
             ["workdir: there is no folder ~/projct; did you mean project?"],
