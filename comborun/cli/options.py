@@ -240,6 +240,8 @@ class Where:
                 there = self.runs(transport)
             run = choose(there, wanted, transport.host)
         except HostError as error:
+            if self.host is None and transport.host != LOCAL:
+                error.hint += f"\n  the last launch was on {transport.host}; --host {LOCAL} means this machine"
             launches = [one for one in remembered() if one.host == transport.host and one.fits(wanted)]
             if not kept or not launches:
                 raise

@@ -8,7 +8,8 @@ import click
 import pytest
 
 from comborun.cli import completion
-from comborun.errors import UserError
+from comborun.cli.options import Where
+from comborun.errors import HostError, UserError
 from comborun.grid.draft import keys_of, section_of
 from comborun.grid.model import GridFile
 from comborun.reference import key_reference, pages, reference_keys
@@ -33,6 +34,18 @@ def test_an_unknown_key_gets_the_closest_one() -> None:
     with pytest.raises(UserError) as refused:
         key_reference(DOCUMENT, "limits.paralel")
     assert refused.value.hint == "did you mean `limits.parallel`?"
+
+
+def test_a_host_that_nobody_named_is_explained_when_it_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    remember(Launch("walk-1", "gpubox.invalid", "/r", "/r/walk-1", "walk", "ssh"))
+    for host, told in ((None, True), ("gpubox.invalid", False)):
+        with pytest.raises(HostError) as refused:
+            Where(host=host).find(None)
+        assert ("--host local" in refused.value.hint) is told
 
 
 def test_a_shell_completes_hosts_runs_presets_and_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
