@@ -92,7 +92,7 @@ def _combo_names(session: Session) -> tuple[str, ...]:
 
 
 def _names(plan: Plan) -> list[str]:
-    sessions = [one for one in plan.sessions if one.flag != "dropped"]
+    sessions = plan.current
     servers = [one.name for one in instances(plan)]
     combos = (name_of_combo(one) for one in sessions)
     return [*dict.fromkeys([*(one.name for one in sessions), *combos]), *servers, *([AFTER] if plan.after else [])]

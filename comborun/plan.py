@@ -192,6 +192,11 @@ class Plan:
         return "slurm" if self.slurm else "local"
 
     @property
+    def current(self) -> tuple[Session, ...]:
+        """The sessions without dropped ones, which are not a part of the run any more."""
+        return tuple(session for session in self.sessions if session.flag != "dropped")
+
+    @property
     def policies(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(session.policy for session in self.sessions))
 

@@ -45,8 +45,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     bare = RunStatus(run=view.id, grid=plan.grid, host=view.host, directory=view.directory, sessions=(), link=link)
     if snapshot is None:
         parts = _parts(plan)
-        planned = [one for one in plan.sessions if one.flag != "dropped"]
-        return replace(bare, sessions=tuple(session_status(one, (), 0.0, parts[one.name]) for one in planned))
+        return replace(bare, sessions=tuple(session_status(one, (), 0.0, parts[one.name]) for one in plan.current))
     moment = snapshot.now if now is None else now
     sessions = _sessions(plan, history, snapshot, moment)
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)

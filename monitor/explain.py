@@ -250,7 +250,7 @@ def _of_server(plan: Plan, status: RunStatus, one: Instance, seen: Server) -> It
     yield f"it {seen.words(status.now)}{where}"
     if waits := status.server_waits.get(one.name):
         yield f"it waits: {visible(waits)}"
-    asking = sum(one.server.name in dict(session.servers) for session in plan.sessions if session.flag != "dropped")
+    asking = sum(one.server.name in dict(session.servers) for session in plan.current)
     yield f"{several(asking, 'session')} of the run {'uses' if asking == 1 else 'use'} it"
     if seen.attempt > 1:
         most = several(one.server.restarts, "time")

@@ -281,7 +281,7 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
 def read_otherwise(before: Plan, after: Plan) -> dict[str, dict[str, Any]]:
     """The sessions that are read or judged by other rules than before, with the new rules."""
     had = {session.name: judging(session) for session in before.sessions}
-    has = {session.name: judging(session) for session in after.sessions if session.flag != "dropped"}
+    has = {session.name: judging(session) for session in after.current}
     return {name: rules for name, rules in has.items() if name in had and had[name] != rules}
 
 

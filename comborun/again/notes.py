@@ -73,8 +73,7 @@ def taken_over(before: Plan, after: Plan) -> tuple[str, ...]:
 
     `before` is the run's plan as it was, `after` as amended. Sessions that came or went are reported elsewhere.
     """
-    kept = {one.name for one in before.sessions if one.flag != "dropped"}
-    kept &= {one.name for one in after.sessions if one.flag != "dropped"}
+    kept = {one.name for one in before.current} & {one.name for one in after.current}
     had, has = dict(_keys(before, kept)), dict(_keys(after, kept))
     if after.slurm:
         had["limits.parallel"] = has["limits.parallel"]  # on Slurm this limit is a part of `slurm`

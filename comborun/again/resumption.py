@@ -12,7 +12,7 @@ from comborun.rules.words import Outcome
 from comborun.work import Spans, combo_of, episodes_of, minus, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from comborun.plan import Plan, Session
     from comborun.work import Combo
@@ -85,7 +85,7 @@ def resumption(
     gaps: list[Session] = []
     futile: list[Futile] = []
     left = dict(missing)
-    for session in reversed([one for one in plan.sessions if one.flag != "dropped"]):
+    for session in reversed(plan.current):
         if session.flag == "smoke":
             if outcomes.get(session.name) in {Outcome.FAILED, *_BY_REQUEST}:
                 again.append(Again(session.name))
@@ -97,9 +97,7 @@ def resumption(
         found = rejected.get(session.name)
         if lacking and outcome and _is_futile(session, outcome, lacking, found):
             futile.append(Futile(session.name, lacking, found))
-        elif (
-            outcome is Outcome.SUCCEEDED
-        ):  # its evidence is complete: it does not start again, but its gaps can be filled
+        elif outcome is Outcome.SUCCEEDED:  # by its evidence: it does not start again, but its gaps can be filled
             gaps += _gaps(session, lacking) if lacking and session.ranged else ()
         elif outcome in _BY_REQUEST or lacking is None or not session.ranged or _is_end(lacking, session):
             repeated = session.count - size(lacking) if lacking and not _is_end(lacking, session) else 0
@@ -107,11 +105,6 @@ def resumption(
         else:
             gaps += _gaps(session, lacking)
     return Resumption(tuple(reversed(again)), tuple(named(reversed(gaps), plan.sessions)), tuple(reversed(futile)))
-
-
-def still_to_come(plan: Plan, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
-    """The sessions that have not ended, or wait for their turn again."""
-    return (one.name for one in plan.sessions if one.flag != "dropped" and one.name not in outcomes)
 
 
 def _take(left: dict[Combo, Spans], session: Session) -> Spans | None:

@@ -56,7 +56,7 @@ def sessions(ctx: click.Context, _param: click.Parameter, begun: str) -> list[st
     wanted = ctx.params.get("wanted") or ""
     launches = [launch for launch in remembered() if launch.run.startswith(wanted) or launch.grid == wanted]
     plan = _plan(launches[-1]) if launches else None
-    return _fitting([one.name for one in plan.sessions if one.flag != "dropped"], begun) if plan else []
+    return _fitting([one.name for one in plan.current], begun) if plan else []
 
 
 def _plan(launch: Launch) -> Plan | None:

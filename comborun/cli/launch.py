@@ -214,7 +214,7 @@ def _record(started: Started) -> dict[str, Any]:
         "directory": publication.directory,
         "state": publication.state,
         "hold": dict(zip(("kind", "why"), launched.hold, strict=True)) if launched.hold else None,
-        "sessions": [session.name for session in launched.plan.sessions if session.flag != "dropped"],
+        "sessions": [session.name for session in launched.plan.current],
         "shipped": list(launched.shipped),
         "replaced": list(launched.replaced),
         "waits": started.waits or None,
@@ -235,7 +235,7 @@ def _show(started: Started) -> None:
             click.echo(f"  {harmless(note)}")
     rows = {"run": publication.run, "folder": publication.directory}
     if publication.state != "finished":
-        first = next(session.name for session in launched.plan.sessions if session.flag != "dropped")
+        first = launched.plan.current[0].name
         rows["watch"] = started.target.command("monitor")
         rows["attach"] = started.target.command("attach", first)
         rows["stop"] = started.target.command("stop")
@@ -253,7 +253,7 @@ def _sentence(started: Started) -> str:
         lifts = f"run `{started.target.command('resume')}` to continue"
         return f"this grid's run is {kind}{f' ({why})' if why else ''}, and nothing was started: {lifts}"
     tried = len(smoke_sessions(launched.plan))
-    rest = sum(session.flag != "dropped" for session in launched.plan.sessions) - tried
+    rest = len(launched.plan.current) - tried
     smoke = f", after {tried} of a smoke test" if tried else ""
     now = f"the first {started.waits}" if started.waits else _failures(started.failed, rest)
     begins = "Slurm has them" if launched.plan.slurm else now or "the first is running"

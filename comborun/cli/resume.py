@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from comborun.again.resumption import resumption, still_to_come
+from comborun.again.resumption import resumption
 from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import collected
 from comborun.cli.terminal import answer, repeatable
@@ -53,7 +53,8 @@ def _look(target: Target) -> Resuming:
     ended = [one for one in seen.sessions if one.life is Life.ENDED and one.attempt]
     outcomes = {one.name: one.outcome for one in ended if one.outcome}
     what = resumption(view.plan, outcomes, missing(records), rejected(records))
-    return Resuming(view, seen, what, tuple(still_to_come(view.plan, outcomes)))
+    coming = tuple(one.name for one in view.plan.current if one.name not in outcomes)
+    return Resuming(view, seen, what, coming)
 
 
 def _go_on(target: Target, going: Resuming) -> str:

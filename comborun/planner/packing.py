@@ -244,7 +244,7 @@ class Outlook:
 
 def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outlook:
     """The forecast of `plan`, which lay_out has made from the other arguments."""
-    sessions = [one for one in plan.sessions if one.flag != "dropped"]
+    sessions = plan.current
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
     otherwise = "the best that was measured" if known.best else "one for each core"
     slots = PARALLEL if grid.limits.parallel else otherwise
