@@ -207,7 +207,7 @@ def test_a_calibration_on_a_host_is_written_here_and_leaves_nothing_there(far: D
     grid = far_grid(far, pace="0.1", policies="[good]", environments="[maze]", episodes="400")
     far.environment["COMBORUN_CALIBRATE_S"] = "1"
     measured = far.json("calibrate", grid, "--most", "2")
-    assert 0.08 < measured["combos"][0]["episode_s"] < 0.3
+    assert 0.08 < measured["combos"][0]["episode_s"] < 1
     assert not list((far_host.user.home / "comborun").glob("**/run.json"))
     expected = far.json("plan", grid)["expected"]
     assert expected["makespan"] > 0.08 * 400

@@ -184,10 +184,11 @@ def test_a_folder_that_others_may_write_is_none(folder: Path) -> None:
 def test_while_another_run_holds_the_lock_nothing_is_promised(folder: Path) -> None:
     holder, leases = Leases("one"), Leases("two")
     assert holder.enter() == ""
-    assert leases.enter() == f"another run holds {folder}/lock"
     began = time.monotonic()
+    assert leases.enter() == f"another run holds {folder}/lock"
+    waited = time.monotonic()
     assert leases.enter(), "not asked again at once: those that need no lease go on"
-    assert time.monotonic() - began < 0.3
+    assert time.monotonic() - waited < waited - began
     holder.leave()
 
 
