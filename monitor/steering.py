@@ -133,7 +133,8 @@ def resume_lines(going: Resuming) -> Iterator[str]:
         yield f"  {session.name}: a new session for {session.policy} in {session.environment}, {span}"
     yield from map(_futile, what.futile)
     if going.coming:
-        yield f"  {several(len(going.coming), 'session')} queued or running already"
+        begun = "queued, and not started yet" if seen.stopped else "queued or running already"
+        yield f"  {several(len(going.coming), 'session')} {begun}"
     if not (going.coming or going.held or what.again or what.added):
         yield "  its dispatcher is gone: a new one ends the run"
 

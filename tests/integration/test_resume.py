@@ -94,6 +94,7 @@ def test_a_run_that_is_held_or_stopped_goes_on(desk: Desk, how: str) -> None:
     assert resumed.returncode == 0, resumed.stderr
     told = [line.removeprefix("  no longer ") for line in resumed.stdout.splitlines() if "no longer" in line]
     assert told == LIFTED[how]
+    assert ("running" in resumed.stdout) is (how == "pause"), "after a stop nothing runs"
     until(lambda: done(run), "it ends", 40)
     assert sum(episodes(desk).values()) >= len(episodes(desk)) == 16
     assert desk.combo("stop").returncode == 0
