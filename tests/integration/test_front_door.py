@@ -135,14 +135,6 @@ def test_a_grid_goes_from_the_front_door_to_its_report(door: Door) -> None:
     assert (program / "start.py").read_bytes() == (door.checkout / "comborun/host/start.py").read_bytes()
 
 
-def test_options_need_no_grid_beside_them(door: Door) -> None:
-    grid = door.desk.grid(policies="[good]", environments="[maze]")
-    ended = door.run("--parallel", 1, "--plain", COMBORUN_GRID=str(grid))
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert door.desk.report()["totals"]["completed"] == 4
-    assert "--parallel N" in door.run("--help").stdout
-
-
 def test_without_a_grid_the_example_of_this_checkout_is_meant(door: Door) -> None:
     example = door.checkout / "examples/quadruped/grid.yaml"
     example.write_text(example.read_text() + "colour: red\n")
@@ -151,6 +143,7 @@ def test_without_a_grid_the_example_of_this_checkout_is_meant(door: Door) -> Non
         assert refused.returncode == 2
         assert re.search(rf"{re.escape(str(example.resolve()))}:\d+:.*colour", refused.stderr), refused.stderr
     assert not door.desk.runs
+    assert "--parallel N" in door.run("--help").stdout
 
 
 def test_interrupting_it_tells_how_to_come_back_and_ends_no_session(door: Door) -> None:
