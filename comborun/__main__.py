@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -19,6 +20,9 @@ def monitor() -> None:
 def main(command: str = "") -> None:
     if sys.platform == "win32":
         sys.exit("comborun needs a Unix: on Windows, install WSL (wsl --install) and use it in there")
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: no other file may get its number
+            setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), "r+", closefd=False))  # noqa: SIM115
     code = 130
     try:
         import gc
@@ -44,8 +48,6 @@ def main(command: str = "") -> None:
 def _interrupt(_: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt; later, if modules are being loaded: Python would show tracebacks of its import locks."""
     if frame and frame.f_code is main.__code__:  # no command runs
-        import os
-
         os._exit(130)
     while frame:
         if frame.f_code.co_filename.startswith("<frozen importlib"):

@@ -205,3 +205,11 @@ def test_files_that_are_not_read_are_no_matter_where_the_program_crashed(desk: D
         grid = desk.grid(command=command, environments="[maze]", retry="none")
         asked.append("Correct `results`" in desk.combo("run", grid).stderr)
     assert asked == [True, False]
+
+
+@pytest.mark.parametrize("closed", [">&-", "<&- >&- 2>&-"])
+def test_a_command_works_where_its_caller_has_closed_its_streams(ended: Desk, closed: str) -> None:
+    command = f"{shlex.join(ended.command('runs'))} {closed}"
+    seen = {"env": ended.environment, "cwd": ended.home, "capture_output": True, "text": True, "timeout": 60}
+    done = subprocess.run(["bash", "-c", command], check=False, **seen)
+    assert (done.returncode, done.stderr) == (0, "")
