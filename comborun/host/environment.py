@@ -81,6 +81,9 @@ class CommandEnvironment:
             self.environment["COMBORUN_CORES"] = self.cores
         self._run = run
         self._data = data
+        on_node = re.match("[0-9]+", grant.get("slurm_gpus", ""))
+        self._on_host = on_node[0] if on_node else self.gpus.indexes
+        """its GPUs by the host's numbers: in a task of Slurm CUDA may count the task's own"""
 
     def open(self) -> None:
         """Find the devices to draw on, take a port, read the secrets. Raises MissingResource."""
@@ -99,9 +102,11 @@ class CommandEnvironment:
     def _find_device(self, api: str) -> None:
         from comborun.host import drawing
 
-        find = {"egl": drawing.egl_device, "vulkan": drawing.vulkan_device}[api]
         try:
-            device, told = find(self.gpus.indexes, self.gpus.uuid)
+            if api == "egl":
+                device, told = drawing.egl_device(self.gpus.indexes, self.gpus.uuid)
+            else:
+                device, told = drawing.vulkan_device(self._on_host, self.gpus.uuid)
         except LookupError as error:
             raise MissingResource(str(error)) from None
         self.environment[f"COMBORUN_{api.upper()}_DEVICE"] = device

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from comborun.host import drawing
 from comborun.host.drawing import vulkan_device
+from comborun.host.environment import CommandEnvironment
+from comborun.rules.names import RunLayout
 
 LOADER = """
 /* stand-in for the Vulkan loader with two equal GPUs, and for Mesa's device-select layer of the version MESA:
@@ -92,3 +95,13 @@ def test_where_nothing_makes_the_granted_gpu_the_first_one_the_session_does_not_
     loader(nvidia, mesa, monkeypatch)
     with pytest.raises(LookupError, match=why):
         vulkan_device("1", UUIDS[1], str(nvidia))
+
+
+def test_a_task_of_slurm_that_sees_its_gpu_alone_asks_for_it_by_the_hosts_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawing, "vulkan_device", lambda gpus, _uuid: (f"gpu {gpus}", "asked"))
+    for grant, device in (({"gpus": "0", "slurm_gpus": "3,5"}, "gpu 3"), ({"gpus": "1"}, "gpu 1")):
+        given = CommandEnvironment(RunLayout(str(tmp_path)), {"draws": ["vulkan"]}, grant)
+        given.open()
+        assert given.environment["COMBORUN_VULKAN_DEVICE"] == device
