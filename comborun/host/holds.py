@@ -21,8 +21,10 @@ LEAVING = frozenset((DRAINING, HALTED))
 
 def over(run: RunLayout) -> bool:
     """Whether the run has ended, and all ends of its sessions are still there: what lacks one runs again."""
-    names = [str(row.get("name")) for row in files.read_rows(run.queue) if row.get("flag") != "dropped"]
-    return os.path.exists(run.done) and all(_has_ended(run.session(name)) for name in names)
+    if not os.path.exists(run.done):
+        return False
+    rows = files.read_rows(run.queue)
+    return all(_has_ended(run.session(str(row.get("name")))) for row in rows if row.get("flag") != "dropped")
 
 
 def _has_ended(session: str) -> bool:
