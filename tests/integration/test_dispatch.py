@@ -154,10 +154,11 @@ def test_a_frozen_tmux_server_freezes_nobody_and_nothing_runs_twice(box: Box) ->
 def test_a_dispatcher_whose_run_was_removed_leaves(box: Box) -> None:
     box.plan({"env_one": bash("sleep 600"), "env_two": bash("sleep 600")}, parallel=1)
     box.start()
-    box.begun("env_one")
+    command = box.begun("env_one").pid
     dispatcher = int(box.fields("dispatch/dispatcher")["pid"])
     shutil.rmtree(box.directory)
     until(lambda: not alive(dispatcher), "it holds no lease for what is gone")
+    kill(command, signal.SIGKILL)  # no `stop` finds it any more
 
 
 def test_a_run_whose_disk_is_full_is_stopped_at_once_and_goes_on_later(small_disk_box: Box) -> None:
