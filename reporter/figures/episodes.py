@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.reporter.figures.figure import (
     GREY,
@@ -51,8 +51,8 @@ def _draw(axes: Axes, label: str, curves: Sequence[_Curve], *, stairs: bool = Fa
         style = look(curve.look)
         axes.plot(curve.x, curve.rates, drawstyle="steps-post" if stairs else "default", **style)
         if curve.low:
-            step = "post" if stairs else None
-            axes.fill_between(curve.x, curve.low, curve.high, step=step, color=style["color"], alpha=0.16, linewidth=0)
+            band: Mapping[str, Any] = {"step": "post" if stairs else None, "alpha": 0.16, "linewidth": 0}
+            axes.fill_between(curve.x, curve.low, curve.high, color=style["color"], **band)
     axes.set_xlim(0, max(curve.x[-1] for curve in curves) or 1.0)
     axes.set_ylim(0, 1.02)
     axes.set_yticks((0, 0.5, 1), ("0", "50", "100"))
@@ -61,11 +61,10 @@ def _draw(axes: Axes, label: str, curves: Sequence[_Curve], *, stairs: bool = Fa
 
 
 def _figure(
-    name: str, title: str, note: str, plots: Sequence[_Plot], policies: Sequence[str] = (), **how: bool
+    name: str, title: str, note: str, plots: Sequence[_Plot], policies: Sequence[str] = (), draw: Any = _draw
 ) -> Figure | None:
     panels = [
-        Panel(head, HEIGHT, partial(_draw, label=label, curves=curves, **how), below=0.36)
-        for head, label, curves in plots
+        Panel(head, HEIGHT, partial(draw, label=label, curves=curves), below=0.36) for head, label, curves in plots
     ]
     looks = sorted({curve.look for _, _, curves in plots for curve in curves}) if policies else []
     return figure_of(name, title, note, panels, {policies[one]: look(one) for one in looks})
@@ -87,7 +86,7 @@ def cumulative_success(summary: Summary, running: Mapping[tuple[str, str], Runni
         " line that still drifts at its end says that more episodes are needed."
     )
     title = "Success rate as episodes accumulate"
-    return _figure("cumulative_success", title, note, plots, summary.policies, whole=True)
+    return _figure("cumulative_success", title, note, plots, summary.policies, partial(_draw, whole=True))
 
 
 def time_to_success(summary: Summary) -> Figure | None:
@@ -103,7 +102,7 @@ def time_to_success(summary: Summary) -> Figure | None:
         f" stay in the denominator). Bands, where at most {BANDS} policies meet, are 95 % Clopper-Pearson at each time"
         " alone."
     )
-    return _figure("time_to_success", "Time to success", note, plots, summary.policies, stairs=True)
+    return _figure("time_to_success", "Time to success", note, plots, summary.policies, partial(_draw, stairs=True))
 
 
 def _time_axis(combo: ComboSummary) -> str:

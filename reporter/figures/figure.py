@@ -52,7 +52,7 @@ DASHES = ("-", "--", ":", "-.")
 """for lines beyond the number of colours"""
 LOOKS = len(SERIES) * len(DASHES)
 
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: dict[Any, Any] = {
     "font.size": 7.5,
     "font.sans-serif": ["DejaVu Sans"],  # matplotlib brings it along
     "axes.titlesize": 8,
@@ -186,12 +186,8 @@ def _measure(words: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    return (
-        text_to_path.get_text_width_height_descent(words, FontProperties(family="DejaVu Sans", size=7.5), ismath=False)[
-            0
-        ]
-        / 72
-    )
+    font = FontProperties(family="DejaVu Sans", size=7.5)
+    return text_to_path.get_text_width_height_descent(words, font, ismath=False)[0] / 72
 
 
 def _inline(sheet: Sheet, label: str) -> str:
@@ -214,11 +210,10 @@ def figure_of(name: str, title: str, note: str, panels: Sequence[Panel], legend:
 
 def by_environment(combos: Iterable[ComboSummary], row: float, draw: Callable[..., None]) -> list[Panel]:
     """A panel for each environment with a row for each policy, `row` inches high. `draw` is called with the combos."""
+    groups = {name: group[:MOST] for name, group in grouped(combos, lambda combo: combo.environment).items()}
     return [
-        Panel(
-            name, row * len(group[:MOST]), partial(draw, combos=group[:MOST]), labels=[fit(one.policy) for one in group]
-        )
-        for name, group in grouped(combos, lambda combo: combo.environment).items()
+        Panel(name, row * len(group), partial(draw, combos=group), labels=[fit(combo.policy) for combo in group])
+        for name, group in groups.items()
     ]
 
 
@@ -232,7 +227,7 @@ def per_cent(axes: Axes, combos: Sequence[ComboSummary]) -> None:
         axes.text(-2, row, fit(combo.policy), ha="right", va="center")
 
 
-def look(index: int) -> dict[str, Any]:
+def look(index: int) -> Mapping[str, Any]:
     """Of the line of the policy with this index."""
     return {"color": SERIES[index % len(SERIES)], "linestyle": DASHES[index // len(SERIES) % len(DASHES)]}
 

@@ -22,7 +22,7 @@ from comborun.reporter.figures.figure import (
 from comborun.reporter.text import interval, of, rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -47,8 +47,8 @@ def heat_map(summary: Summary) -> Figure | None:
     height = 0.5 if width >= WORDED else 0.2 if len(rows) <= 40 else 0.12
     most = max((len(of(combo.rate)) for combo in summary.combos), default=0)
     above = 0.2
+    words: Callable[[ComboSummary | None], str] = _claim
     if width >= WORDED:
-        words = _claim
         heads = fit_apart(columns, int(width / CHARACTER))
         note = "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
     else:
@@ -68,7 +68,7 @@ def heat_map(summary: Summary) -> Figure | None:
     def draw(axes: Axes) -> None:
         axes.set_facecolor("#80808050")
         axes.grid(visible=False)
-        rates = [[nan if (rate := _rate(cell)) is None else rate for cell in line] for line in cells]
+        rates = [[nan if (share := _rate(cell)) is None else share for cell in line] for line in cells]
         map_ = axes.pcolormesh(rates, cmap="cividis", vmin=0, vmax=1, edgecolors="#80808080", linewidth=0.3)
         axes.invert_yaxis()
         axes.xaxis.tick_top()
@@ -78,10 +78,10 @@ def heat_map(summary: Summary) -> Figure | None:
         axes.tick_params("x", rotation=0 if words is _claim else 90)
         for down, line in enumerate(cells):
             for across, cell in enumerate(line):
-                ink = "black" if (rate := _rate(cell)) is None else "white" if rate < DARK else BLACK
+                ink = "black" if (share := _rate(cell)) is None else "white" if share < DARK else BLACK
                 axes.text(across + 0.5, down + 0.5, words(cell), color=ink, size=7, ha="center", va="center")
-        across, down = 1 / (width * len(columns)), 1 / (height * len(rows))
-        place = axes.inset_axes((0, -0.15 * down, 1.5 * across, 0.1 * down))
+        wide, high = width * len(columns), height * len(rows)
+        place = axes.inset_axes((0, -0.15 / high, 1.5 / wide, 0.1 / high))
         bar = axes.figure.colorbar(map_, cax=place, orientation="horizontal", ticks=(0, 1))
         bar.set_label("success rate", labelpad=-6)
         bar.outline.set_visible(False)
