@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from comborun.work import combo_of, episodes_of
 
@@ -60,13 +60,6 @@ class StopRule:
 
     def as_data(self) -> dict[str, Any]:
         return {**asdict(self), "method": "CASM", "looks": "every pair", "spending": "linear"}
-
-    @classmethod
-    def from_data(cls, data: Any) -> Self:
-        """Raises KeyError, TypeError or ValueError for other data."""
-        planned = tuple(PlannedComparison(**entry) for entry in data["comparisons"])
-        ends = (float(data.get(name, 0)) for name in ("futility", "width"))
-        return cls(float(data["alpha"]), int(data["family"]), planned, *ends)
 
 
 Pairs = tuple[tuple[str, str], ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -97,13 +96,11 @@ class JsonScreen(Screen):
 
 
 def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -> None:
-    _replace_unprintable(console)
     console.print(render(status, TableOptions(console.width, None, zone)))
 
 
 def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = None) -> Screen:
     """A screen that redraws on a terminal that can move its cursor, else one that prints lines."""
-    _replace_unprintable(console)
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return PlainScreen(console, zone)
     return LiveScreen(console, zone)
@@ -118,12 +115,6 @@ def _real_size(console: Console) -> ConsoleDimensions:
     if columns and lines:
         console.size = ConsoleDimensions(columns, lines)
     return console.size
-
-
-def _replace_unprintable(console: Console) -> None:
-    """Let a terminal without UTF-8 show ? for our symbols, instead of an error."""
-    if isinstance(console.file, io.TextIOWrapper):
-        console.file.reconfigure(errors="replace")
 
 
 # Lines for a log: changes between two looks

@@ -16,7 +16,6 @@ from comborun.errors import GridError, Problem, UserError
 from comborun.grid import Grid, load_grid
 from comborun.planner import NOTHING_KNOWN, Knowledge, absent_gpus, lay_out, lay_out_on_slurm
 from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
-from comborun.planner.packing import outlook
 from comborun.policy_files import CHECKPOINT, Match, named
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
@@ -129,20 +128,6 @@ def read_calibrations(grid: Grid) -> tuple[Calibration, ...]:
         return ()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} can't be read: {error}", "") from None
-
-
-def measured_notes(plan: Plan, grid: Grid, host: HostFacts) -> tuple[str, ...]:
-    """A sentence about measured values that a new run uses because the grid gives none."""
-    if plan.slurm:  # a login node may have no GPUs, so the grid is not laid out for it
-        return ()
-    known = known_of(grid, host)
-    if not known.origin:
-        return ()
-    filled = list(outlook(plan, grid, host, known).filled)
-    if not grid.limits.parallel:
-        filled.append(f"limits.parallel {plan.limits.parallel}")
-    name = calibration_path(grid.path).name
-    return (f"{', '.join(filled)}: as measured, by {name}",) if filled else ()
 
 
 def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None = None, *, slurm: bool) -> Plan:

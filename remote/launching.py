@@ -19,7 +19,7 @@ from comborun.again.notes import (
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.remote import control, slurm
-from comborun.remote.grids import complaint, host_warnings, laid_out, measured_notes, question, with_policies
+from comborun.remote.grids import complaint, host_warnings, laid_out, question, with_policies
 from comborun.remote.host import ask, check
 from comborun.remote.program import Python
 from comborun.remote.publish import Draft, provenance, publish, reread
@@ -161,7 +161,6 @@ def settle(
         publication = publish(prepared.transport, whole, mode)
         found = publication.found
         if found is None:
-            notes = (*notes, *measured_notes(prepared.plan, grid, prepared.facts))
             return Launched(whole.plan, publication, changes=notes)
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
         other = publication.state == "changed" and found.ended and not request.changed

@@ -121,7 +121,7 @@ def reread(transport: Transport, directory: str, rules: Mapping[str, Any]) -> tu
     data, python = json.dumps(rules).encode(), program.of_run(directory)
     done = program.run_packed(transport, "reread", directory, stdin=data, timeout=_DEADLINE_S, python=python)
     changes = program.answer(transport, done, f"the files of {directory} can't be read on {transport.host}")
-    return tuple(map(Rereading.of, changes))
+    return tuple(Rereading(**change) for change in changes)
 
 
 def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int], added: tuple[Session, ...]) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Begin, End, Verdict, own_end
 from comborun.errors import UserError
-from comborun.plan import Plan, Session
+from comborun.plan import Plan, Session, decoded
 from comborun.reporter.canary import Canary
 from comborun.reporter.comparing.pairing import of_the_run
 from comborun.reporter.records import videos
@@ -70,7 +70,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     except (ValueError, TypeError):
         manifest = {}
     try:
-        rule = StopRule.from_data(manifest["stop_early"]) if manifest.get("stop_early") is not None else None
+        rule = decoded(StopRule, manifest["stop_early"]) if manifest.get("stop_early") is not None else None
     except (ValueError, KeyError, TypeError) as error:  # ignoring it would change the claims
         where = f"{directory / RUN.manifest}: `stop_early` can't be read: {error!r}"
         raise UserError(where, "was it written by this version?") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from comborun.again.amend import Kind
 from comborun.rules.counts import Counts
@@ -103,10 +103,6 @@ class Rereading:
     before: Mapping[str, str]
     """of its end record"""
     now: Mapping[str, str]
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Self:
-        return cls(fields["session"], fields["attempt"], fields["before"], fields["now"])
 
     @property
     def fewer(self) -> bool:

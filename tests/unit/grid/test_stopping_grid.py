@@ -10,6 +10,7 @@ from gridtext import mistakes, plan
 from comborun.again.amend import Kind, amend, check_rule, compare
 from comborun.bundle import manifest
 from comborun.errors import UserError
+from comborun.plan import decoded
 from comborun.stopping import PlannedComparison, StopRule
 
 RANGED = "command: run {policy} {first_episode} {episodes} {seed} {output_dir}\n"
@@ -35,7 +36,7 @@ def test_the_rule_is_in_the_manifest_with_all_that_the_report_will_print_as_its_
     laid = plan(text)
     rule = StopRule(0.1, 4, (PlannedComparison("x", "a", "c", 0, 20),))  # and three in y, where all runs
     assert laid.stop_early == rule
-    assert StopRule.from_data(json.loads(manifest(laid, {}))["stop_early"]) == rule
+    assert decoded(StopRule, json.loads(manifest(laid, {}))["stop_early"]) == rule
 
 
 def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None:
@@ -43,8 +44,8 @@ def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None
     assert laid.stop_early is not None
     assert (laid.stop_early.futility, laid.stop_early.width) == (0.2, 0.3)
     data = json.loads(manifest(laid, {}))["stop_early"]
-    assert StopRule.from_data(data) == laid.stop_early
-    older = StopRule.from_data({key: value for key, value in data.items() if key not in {"futility", "width"}})
+    assert decoded(StopRule, data) == laid.stop_early
+    older = decoded(StopRule, {key: value for key, value in data.items() if key not in {"futility", "width"}})
     assert (older.futility, older.width) == (0.0, 0.0)
     text = STOP.replace("stop_early: all", "stop_early: {comparisons: all, futility: 2}")
     assert "`2` is not a valid difference of success rates" in mistakes(text)

@@ -190,10 +190,3 @@ def test_no_colour_keeps_the_table() -> None:
     show_once(console, story()[3], zone=UTC)
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", output(console))
     assert "● running" in output(console)
-
-
-def test_a_terminal_that_knows_no_unicode_is_no_reason_to_die() -> None:
-    raw = io.BytesIO()
-    console = terminal(file=io.TextIOWrapper(raw, encoding="ascii", write_through=True), force_terminal=False)
-    play(open_screen(console, plain=True, zone=UTC))
-    assert b"grass_act: running" in raw.getvalue()
