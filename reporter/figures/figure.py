@@ -74,16 +74,16 @@ _SETTINGS: dict[Any, Any] = {
     **{f"{axis}tick.major.size": 0 for axis in "xy"},
 }
 _FILES: Mapping[str, dict[str, Any]] = {
-    "pdf": {"metadata": {"CreationDate": None}},
+    "pdf": {"dpi": 200, "metadata": {"CreationDate": None}},
     "png": {"metadata": {"Software": None}, "dpi": 200, "pil_kwargs": {"compress_level": 3}},
-    "svg": {"metadata": dict.fromkeys(("Creator", "Date", "Format", "Type"))},
+    "svg": {"dpi": 200, "metadata": dict.fromkeys(("Creator", "Date", "Format", "Type"))},
 }
 _LOCK = threading.RLock()
 """matplotlib's settings belong to the process, not to a thread"""
 
 
 @contextmanager
-def _settings(salt: str) -> Iterator[None]:
+def _settings(salt: str) -> Iterator[Any]:
     """Ours, whatever a user's matplotlibrc says. Ids in an SVG are made with `salt`."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells where it keeps its list of fonts
     import matplotlib as mpl
@@ -92,7 +92,7 @@ def _settings(salt: str) -> Iterator[None]:
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         mpl.rcdefaults()
         mpl.rcParams.update({**_SETTINGS, "svg.hashsalt": salt})
-        yield
+        yield mpl.rcParams
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +127,15 @@ class Figure:
         with _settings(self.name):
             return _inline(_sheet((), self.legend), "What the colours mean")
 
-    def drawings(self, *, titled: bool = True) -> Iterator[str]:
+    def drawings(self, *, titled: bool = True) -> list[str]:
         """SVG for a page, with no id twice and black as the colour of its text."""
-        for number, panel in enumerate(self.panels[:ON_PAGE]):
-            with _settings(f"{self.name} {number}"):
+        drawn = []
+        with _settings("") as settings:
+            for number, panel in enumerate(self.panels[:ON_PAGE]):
+                settings["svg.hashsalt"] = f"{self.name} {number}"
                 shown = panel if titled else replace(panel, title="")
-                svg = _inline(_sheet([shown], {}), f"{self.title}: {panel.title}".removesuffix(": "))
-            yield svg
+                drawn.append(_inline(_sheet([shown], {}), f"{self.title}: {panel.title}".removesuffix(": ")))
+        return drawn
 
     def files(self, forms: Sequence[str]) -> dict[str, bytes]:
         """By name: `intervals.pdf`, then `intervals-2.pdf` for more than TOGETHER panels."""
@@ -195,7 +197,8 @@ def _inline(sheet: Sheet, label: str) -> str:
     sheet.savefig(buffer, format="svg", **_FILES["svg"])
     svg = buffer.getvalue()
     svg = re.sub(r"<defs>\s*<style.*?</defs>", "", svg[svg.index("<svg") :], count=1, flags=re.DOTALL)
-    svg = re.sub(r' id="[\w.]+_\d+"|(?<=\n) +', "", svg).replace("#000000", "currentColor")
+    needless = r""" id="[\w.]+_\d+"|font-family: [^;]*; |(?<=\n) +| transform="rotate\(-0 [^)]*\)\""""
+    svg = re.sub(needless, "", svg).replace("#000000", "currentColor")
     # In ems, as the text around it; 110 pixels for an inch where that has 16.
     size = f'width="{sheet.get_figwidth() * 110 / 16:.2f}em" role="img" aria-label="{escape(printable(label))}"'
     return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', lambda _: size, svg, count=1)

@@ -47,7 +47,7 @@ def heat_map(summary: Summary) -> Figure | None:
     height = 0.5 if width >= WORDED else 0.2 if len(rows) <= 40 else 0.12
     most = max((len(of(combo.rate)) for combo in summary.combos), default=0)
     above = 0.2
-    words: Callable[[ComboSummary | None], str] = _claim
+    words: Callable[[ComboSummary | None], str] | None = _claim
     if width >= WORDED:
         heads = fit_apart(columns, int(width / CHARACTER))
         note = "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
@@ -57,7 +57,7 @@ def heat_map(summary: Summary) -> Figure | None:
         shown = "Successes of completed episodes" if words is _count else "Success rates, rounded to whole per cent"
         note = f"{shown}; a star marks missing or errored episodes."
         if width < NUMBERED or height < 0.2:
-            words = _nothing
+            words = None
             note = "A colour for each combo's success rate. The tables and summary.csv have the numbers."
     if max(len(grid.rows), len(grid.columns)) > MOST:
         shown = f"{len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
@@ -69,24 +69,27 @@ def heat_map(summary: Summary) -> Figure | None:
         axes.set_facecolor("#80808050")
         axes.grid(visible=False)
         rates = [[nan if (share := _rate(cell)) is None else share for cell in line] for line in cells]
-        map_ = axes.pcolormesh(rates, cmap="cividis", vmin=0, vmax=1, edgecolors="#80808080", linewidth=0.3)
+        look = {"edgecolors": "#80808080", "linewidth": 0.3} if words else {"rasterized": True}
+        map_ = axes.pcolormesh(rates, cmap="cividis", vmin=0, vmax=1, **look)
         axes.invert_yaxis()
         axes.xaxis.tick_top()
         step = ceil(0.11 / width)  # so that labels don't overlap
         axes.set_xticks([place + 0.5 for place in range(0, len(columns), step)], heads[::step])
         axes.set_yticks([place + 0.5 for place in range(len(rows))], labels)
         axes.tick_params("x", rotation=0 if words is _claim else 90)
-        for down, line in enumerate(cells):
+        for down, line in enumerate(cells if words else ()):
             for across, cell in enumerate(line):
                 ink = "black" if (share := _rate(cell)) is None else "white" if share < DARK else BLACK
-                axes.text(across + 0.5, down + 0.5, words(cell), color=ink, size=7, ha="center", va="center")
+                axes.text(
+                    across + 0.5, down + 0.5, words(cell) if words else "", color=ink, size=7, ha="center", va="center"
+                )
         wide, high = width * len(columns), height * len(rows)
         place = axes.inset_axes((0, -0.15 / high, 1.5 / wide, 0.1 / high))
         bar = axes.figure.colorbar(map_, cax=place, orientation="horizontal", ticks=(0, 1))
         bar.set_label("success rate", labelpad=-6)
         bar.outline.set_visible(False)
 
-    panel = Panel("", height * len(rows), draw, 0.3, above, left + max(width * len(columns), 1.5), labels)
+    panel = Panel("", height * len(rows), draw, 0.34, above, left + max(width * len(columns), 1.5), labels)
     return Figure("success_rates", "Success rates", note, (panel,))
 
 
@@ -121,10 +124,6 @@ def _per_cent(combo: ComboSummary | None) -> str:
     if found not in {0, 1}:  # only these are rounded to
         whole = min(max(whole, 1), 99)
     return f"{whole}{'*' * bool(_absent(combo))}"
-
-
-def _nothing(_: ComboSummary | None) -> str:
-    return ""
 
 
 def intervals(summary: Summary) -> Figure | None:

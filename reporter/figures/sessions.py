@@ -84,9 +84,10 @@ def _draw(axes: Axes, timing: Timing, lanes: Sequence[Sequence[Span]]) -> None:
             spans.append((left, width))
             again = f" #{attempt.number}" if attempt.number > 1 else ""
             room = int(width * scale / timing.seen * 95) - len(again)  # characters of this size
-            words = fit(f"{session.environment} · {session.policy}", room) + again if room > 4 else again.strip()
-            if room > -2:
-                axes.text(left + width / 2, row, words, color="white", size=6.5, ha="center", va="center")
+            if room > 4:
+                again = fit(f"{session.environment} · {session.policy}", room) + again
+            if room >= 0:
+                axes.text(left + width / 2, row, again.strip(), color="white", size=6.5, ha="center", va="center")
         axes.broken_barh(spans, (row - 0.42, 0.84), facecolors=[COLOURS[_outcome(attempt)] for _, _, attempt in lane])
     axes.set_xlim(0, timing.seen / scale)
     axes.set_ylim(len(lanes) - 0.5, -0.5)

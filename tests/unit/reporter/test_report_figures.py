@@ -67,7 +67,7 @@ def test_single_combos_of_a_huge_grid_are_drawn_for_files_only(whole: Path, monk
 
 def test_a_drawing_below_a_heading_repeats_no_name(whole: Path) -> None:
     figure = next(figure for figure in everything(whole) if figure.name == "intervals")
-    titled, plain = next(figure.drawings()), next(figure.drawings(titled=False))
+    titled, plain = figure.drawings()[0], figure.drawings(titled=False)[0]
     assert set(words(titled)) - set(words(plain)) == {"grass"}
 
 
@@ -124,7 +124,7 @@ def test_a_figure_of_many_environments_is_bounded_and_says_so(tmp_path: Path) ->
     for name in ("intervals", "cumulative_success"):
         assert len(found[name].panels) == PANELS
         assert "3 drawings beyond the first 60 not shown" in found[name].note
-    assert len(list(found["cumulative_success"].drawings())) == ON_PAGE
+    assert len(found["cumulative_success"].drawings()) == ON_PAGE
 
 
 def test_a_heat_map_of_many_policies_is_as_wide_as_a_page(tmp_path: Path) -> None:

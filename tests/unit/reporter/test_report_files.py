@@ -391,7 +391,7 @@ def figure_texts(svg: str) -> list[str]:
 def drawn_heat_map(run: Path) -> str:
     figure = heat_map(summarize(collect_run(run)).summary)
     assert figure
-    return next(figure.drawings())
+    return figure.drawings()[0]
 
 
 def test_every_cell_of_the_heat_map_says_what_it_stands_on(troubled: Path) -> None:
