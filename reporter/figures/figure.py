@@ -197,7 +197,7 @@ def _inline(sheet: Sheet, label: str) -> str:
     sheet.savefig(buffer, format="svg", **_FILES["svg"])
     svg = buffer.getvalue()
     svg = re.sub(r"<defs>\s*<style.*?</defs>", "", svg[svg.index("<svg") :], count=1, flags=re.DOTALL)
-    needless = r""" id="[\w.]+_\d+"|font-family: [^;]*; |(?<=\n) +| transform="rotate\(-0 [^)]*\)\""""
+    needless = r""" id="[\w.]+_\d+"|font-family: [^;"]*;? ?|(?<=\n) +| transform="rotate\(-0 [^)]*\)\""""
     svg = re.sub(needless, "", svg).replace("#000000", "currentColor")
     # In ems, as the text around it; 110 pixels for an inch where that has 16.
     size = f'width="{sheet.get_figwidth() * 110 / 16:.2f}em" role="img" aria-label="{escape(printable(label))}"'

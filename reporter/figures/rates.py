@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from math import ceil, nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from comborun.reporter.figures.figure import (
     BLACK,
@@ -69,7 +69,7 @@ def heat_map(summary: Summary) -> Figure | None:
         axes.set_facecolor("#80808050")
         axes.grid(visible=False)
         rates = [[nan if (share := _rate(cell)) is None else share for cell in line] for line in cells]
-        look = {"edgecolors": "#80808080", "linewidth": 0.3} if words else {"rasterized": True}
+        look: Any = {"edgecolors": "#80808080", "linewidth": 0.3} if words else {"rasterized": True}
         map_ = axes.pcolormesh(rates, cmap="cividis", vmin=0, vmax=1, **look)
         axes.invert_yaxis()
         axes.xaxis.tick_top()
