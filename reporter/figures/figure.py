@@ -55,9 +55,6 @@ LOOKS = len(SERIES) * len(DASHES)
 _SETTINGS: dict[Any, Any] = {
     "font.size": 7.5,
     "font.sans-serif": ["DejaVu Sans"],  # matplotlib brings it along
-    "axes.titlesize": 8,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
     "axes.labelsize": 7,
     "axes.facecolor": "none",
     "axes.grid": True,
@@ -173,8 +170,9 @@ def _sheet(panels: Sequence[Panel], legend: Legend) -> Sheet:
             right = panel.width * (number + 1) - max(map(_measure, panel.beside), default=0.05) - 0.15
             low = place + _height(panel) - panel.below
             box = (left / width, 1 - low / height, (right - left) / width, panel.height / height)
-            panel.draw(axes := sheet.add_axes(box))
-            axes.set_title(fit(panel.title, 2 * LABEL), y=1)
+            panel.draw(sheet.add_axes(box))
+            corner = (panel.width * number / width, 1 - (place + 0.06) / height)
+            sheet.text(*corner, panel.title, size=8, weight="bold", va="top")
     return sheet
 
 
@@ -208,7 +206,9 @@ def figure_of(name: str, title: str, note: str, panels: Sequence[Panel], legend:
     """The first PANELS; None without any."""
     rest = len(panels) - PANELS
     more = f" {several(rest, 'drawing')} beyond the first {PANELS} not shown." if rest > 0 else ""
-    return Figure(name, title, note + more, tuple(panels[:PANELS]), legend) if panels else None
+    titles = fit_apart([panel.title for panel in panels], 40)
+    shown = tuple(replace(panel, title=one) for panel, one in zip(panels[:PANELS], titles, strict=False))
+    return Figure(name, title, note + more, shown, legend) if panels else None
 
 
 def by_environment(combos: Iterable[ComboSummary], row: float, draw: Callable[..., None]) -> list[Panel]:
