@@ -71,7 +71,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
             for one in sessions
         ),
         host_event=event,
-        after=after_status(history.of(AFTER), moment) if plan.after else None,
+        after=_after(history.of(AFTER), moment) if plan.after else None,
         notify_problem=notify_problem(view.id, snapshot),
     )
     if snapshot.scheduler:  # the load of a login node does not matter
@@ -220,8 +220,7 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
     )
 
 
-def after_status(attempts: Sequence[Attempt], now: float) -> SessionStatus:
-    """The grid's own last command, which has no episodes."""
+def _after(attempts: Sequence[Attempt], now: float) -> SessionStatus:
     status = SessionStatus(AFTER, "", "", "step", planned=0)
     return _of_attempt(status, attempts[-1], now, None) if attempts else status
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -66,12 +66,8 @@ def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
             return chosen
         if not level.dropped and free - PADDING >= level.last_line:
             return (*chosen, Column(LAST_LINE, _last_line, width=free - PADDING))
-    return _squeezed(chosen, -free)
-
-
-def _squeezed(chosen: Sequence[Column], lacking: int) -> tuple[Column, ...]:
     return tuple(
-        column._replace(width=max(_SHORTEST_NAME, column.width - lacking)) if column.title == _NAME else column
+        column._replace(width=max(_SHORTEST_NAME, column.width + free)) if column.title == _NAME else column
         for column in chosen
     )
 
@@ -82,7 +78,7 @@ def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
     digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
     left = partial(_left, status.now, level.ranges)
     every = (
-        Column("" if "state" in without else "state", _symbol if "state" in without else _state),
+        Column("" if "state" in without else "state", partial(_state, "state" not in without)),
         Column(_NAME, _name),
         Column(status.unit, partial(_episodes, level.bar, digits)),
         Column("successes", _successes, justify="right"),
@@ -102,14 +98,9 @@ def _width(column: Column, status: RunStatus, level: _Level) -> int:
     return min(width, level.names) if column.title == _NAME else width
 
 
-def _symbol(session: SessionStatus, _: int) -> Text:
+def _state(in_words: bool, session: SessionStatus, _: int) -> Text:
     word = session.word
-    return Text(SYMBOLS[word], STYLES[word])
-
-
-def _state(session: SessionStatus, _: int) -> Text:
-    word = session.word
-    return Text(f"{SYMBOLS[word]} {word}", STYLES[word])
+    return Text(f"{SYMBOLS[word]} {word}" if in_words else SYMBOLS[word], STYLES[word])
 
 
 def _name(session: SessionStatus, width: int) -> Text:

@@ -136,12 +136,9 @@ def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace
         if done >= ENOUGH:
             mean = sum(_ran(one, now) for one in paced) / done
             single = [_ran(one, now) / one.own for one in paced if one.own >= ENOUGH]
-            apart = _deviation(single) / mean if mean and len(single) >= 3 else _APART
+            apart = _APART
+            if mean and len(single) >= 3:  # `statistics.stdev` is slow to import
+                middle = sum(single) / len(single)
+                apart = math.sqrt(sum((one - middle) ** 2 for one in single) / (len(single) - 1)) / mean
             paces[unit] = _Pace(mean, done, max(_DRIFT, apart))
     return paces
-
-
-def _deviation(values: Sequence[float]) -> float:
-    """As `statistics.stdev`, which is slow to import."""
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from datetime import tzinfo
 from typing import Any
 
 from comborun.monitor.classify import ended_by, session_status
@@ -55,7 +54,7 @@ def to_document(explanation: Explanation) -> dict[str, Any]:
     return {**asdict(explanation), "commands": commands}
 
 
-def explain(view: RunView, history: History, status: RunStatus, name: str, zone: tzinfo | None = None) -> Explanation:
+def explain(view: RunView, history: History, status: RunStatus, name: str) -> Explanation:
     """`name` is a session of the plan (perhaps amended away), or `after`."""
     if name == AFTER and status.after:
         seen, reasons = status.after, _after(status, status.after)
@@ -63,7 +62,7 @@ def explain(view: RunView, history: History, status: RunStatus, name: str, zone:
         session = next(one for one in view.plan.sessions if one.name == name)
         known = next((one for one in status.sessions if one.name == name), None)
         seen = known or session_status(session, history.of(name), status.now or 0.0)
-        reasons = _reasons(Question(view, history, status, session, seen, zone))
+        reasons = _reasons(Question(view, history, status, session, seen))
     commands = tuple(_commands(view, status, seen))
     outcome = str(seen.outcome) if seen.outcome else None
     words = (seen.policy, seen.environment, str(seen.life), outcome)
@@ -98,14 +97,14 @@ def _alive(question: Question) -> Iterator[str]:
         yield "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
     yield from _work(seen)
     if seen.stalled is not None:
-        yield f"no progress since {clock(seen.stalled, question.zone)} ({brief(question.now - seen.stalled)})"
+        yield f"no progress since {clock(seen.stalled)} ({brief(question.now - seen.stalled)})"
     elif seen.note:
         yield seen.note
     if seen.idle is not None:
         yield f"its log last grew {brief(seen.idle)} ago"
     yield from _limits(question)
     if seen.expected:
-        yield seen.expected.words(question.now, question.zone)
+        yield seen.expected.words(question.now)
 
 
 def _limits(question: Question) -> Iterator[str]:
@@ -131,7 +130,7 @@ def _work(seen: SessionStatus) -> Iterator[str]:
 
 def _ended(question: Question) -> Iterator[str]:
     seen, end = question.seen, question.attempts[-1].end if question.attempts else None
-    when = f" at {clock(end.ended, question.zone)}" if end else ""
+    when = f" at {clock(end.ended)}" if end else ""
     why = f": {seen.note}" if seen.note else ""
     if not seen.attempt:
         yield "it was queued when the run was stopped, and has not started"

@@ -10,7 +10,7 @@ from comborun.errors import UserError
 from comborun.monitor.observe import last_look, load_run
 from comborun.monitor.watch import Clock, Source, last_seen, once
 from comborun.monitor.wording import listed
-from comborun.remote.runs import STAMPED, Listing, Run, list_everywhere, remembered
+from comborun.remote.runs import STAMPED, Listing, Run, list_everywhere, number, remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -78,6 +78,7 @@ def each_once(found: Iterable[Listing]) -> list[tuple[Listing, Run]]:
 def to_document(one: Listing, run: Run) -> dict[str, Any]:
     """In the words of `combo status --json`."""
     kind, why = (run.held.get(key, "") for key in ("kind", "why"))
+    hold = {"kind": kind, "since": number(run.held.get("at")), "why": why}
     return {
         "run": run.id,
         "grid": run.grid,
@@ -88,7 +89,7 @@ def to_document(one: Listing, run: Run) -> dict[str, Any]:
         "last_seen_seconds": max(0.0, time.time() - one.seen) if one.seen else None,
         "finished": run.finished,
         "stopped": kind == "stopped",
-        "hold": {"kind": kind, "since": run.held_since, "why": why} if kind not in {"", "stopped"} else None,
+        "hold": hold if kind not in {"", "stopped"} else None,
         "counts": run.counts,
         "smoke": run.smoke,
         "started": run.started,

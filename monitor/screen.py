@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleDimensions
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
-from comborun.monitor.table import TableOptions, host_facts, render
+from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
 from comborun.rules.words import LOG_SAYS, Life, Outcome
 from comborun.text import alike, shape
@@ -41,9 +40,8 @@ class LiveScreen(Screen):
 
     ticking = True
 
-    def __init__(self, console: Console, zone: tzinfo | None = None) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._zone = zone
         self._live: Live | None = None
         self._size: ConsoleDimensions | None = None
         self._last: RunStatus | None = None
@@ -55,7 +53,7 @@ class LiveScreen(Screen):
         if self._size not in (None, size):  # a resized terminal rewraps its text: clear it
             self._console.clear()
         self._size = size
-        live.update(render(status, TableOptions(size.width, size.height, self._zone)), refresh=True)
+        live.update(render(status, size.width, size.height), refresh=True)
 
     def _start(self) -> Live:
         from rich.live import Live
@@ -69,18 +67,17 @@ class LiveScreen(Screen):
             return
         live, self._live = self._live, None
         if self._last:
-            live.update(render(self._last, TableOptions(self._console.width, None, self._zone)))
+            live.update(render(self._last, self._console.width))
         live.stop()
 
 
 class PlainScreen(Screen):
-    def __init__(self, console: Console, zone: tzinfo | None = None) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._zone = zone
         self._last: RunStatus | None = None
 
     def show(self, status: RunStatus) -> None:
-        for line in changes(self._last, status, self._zone):
+        for line in changes(self._last, status):
             self._console.print(Text(line), soft_wrap=True)
         self._last = status
 
@@ -95,15 +92,15 @@ class JsonScreen(Screen):
         self._write(to_json(status, indent=None) + "\n")
 
 
-def show_once(console: Console, status: RunStatus, zone: tzinfo | None = None) -> None:
-    console.print(render(status, TableOptions(console.width, None, zone)))
+def show_once(console: Console, status: RunStatus) -> None:
+    console.print(render(status, console.width))
 
 
-def open_screen(console: Console, *, plain: bool = False, zone: tzinfo | None = None) -> Screen:
+def open_screen(console: Console, *, plain: bool = False) -> Screen:
     """A screen that redraws on a terminal that can move its cursor, else one that prints lines."""
     if plain or not console.is_terminal or console.is_dumb_terminal:
-        return PlainScreen(console, zone)
-    return LiveScreen(console, zone)
+        return PlainScreen(console)
+    return LiveScreen(console)
 
 
 def _real_size(console: Console) -> ConsoleDimensions:
@@ -120,14 +117,14 @@ def _real_size(console: Console) -> ConsoleDimensions:
 # Lines for a log: changes between two looks
 
 
-def changes(before: RunStatus | None, after: RunStatus, zone: tzinfo | None = None) -> list[str]:
+def changes(before: RunStatus | None, after: RunStatus) -> list[str]:
     """Lines in the order of the plan. The first look (`before` None) gives all sessions that are not simply queued."""
     lines = [] if before else [f"{visible(after.run)} on {visible(after.host)}: {_counts(after)}"]
-    lines += [*_link(before, after, zone), *_cluster(before, after), *_sessions(before, after)]
-    lines += [*_progress(before, after, zone), *(f"! {visible(said)}" for said in _remarks(before, after))]
+    lines += [*_link(before, after), *_cluster(before, after), *_sessions(before, after)]
+    lines += [*_progress(before, after), *(f"! {visible(said)}" for said in _remarks(before, after))]
     if after.finished and not (before and before.finished):
         lines.append(f"finished: {_counts(after)}, took {duration(after.seconds or 0.0)}")
-    time = "" if after.now is None else f"{clock(after.now, zone)}  "
+    time = "" if after.now is None else f"{clock(after.now)}  "
     return [f"{time}{line}" for line in lines]
 
 
@@ -149,17 +146,17 @@ def _counts(status: RunStatus) -> str:
     return f"{listed(status.counts())}{smoke}"
 
 
-def _link(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
+def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     """Reports that the host went away or came back, and events on it."""
     link, was = after.link, before.link if before else UP
     if was.reachable and not link.reachable:
         why = f": {visible(link.complaint)}" if link.complaint else ""
-        yield f"! {link.trouble} since {clock(link.since, zone)}{why}"
+        yield f"! {link.trouble} since {clock(link.since)}{why}"
     if link.reachable and not was.reachable:
         yield "reachable again"
     event, known = after.host_event, before.host_event if before else None
     if event and not (known and set(known.sessions) >= set(event.sessions)):
-        yield f"! {event.words(after.host, zone)}"
+        yield f"! {event.words(after.host)}"
 
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
@@ -202,17 +199,17 @@ def _line(session: SessionStatus) -> str:
     return ", ".join(parts)
 
 
-def _progress(before: RunStatus | None, after: RunStatus, zone: tzinfo | None) -> Iterator[str]:
+def _progress(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     """The progress of the run, for each tenth of it, with the use of the host."""
     more = _part(before) != _part(after)
     if after.planned and more:
         words = [f"{after.done}/{after.planned} done"]
         words += [f"{after.successes} of {after.recorded} successful"] if after.recorded else []
-        words += [after.expected.words(after.now, zone)] if after.expected and after.now is not None else []
+        words += [after.expected.words(after.now)] if after.expected and after.now is not None else []
         yield ", ".join(words)
     first = before is None or before.now is None
     if after.now is not None and (first or more) and (facts := host_facts(after.use)):
-        yield f"{visible(after.host)}: {', '.join(facts)}"
+        yield f"{visible(after.host)}: {', '.join(fact.plain for fact in facts)}"
 
 
 def _part(status: RunStatus | None) -> int:

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import tzinfo
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from comborun.monitor.slurm import Scheduler, Task
-from comborun.monitor.snapshot import RunFacts, Server, Waiting
+from comborun.monitor.slurm import Task
+from comborun.monitor.snapshot import RunFacts, Waiting
 from comborun.monitor.wording import clock, span, visible
 from comborun.plan import Unit
 from comborun.rules.words import Failure, Life, Outcome
@@ -30,9 +29,9 @@ class Expected(NamedTuple):
     likeliest: float
     latest: float
 
-    def words(self, now: float, zone: tzinfo | None) -> str:
+    def words(self, now: float) -> str:
         """`ends 14:28–14:36 (in 8–16 min)`."""
-        first, last = (clock(moment, zone, near=now) for moment in (self.earliest, self.latest))
+        first, last = (clock(moment, near=now) for moment in (self.earliest, self.latest))
         times = f"about {last}" if first == last else f"{first}–{last}"
         return f"ends {times} (in {span(self.earliest - now, self.latest - now)})"
 
@@ -69,10 +68,10 @@ class HostEvent(NamedTuple):
     sessions: tuple[str, ...]
     """the sessions that it ended"""
 
-    def words(self, host: str, zone: tzinfo | None) -> str:
+    def words(self, host: str) -> str:
         """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
         count, host = len(self.sessions), visible(host)
-        when = "" if self.last_sign is None else f" after {clock(self.last_sign, zone)}"
+        when = "" if self.last_sign is None else f" after {clock(self.last_sign)}"
         if self.kind == "restarted":
             are = "is" if count == 1 else "are"
             return f"{host} rebooted{when}: {several(count, 'session')} that ran before {are} lost"
@@ -272,7 +271,7 @@ def _tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
 
 
 def document(status: RunStatus) -> dict[str, Any]:
-    """The document of `--json`; times are seconds since 1970 on the host's clock."""
+    slurm = status.scheduler
     return {
         "schema": SCHEMA,
         "run": status.run,
@@ -289,9 +288,13 @@ def document(status: RunStatus) -> dict[str, Any]:
         "quarantine": [one._asdict() for one in status.quarantine],
         "dispatcher": status.dispatcher,
         "slots": status.slots,
-        "servers": [_server(one) | {"waits": status.server_waits.get(one.name)} for one in status.servers],
+        "servers": [
+            one._asdict()
+            | {"cause": one.cause or None, "why": one.why or None, "waits": status.server_waits.get(one.name)}
+            for one in status.servers
+        ],
         "multiplexer": status.multiplexer or None,
-        "slurm": _scheduler(status.scheduler),
+        "slurm": slurm and {"answered": slurm.answered, "last_answer": slurm.at, "complaint": slurm.why or None},
         **asdict(status.use),
         "now": status.now,
         "started": status.started,
@@ -318,6 +321,7 @@ def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
 
 
 def _session(session: SessionStatus) -> dict[str, Any]:
+    waits = session.waiting
     return {
         "name": session.name,
         "policy": session.policy,
@@ -345,21 +349,11 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "seconds": session.seconds,
         **_expected(session.expected),
         "stalled_since": session.stalled,
-        "waiting": _waiting(session.waiting),
+        "waiting": waits and {"for": waits.reason, "until": waits.until, "detail": waits.detail},
         "failure": str(session.failure) if session.failure else None,
         "peak_memory": session.peak_memory,
         "note": session.note,
     }
-
-
-def _waiting(waiting: Waiting | None) -> dict[str, Any] | None:
-    return {"for": waiting.reason, "until": waiting.until, "detail": waiting.detail} if waiting else None
-
-
-def _scheduler(scheduler: Scheduler | None) -> dict[str, Any] | None:
-    if scheduler is None:
-        return None
-    return {"answered": scheduler.answered, "last_answer": scheduler.at, "complaint": scheduler.why or None}
 
 
 def _task(task: Task | None) -> dict[str, Any] | None:
@@ -374,7 +368,3 @@ def _expected(end: Expected | None) -> dict[str, Any]:
         "estimated_end": end.likeliest if end else None,
         "estimated_end_range": [end.earliest, end.latest] if end else None,
     }
-
-
-def _server(server: Server) -> dict[str, Any]:
-    return server._asdict() | {"cause": server.cause or None, "why": server.why or None}

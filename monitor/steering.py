@@ -109,6 +109,7 @@ class Resuming:
 
 def resume_lines(going: Resuming) -> Iterator[str]:
     what, seen = going.what, going.seen
+    ranged = {one.name for one in going.view.plan.sessions if one.ranged}
     if going.nothing:
         left = "some episodes have no record" if what.futile else "nothing is missing"
         runs = f"{several(len(going.coming), 'session')} queued or running" if going.coming else left
@@ -127,7 +128,8 @@ def resume_lines(going: Resuming) -> Iterator[str]:
         yield f"  {one.name}: another attempt{lacking}"
         if one.repeated:
             repeated = several(one.repeated, "recorded episode")
-            yield f"    {repeated} run{'s' * (one.repeated == 1)} again: {_why_again(going.view, one.name)}"
+            why = "what is missing is not only at the end" if one.name in ranged else "this command takes no range"
+            yield f"    {repeated} run{'s' * (one.repeated == 1)} again: {why}"
     for session in what.added:
         span = _episodes((range(session.first, session.first + session.count),))
         yield f"  {session.name}: a new session for {session.policy} in {session.environment}, {span}"
@@ -147,11 +149,6 @@ def _ended_holds(seen: RunStatus) -> Iterator[str]:
     if seen.stopped:
         yield "  no longer stopped"
     yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
-
-
-def _why_again(view: RunView, name: str) -> str:
-    ranged = any(one.ranged for one in view.plan.sessions if one.name == name)
-    return "what is missing is not only at the end" if ranged else "this command takes no range"
 
 
 def _futile(one: Futile) -> str:

@@ -1,4 +1,4 @@
-"""The table: (RunStatus, TableOptions) -> a rich renderable, pure.
+"""The table: (RunStatus, width, height) -> a rich renderable, pure.
 
 Colour never carries information alone: every state has its own word or symbol, every bar has numbers.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import tzinfo
-from typing import NamedTuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -52,29 +50,24 @@ _PLACES = (
 _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in words}
 
 
-class TableOptions(NamedTuple):
-    width: int
-    height: int | None = None
-    """most lines; None: no limit"""
-    zone: tzinfo | None = None
-    """of the times of day; None: this machine's"""
-
-
-def render(status: RunStatus, options: TableOptions) -> RenderableType:
-    """The whole table: title, progress, a row per combo, problems."""
+def render(status: RunStatus, width: int, height: int | None = None) -> RenderableType:
+    """The whole table: title, progress, a row per combo, problems; at most `height` lines."""
     ordered = sorted(status.sessions, key=_urgency)
-    chosen = columns(status, options.width)
-    above = _title(status, options)
+    chosen = columns(status, width)
+    above = _title(status, width, height)
     has_logs = any(column.title == LAST_LINE for column in chosen)
-    below = _footer(status, options, problems=() if has_logs else ordered)
+    below = _footer(status, width, problems=() if has_logs else ordered)
     faded = "" if status.link.reachable else "dim"
-    rows = _room(options, len(ordered), [*above, *below])
+    rows = _room(width, height, len(ordered), [*above, *below])
     if rows < min(_FEWEST_ROWS, len(ordered)):
-        above, below = ([part for part in parts if part.plain] for parts in (above, _footer(status, options, ())))
-        rows = _room(options, len(ordered), [*above, *below])
+        above, below = ([part for part in parts if part.plain] for parts in (above, _footer(status, width, ())))
+        rows = _room(width, height, len(ordered), [*above, *below])
     if ordered and not rows:
         return Group(*above, *below)
-    return Group(*above, *_table(chosen, ordered[:rows], faded), *_left_out(ordered[rows:], options.width), *below)
+    lines = [*above, *_table(chosen, ordered[:rows], faded)]
+    if left := ordered[rows:]:
+        lines.append(cut(Text(f"and {len(left)} more: {listed(Counter(one.word for one in left))}", "dim"), width))
+    return Group(*lines, *below)
 
 
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
@@ -97,51 +90,51 @@ def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
     return line
 
 
-def _room(options: TableOptions, rows: int, others: Sequence[Text]) -> int:
+def _room(width: int, height: int | None, rows: int, others: Sequence[Text]) -> int:
     """The number of rows. One line is for the header, and one for a note about rows that are left out."""
-    if options.height is None:
+    if height is None:
         return min(rows, MOST_ROWS)
-    free = options.height - sum(max(1, -(-part.cell_len // options.width)) for part in others) - 1
+    free = height - sum(max(1, -(-part.cell_len // width)) for part in others) - 1
     return min(rows, MOST_ROWS) if rows <= min(free, MOST_ROWS) else max(0, min(free - 1, MOST_ROWS))
 
 
-def _title(status: RunStatus, options: TableOptions) -> list[Text]:
+def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
     counts = sorted(status.counts().items(), key=lambda item: _PLACE[item[0]])
     facts = [Text(f"{SYMBOLS[word]} {count} {word}", STYLES[word]) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
-    times = _times(status, options)
+    times = _times(status)
     time = Text(", ".join(times))
-    gap = options.width - name.cell_len - time.cell_len
+    gap = width - name.cell_len - time.cell_len
     if gap >= len(GAP):
         name.append(" " * gap).append_text(time)
     else:
         facts += map(Text, times)
-    lines = [name, _progress(status, options.width), *packed(facts, options.width)]
+    lines = [name, _progress(status, width), *packed(facts, width)]
     if not status.finished and status.scheduler and status.now is not None:
         style = "" if status.scheduler.answered else "yellow"
-        lines.append(cut(Text(summary(status.scheduler, status.tasks, status.now), style), options.width))
+        lines.append(cut(Text(summary(status.scheduler, status.tasks, status.now), style), width))
     if not status.finished:
-        lines += host_lines(status.use, options.width, options.height)
+        lines += host_lines(status.use, width, height)
     if not status.link.reachable:
         for line in lines:
             line.stylize("dim")
-        lines += _unreachable(status, options)
+        lines += _unreachable(status)
     if status.host_event:
-        lines.append(Text(f"! {status.host_event.words(status.host, options.zone)}", "bold yellow"))
+        lines.append(Text(f"! {status.host_event.words(status.host)}", "bold yellow"))
     clocks = clock_words(status.ahead, status.host)
     said = [clocks, status.hint, status.notify_problem, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
     lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
     return [*lines, Text()]
 
 
-def _times(status: RunStatus, options: TableOptions) -> list[str]:
+def _times(status: RunStatus) -> list[str]:
     """The time so far and the expected end; `-` if unknown."""
     if status.now is None or status.seconds is None:
         return []
     if status.finished:
         return [f"took {duration(status.seconds)}"]
-    end = "ends -" if status.expected is None else status.expected.words(status.now, options.zone)
+    end = "ends -" if status.expected is None else status.expected.words(status.now)
     return [duration(status.seconds), end]
 
 
@@ -158,35 +151,27 @@ def _progress(status: RunStatus, width: int) -> Text:
     return bar(done, planned, width - len(words) - 1, style).append(f" {words}", "default")
 
 
-def _unreachable(status: RunStatus, options: TableOptions) -> list[Text]:
+def _unreachable(status: RunStatus) -> list[Text]:
     """Since when the host does not answer, and the age of the table."""
     link = status.link
-    line = Text(
-        f"! {link.trouble} since {clock(link.since, options.zone)} ({duration(link.lasting)} ago)", "bold yellow"
-    )
+    line = Text(f"! {link.trouble} since {clock(link.since)} ({duration(link.lasting)} ago)", "bold yellow")
     line.append(f": {visible(link.complaint)}" if link.complaint else "", "not bold")
     if link.last_seen is None:
         return [line, Text("not seen yet: this is the plan", "yellow")]
     return [line, Text(f"this was seen {duration(link.last_seen)} ago; the sessions don't need the link", "yellow")]
 
 
-def _left_out(sessions: Sequence[SessionStatus], width: int) -> list[Text]:
-    if not sessions:
-        return []
-    return [cut(Text(f"and {len(sessions)} more: {listed(Counter(one.word for one in sessions))}", "dim"), width)]
-
-
-def _footer(status: RunStatus, options: TableOptions, problems: Sequence[SessionStatus]) -> list[Text]:
+def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) -> list[Text]:
     noted = [session for session in problems if session.remark]
-    lines = [_problem(session, options.width) for session in noted[:_MOST_PROBLEMS]]
+    lines = [_problem(session, width) for session in noted[:_MOST_PROBLEMS]]
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
     waits = status.server_waits
     over = status.finished and not status.hold  # a server may be the reason for a halt
     servers = () if over else status.servers[:_MOST_SERVERS]
-    lines += [server_line(one, status.now, waits.get(one.name, ""), options.width) for one in servers]
+    lines += [server_line(one, status.now, waits.get(one.name, ""), width) for one in servers]
     if status.after:
-        lines.append(_after(status.after, options.width))
+        lines.append(_after(status.after, width))
     return [Text(), *lines] if lines else []
 
 
@@ -220,25 +205,20 @@ def packed(facts: Sequence[Text], width: int) -> list[Text]:
     return lines
 
 
-def host_facts(use: HostUse) -> list[str]:
-    """How full the host is, one fact each, for a log."""
-    return [fact.plain for fact in _facts(use)]
-
-
 def host_lines(use: HostUse, width: int, height: int | None) -> list[Text]:
     """One or two lines. If space is short, GPUs become a sum; then the last facts go, but scarce resources stay."""
     if height is not None and height < _LOW:
         return []
     most = 2 if width >= _WIDE and (height is None or height >= _HIGH) else 1
-    facts = _facts(use)
+    facts = host_facts(use)
     if len(packed(facts, width)) > most:
-        facts = sorted(_facts(use, summed=True), key=lambda fact: fact.style != _SCARCE)
+        facts = sorted(host_facts(use, summed=True), key=lambda fact: fact.style != _SCARCE)
     while len(lines := packed(facts, width)) > most:
         facts.pop()
     return [line for line in lines if line.cell_len <= width]
 
 
-def _facts(use: HostUse, *, summed: bool = False) -> list[Text]:
+def host_facts(use: HostUse, *, summed: bool = False) -> list[Text]:
     facts = [_sum(use.gpus)] if summed and len(use.gpus) > 1 else [_gpu(gpu) for gpu in use.gpus]
     if use.load is not None:
         facts.append(Text(f"load {use.load:.3g}" + (f" on {several(use.cpus, 'cpu')}" if use.cpus else "")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import tzinfo
 from typing import NamedTuple
 
 from comborun.attempt import FAILURES
@@ -170,7 +169,6 @@ class Question(NamedTuple):
     status: RunStatus
     session: Session
     seen: SessionStatus
-    zone: tzinfo | None = None
 
     @property
     def now(self) -> float:
@@ -191,7 +189,7 @@ class Question(NamedTuple):
     def time(self, moment: float) -> str:
         """`10:34 (in 4 min)`."""
         now = self.status.now or moment
-        when = clock(moment, self.zone, near=now)
+        when = clock(moment, near=now)
         return f"{when} (in {brief(moment - now)})" if moment >= now else f"{when} ({brief(now - moment)} ago)"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from datetime import datetime, tzinfo
 
 from comborun.rules.words import Life, Outcome, amount, three, unit_of
 from comborun.text import harmless
@@ -72,16 +72,15 @@ def duration(seconds: float) -> str:
     return f"{whole // _DAY} d {whole % _DAY // _HOUR:02} h"
 
 
-def clock(moment: float, zone: tzinfo | None, *, near: float | None = None) -> str:
+def clock(moment: float, *, near: float | None = None) -> str:
     """A time of day: `14:32:05`; with `near` to the minute, and with the weekday when it is not that day."""
     try:
-        shown = datetime.fromtimestamp(moment, zone)
-        day = shown.date() if near is None else datetime.fromtimestamp(near, zone).date()
+        shown, day = time.localtime(moment), time.localtime(moment if near is None else near)
     except (OverflowError, ValueError, OSError):  # a clock that is far wrong
         return "?"
     if near is None:
-        return f"{shown:%H:%M:%S}"
-    return f"{shown:%H:%M}" if shown.date() == day else f"{shown:%a %H:%M}"
+        return time.strftime("%H:%M:%S", shown)
+    return time.strftime("%H:%M" if shown[:3] == day[:3] else "%a %H:%M", shown)
 
 
 def span(shortest: float, longest: float) -> str:

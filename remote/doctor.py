@@ -18,7 +18,6 @@ from comborun.rules.names import DEFAULT_ROOT
 if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.remote.transport import Transport
-    from comborun.resources import Display
 
 _XVFB = "Xvfb"
 _TIMEOUT_S = 40.0
@@ -99,12 +98,8 @@ def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
             place = path if path.startswith("~/") else str(PurePosixPath(needs["folder"], path))
             found |= {place: None} if place.startswith(("/", "~/")) else {}
     displays = [combo.settings.display for combo in grid.combos if combo.settings.display]
-    found.update(dict.fromkeys(path for display in displays for path in _sockets(display)))
+    for display in displays:
+        servers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
+        found |= dict.fromkeys(f"{_X_SERVERS}/X{number}" for number in servers)
     programs = (_XVFB,) if any(display.own for display in displays) else ()
     return HostNeeds(tuple(found)[:_MOST_FILES], programs, grid.host_python or "", question(grid, local=local))
-
-
-def _sockets(display: Display) -> list[str]:
-    """The sockets of X servers that must exist."""
-    numbers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
-    return [f"{_X_SERVERS}/X{number}" for number in numbers]

@@ -38,14 +38,10 @@ sys.exit(main())
 
 
 def library_files() -> dict[str, str]:
-    files = {f"{_PROGRAM}/{name}": text for name, text in program_files().items()}
+    files = {f"{_PROGRAM}/comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
+    files |= {f"{_PROGRAM}/__main__.py": _ENTRY, f"{_PROGRAM}/comborun/__init__.py": ""}
     files |= {"find_python.sh": finder(), "window.sh": (_PACKAGE / "host/window.sh").read_text("utf-8")}
     return {name: files[name] for name in sorted(files)}
-
-
-def program_files() -> dict[str, str]:
-    files = {f"comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
-    return {"__main__.py": _ENTRY, "comborun/__init__.py": "", **files}
 
 
 def _modules() -> list[Path]:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -81,24 +82,19 @@ class Run:
         return datetime.strptime(self.stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp()
 
     @property
-    def held_since(self) -> float | None:
-        """Seconds since 1970."""
-        return _number(self.held.get("at"))
-
-    @property
     def finished(self) -> bool:
         return bool(self.done) or bool(self.now.get("finished"))
 
     @property
     def seconds(self) -> float | None:
-        ended = _number(self.done.get("at"))
+        ended = number(self.done.get("at"))
         return self.now.get("seconds") if ended is None else max(0.0, ended - self.started)
 
     @property
     def counts(self) -> dict[str, int]:
         if not self.done:
             return dict(self.now.get("counts", {}))
-        numbers = {word: int(_number(self.done.get(word.replace(" ", "_"))) or 0) for word in Outcome}
+        numbers = {word: int(number(self.done.get(word.replace(" ", "_"))) or 0) for word in Outcome}
         return {word: count for word, count in numbers.items() if count}
 
     @property
@@ -106,7 +102,7 @@ class Run:
         """The same for the smoke test; of a finished run, how many succeeded and how many did not."""
         if not self.done:
             return dict(self.now.get("smoke", {}))
-        all_of_them, good = (int(_number(self.done.get(key)) or 0) for key in ("smoke", "smoke_succeeded"))
+        all_of_them, good = (int(number(self.done.get(key)) or 0) for key in ("smoke", "smoke_succeeded"))
         numbers = {Outcome.SUCCEEDED: good, Outcome.FAILED: all_of_them - good}
         return {word: count for word, count in numbers.items() if count}
 
@@ -122,7 +118,7 @@ class Listing(NamedTuple):
     """why the host did not answer now; empty if it did"""
 
 
-def _number(text: str | None) -> float | None:
+def number(text: str | None) -> float | None:
     try:
         return float(text or "")
     except ValueError:
@@ -156,14 +152,11 @@ def remembered() -> tuple[Launch, ...]:
         lines = _memory().read_text("utf-8", "replace").splitlines()
     except OSError:
         return ()
-    return tuple(filter(None, map(_launch, lines)))
-
-
-def _launch(line: str) -> Launch | None:
-    try:
-        return Launch(**json.loads(line))
-    except (ValueError, TypeError, RecursionError):
-        return None
+    launches = []
+    for line in lines:
+        with suppress(ValueError, TypeError, RecursionError):
+            launches.append(Launch(**json.loads(line)))
+    return tuple(launches)
 
 
 def host_of(wanted: str | None) -> str | None:

@@ -123,7 +123,7 @@ def _unread(session: SessionStatus) -> bool:
 def _show_lost_link(link: Link) -> None:
     if link.failures == 1:
         why = f" ({harmless(link.complaint)})" if link.complaint else ""
-        since = f"! {link.trouble} since {clock(link.since, None)}{why}"
+        since = f"! {link.trouble} since {clock(link.since)}{why}"
         click.echo(f"{since}; the report follows when the host answers", err=True)
 
 

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import os
 import re
-import secrets
 import shlex
 import socket
 import subprocess
@@ -19,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from paramiko import ECDSAKey, Ed25519Key, PasswordRequiredException, PKey, RSAKey, SSHException
+from paramiko import ECDSAKey, Ed25519Key, HostKeys, PasswordRequiredException, PKey, RSAKey, SSHException
 from paramiko.agent import AgentKey, AgentSSH
 from paramiko.pkey import PublicBlob
 
@@ -282,7 +280,7 @@ def _changed(target: Target, known: list[KnownKey], kind: str, blob: bytes) -> H
 
 def _append(target: Target, kind: str, blob: bytes) -> Path:
     file = target.known_hosts[0]
-    name = _hashed(target.known_as) if target.hash_known_hosts else target.known_as
+    name = HostKeys.hash_host(target.known_as) if target.hash_known_hosts else target.known_as
     line = f"{name} {kind} {base64.b64encode(blob).decode()}\n"
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -293,9 +291,3 @@ def _append(target: Target, kind: str, blob: bytes) -> Path:
     except OSError as error:
         raise HostError(f"the host key of {target.name} could not be written to {file}", str(error)) from error
     return file
-
-
-def _hashed(name: str) -> str:
-    salt = secrets.token_bytes(20)
-    digest = hmac.digest(salt, name.encode(), "sha1")
-    return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC
 from typing import Any
 
 from rich.console import Console
@@ -17,7 +18,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import RunStatus
-from comborun.monitor.table import TableOptions, render
+from comborun.monitor.table import render
 from comborun.monitor.watch import Clock
 from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
@@ -25,6 +26,8 @@ from comborun.resources import BashWord
 from comborun.rules.counts import marked
 from comborun.text import MIB
 
+os.environ["TZ"] = "UTC"
+time.tzset()
 NOW = 1785321000.0  # 2026-07-29 10:30:00 UTC
 BOOT = "6f1c0c5e-0000-4000-8000-000000000001"
 BY_ITSELF = ProgressRules()
@@ -246,7 +249,7 @@ def picture(status: RunStatus, width: int, height: int | None = None, colour: bo
         legacy_windows=False,
         _environ={},
     )
-    console.print(render(status, TableOptions(width, height, UTC)))
+    console.print(render(status, width, height))
     return "".join(f"{line.rstrip()}\n" for line in file.getvalue().splitlines())
 
 

@@ -6,7 +6,6 @@ import io
 import json
 import re
 from dataclasses import replace
-from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -50,15 +49,15 @@ def story() -> list[RunStatus]:
 
 def told(statuses: list[RunStatus]) -> str:
     pairs = zip([None, *statuses], statuses, strict=False)
-    return "".join(f"{line}\n" for before, after in pairs for line in changes(before, after, UTC))
+    return "".join(f"{line}\n" for before, after in pairs for line in changes(before, after))
 
 
 def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
     status = story()[3]
     stuck = replace(status, undecided="stop_early can't decide a against b")
-    (line,) = changes(status, stuck, UTC)
+    (line,) = changes(status, stuck)
     assert line.endswith("  ! stop_early can't decide a against b")
-    assert changes(stuck, stuck, UTC) == []
+    assert changes(stuck, stuck) == []
 
 
 def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
@@ -158,13 +157,13 @@ def test_the_screen_fits_the_terminal(console: Console, plain: bool, kind: type)
 
 def test_plain_lines_are_not_broken_and_hold_no_escape_sequences() -> None:
     console = terminal(force_terminal=False, width=20)
-    play(open_screen(console, zone=UTC))
+    play(open_screen(console))
     assert output(console) == (GOLDEN / "story-plain.txt").read_text()
 
 
 def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
     console = terminal()
-    screen = LiveScreen(console, UTC)
+    screen = LiveScreen(console)
     play(screen)
     screen.close()
     text = output(console)
@@ -176,7 +175,7 @@ def test_a_live_screen_redraws_in_place_and_leaves_the_last_picture() -> None:
 def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_the_end() -> None:
     view = a_view(a_plan([a_session("act", f"scene-{number:02}") for number in range(40)]))
     console = terminal(height=20)
-    screen = LiveScreen(console, UTC)
+    screen = LiveScreen(console)
     screen.show(status_of(view, an_answer()))
     alive = output(console)
     screen.close()
@@ -187,6 +186,6 @@ def test_a_picture_higher_than_the_terminal_is_cut_while_it_lives_and_whole_at_t
 
 def test_no_colour_keeps_the_table() -> None:
     console = terminal(no_color=True)
-    show_once(console, story()[3], zone=UTC)
+    show_once(console, story()[3])
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", output(console))
     assert "● running" in output(console)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC
 
 import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_at
@@ -29,7 +28,7 @@ HALTED = "hold kind=halted since=1 why=three in a row"
 def told(name: str, *seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> Explanation:
     answer = an_answer(*seen, host=("load=1 cpus=2", *header), **{"slots": 2, **fields})  # type: ignore[arg-type]
     view, history = a_view(plan), look_at(answer)
-    return explain(view, history, classify(view, history), name, UTC)
+    return explain(view, history, classify(view, history), name)
 
 
 def words(one: Explanation) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def seen(*header: str, **fields: Any) -> RunStatus:
 
 def told(name: str, *header: str, **fields: Any) -> Explanation:
     history = look(*header, **fields)
-    return explain(VIEW, history, classify(VIEW, history), name, UTC)
+    return explain(VIEW, history, classify(VIEW, history), name)
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -94,10 +93,10 @@ def test_a_run_that_slurm_has_forgotten_is_resumed_by_command() -> None:
 
 def test_lines_tell_when_slurm_falls_silent_and_when_it_answers_again() -> None:
     before, silent = seen(ANSWERED, *TASKS), seen(SILENT, *TASKS)
-    assert any("Slurm: 3 tasks pending" in line for line in changes(None, before, UTC))
-    assert any("! Slurm does not answer" in line for line in changes(before, silent, UTC))
-    assert any("Slurm answers again" in line for line in changes(silent, before, UTC))
-    assert not any("Slurm" in line for line in changes(before, before, UTC))
+    assert any("Slurm: 3 tasks pending" in line for line in changes(None, before))
+    assert any("! Slurm does not answer" in line for line in changes(before, silent))
+    assert any("Slurm answers again" in line for line in changes(silent, before))
+    assert not any("Slurm" in line for line in changes(before, before))
 
 
 def test_json_has_the_scheduler_and_the_task_of_each_session() -> None:
