@@ -6,7 +6,7 @@ an environment, in either order.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.rules.names import AFTER
@@ -20,24 +20,39 @@ if TYPE_CHECKING:
     from comborun.plan import Plan, Session
 
 
-def addressed(plan: Plan, run: str, words: Sequence[str], alive: Callable[[], Collection[str]]) -> tuple[str, ...]:
-    """The sessions and model servers that `words` name, each once. Raises UserError for a word that names none; its
-    hint has similar names.
+class Addressed(NamedTuple):
+    names: tuple[str, ...]
+    """sessions and model servers, each once, in the order of the words"""
+    guesses: tuple[str, ...] = ()
+    """a sentence for each guessed word"""
 
-    `alive` returns the sessions that run. A session that a changed grid replaced counts only while it runs.
+
+def addressed(
+    plan: Plan, run: str, words: Sequence[str], alive: Callable[[], Collection[str]], *, guess: bool = False
+) -> Addressed:
+    """The sessions that `words` name. Raises UserError for a word that names none; its hint has similar names.
+
+    `alive` returns the sessions that run. A session that a changed grid replaced counts only while it runs. With
+    `guess` a word may be misspelled, or be a policy or an environment: for commands that only look.
     """
     names: list[str] = []
+    guesses: list[str] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
         found = _named(plan, word, alive)
         if not found and rest:
-            found = _current(one for one in plan.sessions if {one.policy, one.environment} == {word, rest[0]})
-            rest = rest[bool(found) :]
+            meant = [close_to(one, _axes(plan)) if guess else one for one in (word, rest[0])]
+            found = _current(one for one in plan.sessions if {one.policy, one.environment} == set(meant))
+            if found and meant != [word, second := rest.pop(0)]:
+                guesses.append(f"{word} {second} is taken for {' '.join(meant)}")
         if not found:
-            raise UserError(f"there is no session {word} in {run}", _hint(plan, run, word))
+            found = _likely(plan, word)
+            if not guess or not (len(found) == 1 or word in _axes(plan)):
+                raise UserError(f"there is no session {word} in {run}", _hint(plan, run, word, found))
+            guesses.append(f"no session is called {word}: this is {', '.join(found)}")
         names += found
-    return tuple(dict.fromkeys(names))
+    return Addressed(tuple(dict.fromkeys(names)), tuple(guesses))
 
 
 def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[str]:
@@ -51,11 +66,15 @@ def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[
     return _current(same or (one for one in plan.sessions if word in _combo_names(one))) or [word] * bool(exact)
 
 
+def _axes(plan: Plan) -> tuple[str, ...]:
+    return (*plan.policies, *plan.environments)
+
+
 def _likely(plan: Plan, word: str) -> list[str]:
     """Guesses, the best first: sessions of that policy or environment, names that contain the word, similar names."""
     if of_axis := _current(one for one in plan.sessions if word in {one.policy, one.environment}):
         return of_axis
-    known, axis = _names(plan), close_to(word, (*plan.policies, *plan.environments))
+    known, axis = _names(plan), close_to(word, _axes(plan))
     close = close_to(word, known)
     named = [name for name in known if word.casefold() in name.casefold()] or [close] * bool(close)
     return named or _current(one for one in plan.sessions if axis in {one.policy, one.environment})
@@ -79,8 +98,7 @@ def _names(plan: Plan) -> list[str]:
     return [*dict.fromkeys([*(one.name for one in sessions), *combos]), *servers, *([AFTER] if plan.after else [])]
 
 
-def _hint(plan: Plan, run: str, word: str) -> str:
-    likely = _likely(plan, word)
+def _hint(plan: Plan, run: str, word: str, likely: Sequence[str]) -> str:
     if len(likely) > 1:
         return f"name one of its sessions: {first_of(likely, 8)}"
     if likely:

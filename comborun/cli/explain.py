@@ -45,7 +45,7 @@ def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
     history = source.fold(History())
     layout, status = RunLayout(target.directory), classify(view, history)
     found = []
-    for session in target.sessions(source, words):
+    for session in target.sessions(source, words, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
             log = layout.attempt(f"servers/{session}", one.attempt).log if one.attempt else ""

@@ -49,7 +49,7 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
     combo logs stairs_flat -n 1000000 > it.log  every byte, unchanged
     """
     source = target.source()
-    names = target.sessions(source, sessions) if sessions else source.view.sessions
+    names = target.sessions(source, sessions, guess=True) if sessions else source.view.sessions
     chosen = [Log(name) for name in names]
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shlex
 import sys
 from dataclasses import dataclass, replace
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     Copy = tuple[Path, tuple[Skipped, ...]]
     """where the records of a run are on this machine, and what could not be brought here"""
 
+_PLACE = re.compile(r"""^["']?(name|host|root)\b""", re.MULTILINE)
+_PLAIN = re.compile(
+    r"^(name|host|root): +(?!(?i:~|null|true|false) *$)([A-Za-z~/][\w@./~-]*)(?: +#.*| *)$", re.MULTILINE | re.ASCII
+)
 click.IntRange.name, click.FloatRange.name = "whole number", "number"
 SLOTS = click.IntRange(1, 999_999)
 """number of sessions at once: the host reads six digits"""
@@ -139,15 +144,18 @@ class Target(NamedTuple):
 
         return Source(self.transport, load_run(self.transport, self.directory))
 
-    def sessions(self, source: Source, words: Sequence[str]) -> tuple[str, ...]:
-        """The sessions that the words name."""
+    def sessions(self, source: Source, words: Sequence[str], *, guess: bool = False) -> tuple[str, ...]:
+        """The sessions that the words name; a guessed name is printed."""
         try:
-            return source.addressed(words)
+            found = source.addressed(words, guess=guess)
         except UserError as error:
             runs = {name for launch in remembered() for name in (launch.run, launch.grid)}
             if run := next((word for word in words if word in runs), None):
                 raise UserError(error.message, f"`{run}` is a run: --run {run}") from None
             raise
+        for sentence in found.guesses:
+            click.echo(f"Note: {harmless(sentence)}", err=True)
+        return found.names
 
     def bring(self, options: FetchOptions | None = None) -> Copy:
         """Copy its records to this machine.
@@ -263,17 +271,15 @@ class Where:
 
 
 def _place_of(path: Path) -> tuple[str, str | None, str]:
-    """A grid's name, host and root; its other keys may be wrong."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    """A grid's name, host and root. Reads the whole grid only if they are not simple lines."""
+    text = path.read_text("utf-8", errors="replace")
+    plain = dict(_PLAIN.findall(text))
+    if "name" in plain and len(_PLACE.findall(text)) == len(plain):
+        return shortened(clean(plain["name"]), plain["name"]), plain.get("host"), plain.get("root", DEFAULT_ROOT)
+    from comborun.grid import load_grid
 
-    try:
-        keys = YAML(typ="safe", pure=True).load(path.read_text("utf-8"))
-        name, host, root = (keys.get(key) for key in ("name", "host", "root"))
-    except (YAMLError, UnicodeDecodeError, AttributeError):
-        raise UserError(f"{path} can't be read as a grid", f"{program()} check {path}") from None
-    name = str(name or path.stem)
-    return shortened(clean(name), name), str(host) if host else None, str(root or DEFAULT_ROOT)
+    grid = load_grid(path)
+    return grid.name, grid.host, grid.root
 
 
 def host_options(command: Command) -> Command:

@@ -71,12 +71,10 @@ def test_no_color_takes_all_colour(desk: Desk) -> None:
 
 def test_a_name_that_is_none_is_answered_with_what_was_meant(desk: Desk) -> None:
     launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
-    for words in (
-        ("explain", "maze_goood"),
-        ("stop", "maze_goood"),
-        ("stop", "little", "maze_goood"),
-        ("stop", "--policy", "goood"),
-    ):
+    guessed = desk.combo("explain", "maze_goood")
+    assert guessed.returncode == 0, "a command that only looks takes the closest name, and says so"
+    assert "no session is called maze_goood: this is maze_good" in guessed.stderr
+    for words in (("stop", "maze_goood"), ("stop", "little", "maze_goood"), ("stop", "--policy", "goood")):
         missed = desk.combo(*words)
         assert missed.returncode == 2
         assert "did you mean" in missed.stderr

@@ -17,6 +17,10 @@ RESULTS = "results: {files: '*.jsonl'}\n"
     [
         ("name: walk\n", "walk", None, "~/comborun"),
         ("name: walk 2   # with a comment\nhost: me@box\nroot: /data/runs\n", "walk-2", "me@box", "/data/runs"),
+        ("name: walk # x\nhost: box.lab\nroot: ~/runs\n", "walk", "box.lab", "~/runs"),
+        ("'name': walk\n\"host\": box\n", "walk", "box", "~/comborun"),
+        ("name: walk\nhost: 'box'\n'root': /data\n", "walk", "box", "/data"),
+        ("name: walk\n#host: box\n", "walk", None, "~/comborun"),
         ("", "grid", None, "~/comborun"),
     ],
 )
