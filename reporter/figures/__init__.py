@@ -1,4 +1,4 @@
-"""The report's figures. A figure is a row of panels, a panel is a list of marks."""
+"""The report's figures."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ COLUMN, PAGE = 3.4, 7.0
 """inches: a column of a paper, and both"""
 PANELS, MOST = 60, 100
 """of a figure, and rows of a panel"""
-ON_PAGE = 24
-"""most panels of a figure in a page, of which each takes matplotlib 30 ms"""
+ON_PAGE = 16
+"""most panels of a figure in a page, of which each takes 30 to 40 ms"""
 TOGETHER = 8
 """most panels of a file, so that it fits on a page"""
 LABEL = 24
