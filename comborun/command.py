@@ -17,7 +17,6 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
@@ -50,10 +49,10 @@ START_TIME: Mapping[str, str] = {
     "port": "COMBORUN_PORT",
     "threads": "COMBORUN_THREADS",
 }
-PLAN_TIME = ("policy", "environment", "seed", "session", "placement")
+PLACEMENT = "placement"
+"""stands alone, and becomes any number of arguments"""
+PLAN_TIME = ("policy", "environment", "seed", "session", PLACEMENT)
 """and `policy.KEY`, `environment.KEY` for the attributes of the two axes"""
-SEVERAL = ("placement",)
-"""they are arguments of their own, and become any number of arguments"""
 
 FILE = "file."
 """start of the placeholder of a file of `files`"""
@@ -124,14 +123,12 @@ def check_argument(argument: str, known: Collection[str]) -> None:
         )
 
 
-def check_alone(argument: str) -> None:
-    """Raise CommandError for a placeholder of SEVERAL that is only a part of its argument."""
-    for name in placeholders(argument):
-        if name in SEVERAL and argument != f"{{{name}}}":
-            hint = (
-                "give it an argument of its own; a shell takes it behind its text: bash -c 'run \"$@\"' run {placement}"
-            )
-            raise CommandError(f"{{{name}}} becomes several arguments, and stands within one", hint, f"{{{name}}}")
+def check_words(command: str) -> None:
+    """Raise CommandError for a command that can't be split, or for {placement} as only a part of an argument."""
+    whole = f"{{{PLACEMENT}}}"
+    if any(PLACEMENT in placeholders(argument) and argument != whole for argument in split_command(command)):
+        hint = "give it an argument of its own; a shell takes it behind its text: bash -c 'run \"$@\"' run {placement}"
+        raise CommandError(f"{whole} becomes several arguments, and stands within one", hint, whole)
 
 
 def word(argument: str, values: Mapping[str, str], *, home: bool = True) -> BashWord:
@@ -192,14 +189,12 @@ def _quoted(text: str, *, home: bool) -> str:
     return shlex.quote(text)
 
 
-def fill(
-    command: str, values: Mapping[str, str], several: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-) -> tuple[BashWord, ...]:
-    """Every argument of a command as a bash word. `several`: the arguments for each placeholder of SEVERAL."""
+def fill(command: str, values: Mapping[str, str], placement: tuple[str, ...] = ()) -> tuple[BashWord, ...]:
+    """Every argument of a command as a bash word. `placement`: the arguments for {placement}."""
     words: list[BashWord] = []
     for argument in split_command(command):
-        if argument[1:-1] in several and argument == f"{{{argument[1:-1]}}}":
-            words += (BashWord(shlex.quote(text)) for text in several[argument[1:-1]])
+        if argument == f"{{{PLACEMENT}}}":
+            words += (BashWord(shlex.quote(text)) for text in placement)
         else:
             words.append(word(argument, values))
     return tuple(words)

@@ -146,12 +146,9 @@ class _Fetching:
                     self._limit = min(LIMIT, 2 * self._limit) if now < asked + _QUICK_S else self._limit
         finally:
             self._drop()
-        return self._fetched(whole=not more)
-
-    def _fetched(self, *, whole: bool) -> Fetched:
         why = "it kept changing while it was copied"
         restless = [Skipped(path, why) for path, how in self._again() if how == "skip"]
-        return Fetched(self._files, self._bytes, (*self._skipped, *restless), whole)
+        return Fetched(self._files, self._bytes, (*self._skipped, *restless), whole=not more)
 
     def _round(self) -> bool:
         """Ask once and take the answer. Returns whether to ask again."""
@@ -159,7 +156,9 @@ class _Fetching:
         done = self._ask()
         answer = parse_answer(done.stdout)
         for path in answer.gone:
-            self._miss(path)
+            if path.parts[0] == "dispatch":  # what attempts have left stays
+                self._mirror.remove(path)
+                self._held.pop(path, None)
         self._skipped.update(dict.fromkeys(answer.skipped))
         if self._draft and self._draft.first.path not in {piece.path for piece in answer.pieces}:
             self._drop()
@@ -205,12 +204,6 @@ class _Fetching:
     def _again(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
         for path, times in self._doubts.items():
             yield path, "whole" if times < _TRIES else "skip"
-
-    def _miss(self, path: PurePosixPath) -> None:
-        """Follow the host in what the dispatcher has removed. What attempts have left stays."""
-        if path.parts[0] == "dispatch":
-            self._mirror.remove(path)
-            self._held.pop(path, None)
 
     def _take(self, piece: Piece) -> None:
         if self._too_early(piece.path):

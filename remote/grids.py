@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from comborun.grid import SettingKeys
     from comborun.grid.axes import Axis, Combo
-    from comborun.grid.servers import ServerKeys
     from comborun.plan import Plan
     from comborun.planner.knowledge import Calibration
     from comborun.policy_files import PolicyGlob
@@ -174,7 +173,13 @@ def needs_of(grid: Grid, *, local: bool) -> list[dict[str, Any]]:
     """What the commands of its sessions, its model servers and its `after` need on its host."""
     return [
         *(_of_combo(grid, combo, local=local) for combo in grid.combos),
-        *(_of_server(grid, name, keys, local=local) for name, keys in grid.servers.items()),
+        *(
+            _needs(
+                *(grid, keys.command or "", keys.setup, _placed(keys.workdir, grid, local=local)),
+                _values("server", name, keys.attributes),
+            )
+            for name, keys in grid.servers.items()
+        ),
         *([_needs(grid, grid.after, grid.setup, folder_of(grid, grid, local=local), {})] if grid.after else ()),
     ]
 
@@ -186,11 +191,6 @@ def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     values = _values("policy", combo.policy.name, combo.policy.attributes)
     values |= _values("environment", combo.environment.name, combo.environment.attributes)
     return _needs(grid, settings.command, settings.setup, folder, values)
-
-
-def _of_server(grid: Grid, name: str, keys: ServerKeys, *, local: bool) -> dict[str, Any]:
-    folder = _placed(keys.workdir, grid, local=local)
-    return _needs(grid, keys.command or "", keys.setup, folder, _values("server", name, keys.attributes))
 
 
 def _values(kind: str, name: str, attributes: Mapping[str, object]) -> dict[str, str]:

@@ -148,7 +148,9 @@ def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
     before, now = comparison.before, comparison.now
     taken = comparison.taken(choice)
     back = {name for change in taken for name in change.back}
-    gone = _with_smoke({name for change in taken for name in change.gone}, before.sessions)
+    gone = {name for change in taken for name in change.gone}
+    left = {combo_of(session) for session in before.sessions if session.name in gone}
+    gone |= {one.name for one in before.sessions if one.flag == "smoke" and combo_of(one) in left}
     meant = {replicate_of(one): one for one in now.sessions}  # all sessions of a replicate are shown and judged alike
     rows = [_row(session, meant.get(replicate_of(session)), gone, back) for session in before.sessions]
     fresh = tuple(named((session for change in taken for session in change.coming), rows))
@@ -224,12 +226,6 @@ def _removed(sessions: Sequence[Session]) -> Change | None:
 def _change(kind: Kind, session: Session, detail: str, **sessions: Any) -> Change:
     which = f"seed {session.seed}: " if session.results.base else ""
     return Change(kind, session.policy, session.environment, f"{which}{detail}", **sessions)
-
-
-def _with_smoke(gone: set[str], sessions: Iterable[Session]) -> set[str]:
-    """`gone`, with the smoke tests of the same combos."""
-    combos = {combo_of(session) for session in sessions if session.name in gone}
-    return gone | {one.name for one in sessions if one.flag == "smoke" and combo_of(one) in combos}
 
 
 def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]) -> Session:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from comborun.cli.options import GridChoice, Where
     from comborun.grid import Grid
-    from comborun.plan import Plan, Session
+    from comborun.plan import Plan
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
@@ -146,13 +146,9 @@ def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -
 def _list(laid: Plan) -> None:
     width = max(len(session.name) for session in laid.sessions)
     for number, session in enumerate(laid.sessions, 1):
-        click.echo(f"{number:4}  {session.name.ljust(width)}  {_work(session)}")
-
-
-def _work(session: Session) -> str:
-    unit = f"{session.unit}s"
-    work = f"{unit} {session.first}-{session.first + session.count - 1}" if session.count else f"{unit} as it decides"
-    return work + (f", {several(session.gpus, 'GPU')}" if session.gpus else "")
+        work = f"{session.first}-{session.first + session.count - 1}" if session.count else "as it decides"
+        gpus = f", {several(session.gpus, 'GPU')}" if session.gpus else ""
+        click.echo(f"{number:4}  {session.name.ljust(width)}  {session.unit}s {work}{gpus}")
 
 
 def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:

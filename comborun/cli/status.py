@@ -137,12 +137,18 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
 
 
 def _look_once(target: Target, *, as_json: bool) -> int:
-    seen = _saved_status(target, target.away) if target.away else _status_now(target)
+    if away := target.away:
+        kept = last_look(target.transport.host, target.run, target.directory)
+        if kept is None:
+            raise away
+        seen = last_seen(kept, away.message.split("\n")[0], Clock())
+    else:
+        seen = _status_now(target)
     if as_json:
         click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
-    return target.away.exit_code if target.away else exit_code(seen)
+    return away.exit_code if away else exit_code(seen)
 
 
 def _status_now(target: Target) -> RunStatus:
@@ -152,14 +158,6 @@ def _status_now(target: Target) -> RunStatus:
     if source.view.plan.stop_early and seen.recorded and not seen.finished:
         seen = replace(seen, undecided=StopEarly(target).look())
     return seen
-
-
-def _saved_status(target: Target, away: HostError) -> RunStatus:
-    """The last seen status, with its age. Raises HostError if none is saved."""
-    kept = last_look(target.transport.host, target.run, target.directory)
-    if kept is None:
-        raise away
-    return last_seen(kept, away.message.split("\n")[0], Clock())
 
 
 def exit_code(seen: RunStatus) -> int:

@@ -16,8 +16,8 @@ from comborun.command import (
     START_TIME,
     TELLS_HOW_MANY,
     CommandError,
-    check_alone,
     check_argument,
+    check_words,
     placeholders,
     split_command,
 )
@@ -78,7 +78,7 @@ def uses(draft: Draft) -> Iterator[Use]:
 def command_problems(draft: Draft) -> Iterator[Problem]:
     all_uses = list(uses(draft))
     for use in all_uses:
-        yield from draft.checked(use.path, f"`{use.key}`", _check_words, use.text)
+        yield from draft.checked(use.path, f"`{use.key}`", check_words, use.text)
         for name in dict.fromkeys(placeholders(use.text)):
             yield from draft.checked(use.path, f"`{use.key}`", check_filled, draft, use, name)
     if (after := draft.file.after) is not None:
@@ -93,11 +93,6 @@ def command_problems(draft: Draft) -> Iterator[Problem]:
     message = f"no `command` for {some(combo.label for combo in without)}" if commands else "`command` is missing"
     hint = "the program and its arguments, such as `command: python evaluate.py --policy {policy}`"
     yield draft.at(None, message, hint)
-
-
-def _check_words(text: str) -> None:
-    for argument in split_command(text):
-        check_alone(argument)
 
 
 def check_filled(draft: Draft, use: Use, name: str) -> None:

@@ -261,15 +261,14 @@ class _Reader:
         if self.nodes > MAX_NODES:
             return Scalar("", place)
         self._open.add(id(node))
-        tree = self.mapping(node) if isinstance(node, MappingNode) else self._items(node, place)
+        if isinstance(node, MappingNode):
+            tree: Tree = self.mapping(node)
+        else:
+            assert isinstance(node, SequenceNode)
+            tree = Items(place)
+            tree.extend(self._tree(entry, self._place(entry)) for entry in node.value)
         self._open.discard(id(node))
         return tree
-
-    def _items(self, node: Node, place: Place) -> Items:
-        assert isinstance(node, SequenceNode)
-        items = Items(place)
-        items.extend(self._tree(entry, self._place(entry)) for entry in node.value)
-        return items
 
     def _scalar(self, node: ScalarNode, place: Place) -> Scalar:
         quoted = node.style is not None
@@ -352,7 +351,10 @@ _OPENED = ("quoted scalar", r"flow (?:")
 def syntax_problem(error: YAMLError, text: str, file: str) -> Problem:
     """The one mistake that makes the whole file unreadable."""
     if isinstance(error, ReaderError):
-        return _strange_character(error, text, file)
+        before = text[: error.position]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        message = f"the character U+{ord(text[error.position]):04X} is not allowed in a text file"
+        return Problem(file, line, column, message, "is this the right file? it looks like a binary one")
     if not isinstance(error, MarkedYAMLError):
         return Problem(file, 0, 0, f"is not valid YAML: {error}")
     words = ", ".join(part for part in (error.context, error.problem) if part)
@@ -366,10 +368,3 @@ def syntax_problem(error: YAMLError, text: str, file: str) -> Problem:
 def _position(mark: object) -> tuple[int, int]:
     line, column = getattr(mark, "line", None), getattr(mark, "column", None)
     return (0, 0) if line is None or column is None else (line + 1, column + 1)
-
-
-def _strange_character(error: ReaderError, text: str, file: str) -> Problem:
-    before = text[: error.position]
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    message = f"the character U+{ord(text[error.position]):04X} is not allowed in a text file"
-    return Problem(file, line, column, message, "is this the right file? it looks like a binary one")

@@ -22,10 +22,9 @@ from comborun.planner.program import (
     gpus_counted,
     hydra_overrides,
     kept_apart,
-    servers_of,
+    server_of,
     variables_of,
     with_components,
-    with_egl,
     with_servers,
     work_folder,
 )
@@ -59,7 +58,7 @@ def lay_out(
     """
     if grid.policy_glob and grid.policy_files is None:
         raise ValueError("the files of the policies' glob are not known yet")
-    servers = servers_of(grid, host)
+    servers = tuple(server_of(name, keys, grid, host) for name, keys in grid.servers.items())
     sessions = tuple(
         with_servers(_session(combo, grid, host, place), servers)
         for combo in grid.combos
@@ -118,10 +117,10 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         first=base + settings.first_episode,
         count=settings.episodes or 0,
         seed=seed,
-        command=fill(command, values, {"placement": hydra_overrides(settings.placed)}),
+        command=fill(command, values, hydra_overrides(settings.placed)),
         setup=settings.setup,
         workdir=work_folder(settings.workdir, grid, host, inside=settings.container is not None),
-        variables=variables_of(with_egl(settings.variables), values),
+        variables=variables_of(settings.variables, values),
         gpus=settings.gpus,
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,

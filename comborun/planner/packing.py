@@ -83,7 +83,10 @@ class _Host:
     def __init__(self, on: Stage) -> None:
         self.slots = on.slots
         self.busy = 0
-        self.ledger = Ledger(_with_unknown_unlimited(on.capacity))
+        has = on.capacity
+        known = {gpu: has.gpu_memory.get(gpu, _UNKNOWN) for gpu in has.gpus}
+        memory = _UNKNOWN if has.memory is None else has.memory
+        self.ledger = Ledger(replace(has, gpu_memory=known, memory=memory))
         self.line = WaitingLine(self.ledger)
         self.spacing = Stagger(on.stagger)
         self.now = 0.0
@@ -110,11 +113,6 @@ class _Host:
     def end(self, key: str) -> None:
         self.ledger.give_back(key)
         self.busy -= 1
-
-
-def _with_unknown_unlimited(capacity: Capacity) -> Capacity:
-    known = {gpu: capacity.gpu_memory.get(gpu, _UNKNOWN) for gpu in capacity.gpus}
-    return replace(capacity, gpu_memory=known, memory=_UNKNOWN if capacity.memory is None else capacity.memory)
 
 
 def _word_for(blocker: Blocker) -> str:
@@ -248,7 +246,7 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
     otherwise = "the best that was measured" if known.best else "one for each core"
     slots = PARALLEL if grid.limits.parallel else otherwise
-    lacking = tuple(one.name for one in sessions if not _possible(one.resources, on))
+    lacking = tuple(one.name for one in sessions if not fits([one.resources], replace(on, slots=1))[0])
     possible = [job for job, one in zip(jobs, sessions, strict=True) if one.name not in lacking]
     first = simulate([job._replace(seconds=1.0) for job in possible], replace(on, stagger=0.0))
     unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
@@ -262,10 +260,6 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
         told=known.origin,
         filled=tuple(_filled(sessions, grid)) if known.origin else (),
     )
-
-
-def _possible(request: Request, on: Stage) -> bool:
-    return fits([request], replace(on, slots=1))[0] == 1
 
 
 def _sequential(sessions: Sequence[Session], known: Knowledge) -> float:

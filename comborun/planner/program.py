@@ -87,16 +87,14 @@ def host_folder(folder: str | None, grid: Grid, host: HostFacts) -> BashWord | N
 _MUJOCO = {"MUJOCO_EGL_DEVICE_ID": "{egl_device}"}
 
 
-def with_egl(variables: Mapping[str, str]) -> Mapping[str, str]:
-    """The variables with MuJoCo's EGL device, unless the grid sets it. MuJoCo would take the first one of the host."""
-    return {**_MUJOCO, **variables} if variables.get("MUJOCO_GL") == "egl" else variables
-
-
 def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, BashWord], ...]:
     """Variables with their placeholders; `values` holds the plan-time ones.
 
-    Any other brace is text, even two of them, because values may be JSON or a template.
+    Any other brace is text, even two of them, because values may be JSON or a template. MuJoCo gets its EGL device
+    unless the grid sets it: it would take the first one of the host.
     """
+    if variables.get("MUJOCO_GL") == "egl":
+        variables = {**_MUJOCO, **variables}
 
     def known(name: str) -> bool:
         return name in START_TIME or name in values or ASKED.fullmatch(f"{{{name}}}") is not None
@@ -112,10 +110,6 @@ def common_variables(grid: Grid) -> tuple[tuple[str, BashWord], ...]:
         for name, text in grid.variables.items()
         if not any(asked.partition(".")[0] in known for piece in fillable(text) for asked in placeholders(piece))
     )
-
-
-def servers_of(grid: Grid, host: HostFacts) -> tuple[Server, ...]:
-    return tuple(_server(name, keys, grid, host) for name, keys in grid.servers.items())
 
 
 def with_servers(session: Session, servers: Sequence[Server]) -> Session:
@@ -146,16 +140,13 @@ def kept_apart(plan: Plan, grid: Grid) -> Plan:
         return plan
     own = tuple(gpu for gpu in plan.gpus if grid.use_gpus is None or gpu in grid.use_gpus)
     if len(own) < len(plan.gpus):
-        sessions = (_kept_to(session, own) for session in plan.sessions)
+        sessions = (
+            replace(one, request=replace(one.request, only=own)) if one.gpus and not one.request.only else one
+            for one in plan.sessions
+        )
         plan = replace(plan, sessions=tuple(sessions))
     _check_room(plan, own)
     return plan
-
-
-def _kept_to(session: Session, gpus: tuple[int, ...]) -> Session:
-    if not session.gpus or session.request.only:
-        return session
-    return replace(session, request=replace(session.request, only=gpus))
 
 
 def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
@@ -176,7 +167,7 @@ def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
             raise UserError(message, "fix its `use_gpus`, or check `nvidia-smi -L` on the host")
 
 
-def _server(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:
+def server_of(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:
     values = {"server": name, **{f"server.{key}": value for key, value in keys.attributes.items()}}
     only = keys.use_gpus or () if keys.gpus else ()
     request = replace(keys.resources.request, only=only, per_gpu=0, per_host=0)
