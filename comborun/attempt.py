@@ -166,11 +166,6 @@ CAUSES = {
 _BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
 
 
-def cause_text(end: End) -> str:
-    """Why the attempt ended; empty if only its exit code or signal is known."""
-    return CAUSES.get(end.cause, "")
-
-
 def behind(end: End) -> str:
     """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
     if end.failure and end.failure in _BEHIND and end.cause in {Cause.EXITED, Cause.SIGNAL}:

@@ -93,12 +93,14 @@ def policy_entries(plan: Plan) -> dict[str, int]:
 
 def array_script(kind: Kind, slurm: Slurm) -> str:
     """The text of `slurm/array-<kind>.sh`: a task runs the session in the line of its index in the batch."""
+    warning = 60 if kind.minutes == 0 or kind.minutes > _SHORT_MINUTES else 20 * kind.minutes
+    """seconds before its limit at which Slurm warns a task, perhaps a minute earlier"""
     requests = [
         *([f"--gres={kind.gres}"] if kind.gpus else []),
         *([f"--cpus-per-task={kind.cpus}"] if kind.cpus else []),
         *([f"--mem={kind.memory}M"] if kind.memory else []),
         *([f"--time={kind.minutes}"] if kind.minutes else []),
-        f"--signal=B:USR1@{_warning_s(kind.minutes)}",
+        f"--signal=B:USR1@{warning}",
         "--requeue",
         "--open-mode=append",
     ]
@@ -125,11 +127,6 @@ def settle_script(slurm: Slurm, *, after: bool) -> str:
 def _script(what: str, how: str, options: list[str], verb: str) -> str:
     lines = ["#!/usr/bin/env bash", f"# {what}", f"#   {how}", *(f"#SBATCH {option}" for option in options)]
     return "\n".join([*lines, *_PROGRAM, f'exec "$python" -I -S "$1/lib/comborun_host" {verb} "$@"', ""])
-
-
-def _warning_s(minutes: int) -> int:
-    """How long before its limit Slurm warns a task; the warning may come a minute earlier."""
-    return 60 if minutes == 0 or minutes > _SHORT_MINUTES else 20 * minutes
 
 
 def _slurm(plan: Plan) -> Slurm:

@@ -189,11 +189,6 @@ def memory_on(components: Iterable[Component], gpu: int) -> int:
     return sum(taken) if all(taken) else 0
 
 
-def videos_of(components: Iterable[Component]) -> int:
-    """Number of videos that the program will write; 0: unknown."""
-    return sum(component.videos * len(component.processes) for component in components)
-
-
 def gibibytes(mib: int) -> str:
     return f"{mib / 1024:.1f} GiB"
 
@@ -236,12 +231,11 @@ def layouts(components: Sequence[Component], rooms: Budgets) -> tuple[Layout, ..
     The number of copies stays, or is rounded up to be even; it is one for each process if more don't fit.
     """
     placed = [component for component in components if component.gpus]
-    wanted = [(count, shared) for count, shared in LAYOUTS if not _pointless(count, shared, len(placed))]
-    return tuple(_layout(placed, count, shared, rooms) for count, shared in wanted)
-
-
-def _pointless(gpus: int, shared: bool, components: int) -> bool:
-    return components == 0 or (shared and components == 1 and gpus > 1) or (not shared and gpus % components > 0)
+    many = len(placed)
+    wanted = [
+        (gpus, shared) for gpus, shared in LAYOUTS if many and ((many > 1 or gpus == 1) if shared else gpus % many == 0)
+    ]
+    return tuple(_layout(placed, gpus, shared, rooms) for gpus, shared in wanted)
 
 
 def _layout(components: Sequence[Component], gpus: int, shared: bool, rooms: Budgets) -> Layout:
@@ -312,7 +306,7 @@ def _component_lines(components: Sequence[Component]) -> Iterator[str]:
     for component in components:
         if component.copies:
             yield f"  {component.name}: {component.copies} in all, for {_several_processes(component)}"
-    if videos := videos_of(components):
+    if videos := sum(component.videos * len(component.processes) for component in components):
         yield f"  videos to expect: {videos}"
 
 

@@ -143,8 +143,13 @@ PINNED = {"cvd", "both"}
 def page(session: Session, about: str, *, family: str = "sessions", secrets: tuple[str, ...] = ()) -> str:
     """The text of `session.sh`. `about`: what it runs, in one line. `family`: its folder in the run. `secrets`: names
     of environment variables for its container."""
+    head = (
+        "#!/usr/bin/env bash",
+        f"# {session.name}: {about}",
+        "# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below.",
+    )
     granted = _granted(session, family)
-    return "\n".join((*_head(session, about), "", *granted, "", *_FAIL.splitlines(), *_body(session, secrets), ""))
+    return "\n".join((*head, "", *granted, "", *_FAIL.splitlines(), *_body(session, secrets), ""))
 
 
 def says_something(setup: str) -> bool:
@@ -152,20 +157,21 @@ def says_something(setup: str) -> bool:
     return any(line.strip() and not line.strip().startswith("#") for line in setup.splitlines())
 
 
-def command_lines(command: tuple[BashWord, ...], name: str = "command") -> Iterator[str]:
+def command_lines(command: tuple[BashWord, ...]) -> Iterator[str]:
     """An array, with one line for each flag and its values."""
-    yield from (f"{name}=(", *(f"  {line}" for line in _flag_per_line(command)), ")")
+    yield "command=("
+    line: list[str] = []
+    for word in command:
+        if line and (word.startswith("-") or not line[0].startswith("-")):
+            yield f"  {' '.join(line)}"
+            line = []
+        line.append(word)
+    yield from (f"  {' '.join(line)}", ")")
 
 
 def exports(variables: Iterable[tuple[str, BashWord]]) -> Iterator[str]:
     for name, value in variables:
         yield f"export {name}={value}"
-
-
-def _head(session: Session, about: str) -> Iterator[str]:
-    yield "#!/usr/bin/env bash"
-    yield f"# {session.name}: {about}"
-    yield "# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below."
 
 
 def _episodes(session: Session) -> Iterator[str]:
@@ -311,7 +317,16 @@ def _container(session: Session, box: Container, secrets: tuple[str, ...], *, in
     """The array that starts the container, up to the image."""
     colon = f"the run's folder has a colon in its name, which {box.runtime} can't mount"
     yield f'[[ $run != *:* ]] || session_fail 78 "{colon}"'
-    yield from _docker(session, box, secrets) if box.runtime == "docker" else _apptainer(session, box)
+    linked = bool(session.around.links)
+    mounts = ('"$run:$run"', *(('"$from:$from"',) if linked else ()), *box.mounts)
+    place = '"$work"' if linked else session.workdir or ""
+    if box.runtime == "docker":
+        yield from _docker(session, mounts, place, secrets)
+    else:
+        yield from ("export COMBORUN_INSIDE=1", "container=(")
+        yield f"  apptainer exec{' --nv' if session.gpus else ''}"
+        yield from (f"  --bind={mount}" for mount in mounts)
+        yield from ((f"  --pwd={place}", ")") if place else (")",))
     yield "container+=("
     yield from (f"  {option}" for option in box.options)
     yield f"  {box.image}"
@@ -320,15 +335,7 @@ def _container(session: Session, box: Container, secrets: tuple[str, ...], *, in
     yield ")"
 
 
-def _mounts(session: Session, box: Container) -> tuple[str, ...]:
-    return ('"$run:$run"', *(('"$from:$from"',) if session.around.links else ()), *box.mounts)
-
-
-def _place(session: Session) -> str:
-    return '"$work"' if session.around.links else session.workdir or ""
-
-
-def _docker(session: Session, box: Container, secrets: tuple[str, ...]) -> Iterator[str]:
+def _docker(session: Session, mounts: tuple[str, ...], place: str, secrets: tuple[str, ...]) -> Iterator[str]:
     """A docker container is not our child process and outlives its client, so it gets a name by which it is ended."""
     yield "container=("
     yield "  docker run --rm --init"
@@ -339,8 +346,8 @@ def _docker(session: Session, box: Container, secrets: tuple[str, ...]) -> Itera
     if session.gpus:
         pinned = "${CUDA_VISIBLE_DEVICES:-$COMBORUN_GPUS}" if session.pin in PINNED else "$COMBORUN_GPUS"
         yield f'  "--gpus=\\"device={pinned}\\""'
-    yield from (f"  --volume={mount}" for mount in _mounts(session, box))
-    if place := _place(session):
+    yield from (f"  --volume={mount}" for mount in mounts)
+    if place:
         yield f"  --workdir={place}"
     yield ")"
     names = ["PYTHONUNBUFFERED", "CUDA_DEVICE_ORDER", "DISPLAY", "XAUTHORITY"]
@@ -354,23 +361,3 @@ def _docker(session: Session, box: Container, secrets: tuple[str, ...]) -> Itera
     yield "done"
     if session.variables:
         yield from ("container+=(", *(f"  --env={name}={value}" for name, value in session.variables), ")")
-
-
-def _apptainer(session: Session, box: Container) -> Iterator[str]:
-    yield "export COMBORUN_INSIDE=1"
-    yield "container=("
-    yield f"  apptainer exec{' --nv' if session.gpus else ''}"
-    yield from (f"  --bind={mount}" for mount in _mounts(session, box))
-    if place := _place(session):
-        yield f"  --pwd={place}"
-    yield ")"
-
-
-def _flag_per_line(command: tuple[BashWord, ...]) -> Iterator[str]:
-    line: list[str] = []
-    for word in command:
-        if line and (word.startswith("-") or not line[0].startswith("-")):
-            yield " ".join(line)
-            line = []
-        line.append(word)
-    yield " ".join(line)

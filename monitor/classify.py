@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from comborun.attempt import SLURM, End, behind, cause_text
+from comborun.attempt import CAUSES, SLURM, End, behind
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Task, latest
@@ -367,7 +367,7 @@ def note(end: End, session: Session | None) -> str:
 
 def ended_by(end: End) -> str:
     """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
-    if known := cause_text(end):
+    if known := CAUSES.get(end.cause):
         return known
     seen = "ended for an unknown reason"
     if end.signal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -68,11 +68,8 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = 
         raise HostError(f"{transport.host} can't be examined", done.complaint) from None
     if len(findings) > 1:  # otherwise its bash is too old for other checks
         findings.append(clock(asked, begin, end, answered))
-    return Examination(worst_first(findings), document["about"])
-
-
-def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(sorted(findings, key=lambda finding: list(Level).index(finding.level)))
+    findings.sort(key=lambda finding: list(Level).index(finding.level))  # the worst first
+    return Examination(tuple(findings), document["about"])
 
 
 def clock(asked: float, begin: float, end: float, answered: float) -> Finding:

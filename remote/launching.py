@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from comborun.again.amend import Amended, Choice, Comparison
     from comborun.grid import Grid
-    from comborun.grid.axes import Found as FoundPolicies
     from comborun.plan import Plan
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
@@ -76,10 +75,6 @@ class Prepared:
         """The size of the files of `sync` that have to go there first; empty without any."""
         size = size_of(item for one in self.deliveries for item in one.missing)
         return amount(size) if size else ""
-
-    def planned_with(self, policies: FoundPolicies) -> Plan:
-        """The plan with the policy files of an earlier run."""
-        return laid_out(self.grid.with_files(policies), self.facts, digest_of(self.shipments), slurm=self.request.slurm)
 
 
 @dataclass(frozen=True)
@@ -217,7 +212,8 @@ def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[
     had, has = found.policy_files, draft.plan.policy_files
     if had is None or has is None or not had.like(has) or had == has or prepared.request.changed == "rerun":
         return draft, ()
-    plan = replace(prepared.planned_with(had.found), policy_files=had)
+    grid, shipped = prepared.grid.with_files(had.found), digest_of(prepared.shipments)
+    plan = replace(laid_out(grid, prepared.facts, shipped, slurm=prepared.request.slurm), policy_files=had)
     return replace(draft, plan=plan), (policies_kept(had, has),)
 
 

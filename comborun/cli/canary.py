@@ -59,7 +59,10 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
     _watch(alone, quiet=as_json)
     (beside, _), (found, _) = collected(target), collected(alone)
     result = compare_canary(alone.run, beside.records, found.records)
-    _write(target, result)
+    # beside the run's records, so that every report of the run shows it
+    done = transport.run(_WRITE, target.directory, stdin=result.to_json().encode("utf-8", "replace"))
+    if done.code:
+        raise HostError(f"can't write {target.directory}/canary.json on {transport.host}", done.complaint)
     _show(result, target, found.rejects, as_json=as_json)
     return SOME_DID_NOT if result.differing or result.silent or not result.combos else 0
 
@@ -83,13 +86,6 @@ def _watch(alone: Target, *, quiet: bool) -> None:
     except KeyboardInterrupt:
         click.echo(f"\nNo longer watching. The canary goes on; {program()} stop {alone.run} ends it.", err=True)
         raise
-
-
-def _write(target: Target, result: Canary) -> None:
-    """Write it beside the run's records, so that every report of the run shows it."""
-    done = target.transport.run(_WRITE, target.directory, stdin=result.to_json().encode("utf-8", "replace"))
-    if done.code:
-        raise HostError(f"can't write {target.directory}/canary.json on {target.transport.host}", done.complaint)
 
 
 def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:

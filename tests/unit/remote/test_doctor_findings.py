@@ -9,7 +9,7 @@ import pytest
 
 from comborun.cli.doctor import document, lines
 from comborun.grid import parse_grid
-from comborun.remote.doctor import Examination, clock, wanted_by, worst_first
+from comborun.remote.doctor import Examination, clock, wanted_by
 from comborun.rules.findings import Finding, Level, error, fine, note, warning
 
 CHECKOUT = Path(__file__).parents[3]
@@ -17,25 +17,25 @@ GOLDEN = CHECKOUT / "tests/golden/doctor"
 ABOUT = {"hostname": "box", "os": "Ubuntu 24.04.1 LTS", "cpus": 32, "memory_kib": 128 << 20}
 HEALTHY = (fine("bash", "5.2.15(1)-release"), fine("open files", "65536 at most"))
 SICK = (
-    *HEALTHY,
-    note("GPU 0", "NVIDIA H100 80GB HBM3 has no ray tracing cores", "Isaac Sim's cameras don't start here"),
-    warning(
-        "runs",
-        "4_env_test-20260509T073525Z-1a2b has not ended, and its dispatcher is gone",
-        "nothing of it will start any more",
-        "bash /home/ada/comborun/4_env_test-20260509T073525Z-1a2b/run_parallel.sh",
-    ),
     error(
         "CRLF",
         "/home/ada/my eval.sh has Windows line ends",
         "bash reads the carriage return as part of the last word: options are not known, files not found",
         "sed -i 's/\\r$//' '/home/ada/my eval.sh'",
     ),
+    warning(
+        "runs",
+        "4_env_test-20260509T073525Z-1a2b has not ended, and its dispatcher is gone",
+        "nothing of it will start any more",
+        "bash /home/ada/comborun/4_env_test-20260509T073525Z-1a2b/run_parallel.sh",
+    ),
+    note("GPU 0", "NVIDIA H100 80GB HBM3 has no ray tracing cores", "Isaac Sim's cameras don't start here"),
+    *HEALTHY,
 )
 
 
 def examined(*findings: Finding) -> Examination:
-    return Examination(worst_first(findings), ABOUT)
+    return Examination(findings, ABOUT)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_picture_is_the_golden_one(name: str, findings: tuple[Finding, ...],
 
 
 def test_the_document_holds_findings_and_what_the_host_is() -> None:
-    told = document("gpubox", examined(*SICK[:-1]))
+    told = document("gpubox", examined(*SICK[1:]))
     assert (told["host"], told["healthy"], told["about"]) == ("gpubox", True, ABOUT)
     findings = told["findings"]
     assert isinstance(findings, list)
