@@ -71,13 +71,15 @@ def kind_of(session: Session, slurm: Slurm) -> Kind:
 
 def kinds(plan: Plan) -> tuple[Kind, ...]:
     """The different requests of a plan, in the order of the sessions."""
-    slurm = _slurm(plan)
+    slurm = plan.slurm
+    assert slurm
     return tuple(dict.fromkeys(kind_of(session, slurm) for session in plan.sessions))
 
 
 def texts(plan: Plan) -> Iterator[tuple[str, str]]:
     """Path below the run directory, and text, of each file for Slurm."""
-    slurm, found = _slurm(plan), kinds(plan)
+    slurm, found = plan.slurm, kinds(plan)
+    assert slurm
     numbers = {kind: number for number, kind in enumerate(found, 1)}
     yield RUN.engine, "slurm\n"
     yield RUN.slurm_sessions, render((session.name, numbers[kind_of(session, slurm)]) for session in plan.sessions)
@@ -127,12 +129,6 @@ def settle_script(slurm: Slurm, *, after: bool) -> str:
 def _script(what: str, how: str, options: list[str], verb: str) -> str:
     lines = ["#!/usr/bin/env bash", f"# {what}", f"#   {how}", *(f"#SBATCH {option}" for option in options)]
     return "\n".join([*lines, *_PROGRAM, f'exec "$python" -I -S "$1/lib/comborun_host" {verb} "$@"', ""])
-
-
-def _slurm(plan: Plan) -> Slurm:
-    if plan.slurm is None:
-        raise ValueError(f"the plan of {plan.grid} is not laid out for Slurm")
-    return plan.slurm
 
 
 def _span(minutes: int) -> str:

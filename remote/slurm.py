@@ -72,8 +72,7 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
     or without an answer of Slurm.
     """
     slurm = plan.slurm
-    if slurm is None:
-        raise ValueError(f"the plan of {plan.grid} is not laid out for Slurm")
+    assert slurm
     scripts = [array_script(kind, slurm) for kind in kinds(plan)[:_MOST_TRIED]]
     done = transport.run(_CONSULT, settle_script(slurm, after=bool(plan.after)), *scripts, timeout=120)
     if done.code == 69:

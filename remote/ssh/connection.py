@@ -81,18 +81,15 @@ _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 def handshake(transport: Transport, target: Target, *, accept_new: bool) -> tuple[str, ...]:
     """Encrypt the connection and check the host's key; returns warnings."""
     known = keys_of(target)
-    _prefer(transport, {key.type for key in known if not key.marker})
+    # ask for the known kinds of keys, so that a host with several shows one that can be checked
+    types = {key.type for key in known if not key.marker}
+    types |= set(_RSA) if "ssh-rsa" in types else set()
+    options = transport.get_security_options()
+    options.key_types = sorted(options.key_types, key=lambda name: name not in types)
     # paramiko raises no error at this deadline, so its own ones for the banner and the keys must come earlier
     transport.start_client(timeout=2 * target.connect_timeout + 1)
     blob = transport.get_remote_server_key().asbytes()
     return verify(target, known, blob, accept_new=accept_new)
-
-
-def _prefer(transport: Transport, types: set[str]) -> None:
-    """Ask for the known kinds of keys, so that a host with several shows one that can be checked."""
-    wanted = types | (set(_RSA) if "ssh-rsa" in types else set())
-    options = transport.get_security_options()
-    options.key_types = sorted(options.key_types, key=lambda name: name not in wanted)
 
 
 def login(transport: Transport, target: Target, files: KeyFiles) -> None:

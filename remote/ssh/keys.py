@@ -149,18 +149,13 @@ def _from_agent(target: Target, agent_keys: tuple[PKey, ...], blobs: dict[Path, 
 def _with_certificates(target: Target, key: PKey, label: str, path: Path | None) -> Iterator[Candidate]:
     """The key with each of its certificates, then alone."""
     beside = [_beside(path.with_name(path.name.removesuffix(".pub")), "-cert.pub")] if path else []
+    held = key.asbytes()[4 + len(key.get_name()) :]
     for certificate in (*beside, *target.certificates):
-        if _certifies(certificate, key):
+        if held in (public_blob(certificate) or b""):
             key.load_certificate(str(certificate))
             yield Candidate(key, f"{label} with {certificate.name}")
             key.public_blob = None
     yield Candidate(key, label)
-
-
-def _certifies(certificate: Path, key: PKey) -> bool:
-    """Whether a certificate holds this public key."""
-    blob = public_blob(certificate)
-    return blob is not None and key.asbytes()[4 + len(key.get_name()) :] in blob
 
 
 def _beside(path: Path, suffix: str) -> Path:
@@ -254,18 +249,14 @@ def _unknown(target: Target, kind: str, blob: bytes, authorities: list[KnownKey]
             f"{authorities[0].place} trusts a certificate authority for it, which only OpenSSH can check: "
             "--transport openssh",
         )
+    arguments = (word for word in ssh_arguments(Address.parse(target.name), None) if word != "--")
+    login = shlex.join(["ssh", *arguments, "true"])
     return HostError(
         message,
         "compare it with what the host says of itself (there: ssh-keygen -lf /etc/ssh/ssh_host_"
         f"{kind.removeprefix('ssh-').partition('-')[0]}_key.pub); "
-        f"if they are the same, run  {_login(target)}  and answer yes, or add --accept-new",
+        f"if they are the same, run  {login}  and answer yes, or add --accept-new",
     )
-
-
-def _login(target: Target) -> str:
-    """The arguments for logging in with ssh, which takes a port as a separate option."""
-    arguments = (word for word in ssh_arguments(Address.parse(target.name), None) if word != "--")
-    return shlex.join(["ssh", *arguments, "true"])
 
 
 def _changed(target: Target, known: list[KnownKey], kind: str, blob: bytes) -> HostError:

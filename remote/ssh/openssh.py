@@ -20,6 +20,7 @@ from comborun.errors import HostError
 from comborun.remote.ssh.config import NO_SSH, Address, Options, resolve, ssh_arguments
 from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 
+_CHATTER = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|Transferred: |Bytes per")
 _CHUNK = 1 << 16
 _LOGIN_S = 30.0
 _PERSON_S = 300.0
@@ -185,16 +186,11 @@ class PipeShell:
 
 def what_ssh_said(host: str, said: str) -> HostError:
     """The message of `ssh -v` as an error with a hint; for a host key, with its fingerprint."""
-    complaint = "\n  ".join(line.strip() for line in said.splitlines() if line.strip() and not _is_chatter(line))
+    told = (line.strip() for line in said.splitlines() if not _CHATTER.match(line))
+    complaint = "\n  ".join(filter(None, told))
     message, hint = fault(complaint, host) or (f"ssh could not connect to {host}", f"check with  ssh {host} true")
     shown = re.findall(r"Server host key: (\S+ SHA256:\S+)", said) if "host key" in message else []
     return HostError("\n  ".join([message, *shown[-1:], complaint]), hint)
-
-
-def _is_chatter(line: str) -> bool:
-    return bool(
-        re.match(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|Transferred: |Bytes per", line)
-    )
 
 
 def _read(file: IO[bytes]) -> str:
