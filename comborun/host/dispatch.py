@@ -352,10 +352,7 @@ class Fifo:
 
     def whole(self) -> bool:
         """Whether the path still leads to our FIFO; a user may have removed it."""
-        try:
-            return self.fd >= 0 and os.path.samestat(os.stat(self.path), os.fstat(self.fd))
-        except OSError:
-            return False
+        return files.leads_to(self.path, self.fd)
 
     def listen(self) -> None:
         """Make it if it is missing, and open it. Raises OSError."""

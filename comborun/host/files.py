@@ -249,6 +249,14 @@ def lock(path: str, wait_s: float = 0.0) -> int:
             return fd
 
 
+def leads_to(path: str, fd: int) -> bool:
+    """Whether a path leads to this open file."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except OSError:
+        return False
+
+
 def inheritable(fd: int) -> int:
     """The same open file under a high number, which a command inherits."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

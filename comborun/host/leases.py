@@ -80,7 +80,7 @@ class Leases:
         if self._fd < 0:
             self._locked_at = time.monotonic()
             return busy
-        if not _same(self._fd, f"{self.folder}/lock"):  # the file was replaced, and others lock the new one
+        if not files.leads_to(f"{self.folder}/lock", self._fd):  # the file was replaced, and others lock the new one
             self.leave()
             return busy
         self.read()
@@ -166,10 +166,3 @@ def _life(at: str) -> str:
         return RunDirectory(run).glance(name, int(attempt.rpartition("-")[2])).life
     except (LookupError, ValueError):
         return QUEUED
-
-
-def _same(fd: int, path: str) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), os.stat(path))
-    except OSError:
-        return False

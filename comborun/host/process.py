@@ -214,8 +214,8 @@ def wait(seconds: float, over: Callable[[], bool]) -> bool:
 # This process
 
 
-def set_name(name: str = NAME) -> None:
-    _prctl(_PR_SET_NAME, name.encode()[:15])
+def set_name() -> None:
+    _prctl(_PR_SET_NAME, NAME.encode())
 
 
 def set_words(words: Iterable[str]) -> None:
