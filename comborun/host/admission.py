@@ -167,7 +167,6 @@ class Admission:
         return found
 
     def _first(self, name: str) -> str:
-        """The session that warms up its program."""
         return self.warm.waits_for(name, self._programs.get(name, ""))
 
     def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:

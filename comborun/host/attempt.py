@@ -66,12 +66,10 @@ class Attempt:
         return judging.Rules(self.data.get("judging", {}), self.first, self.count)
 
     def tell(self, what: str, word: object = "") -> None:
-        """Send a word to the dispatcher, if there is one."""
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
 
     @property
     def lives(self) -> bool:
-        """Whether its command lives."""
         seen = process.look(self.pid)
         return seen is not None and seen.start == self.start and seen.lives
 

@@ -82,7 +82,6 @@ class RunDirectory:
         return self.layout.attempt(name, number)
 
     def marker(self, name: str, number: int) -> str:
-        """The marker in the environment of an attempt's processes."""
         return f"{self.id}/{bare(name)}/{number}"
 
     def check_names(self, names: Iterable[str]) -> None:
@@ -283,7 +282,6 @@ def slurm_of(attempts: RunDirectory) -> Slurm | None:
 
 
 def outcome_of(end: Mapping[str, str]) -> str:
-    """How a session ended, by its end record."""
     completeness = _COMPLETENESS.get(end.get("completeness", ""), Completeness.NONE)
     return outcome(completeness, _CAUSES.get(end.get("cause", ""), Cause.UNKNOWN)).value
 

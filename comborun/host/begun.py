@@ -67,5 +67,4 @@ def _waits(layout: RunLayout) -> bool:
 
 
 def _any(layout: RunLayout, name: str) -> bool:
-    """Whether any attempt of a session has that file."""
     return any(True for _ in glob.iglob(f"{glob.escape(layout.sessions)}/*/attempt-*/{name}"))

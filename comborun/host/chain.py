@@ -33,7 +33,6 @@ class Part:
 
     @property
     def made(self) -> set[int]:
-        """The episodes that have a record."""
         return set(unmarked(self.counts.marks, self.span))
 
 

@@ -73,7 +73,6 @@ def silent(run: str, served_by: str, within: float) -> str:
 
 
 def _given(served_by: str) -> list[tuple[str, int]]:
-    """Name and attempt of each."""
     given = (one.rpartition("/") for one in served_by.split())
     return [(name, int(number)) for name, _, number in given if number.isdecimal()]
 

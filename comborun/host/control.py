@@ -73,7 +73,6 @@ class Steering:
         return acts[verb]()
 
     def tell(self, message: str) -> None:
-        """Tell the dispatcher, if there is one."""
         files.tell(self.layout.fifo, message)
 
     def _say(self, who: str, what: str) -> None:

@@ -370,7 +370,6 @@ class Fifo:
         self.fd = fd
 
     def read(self) -> list[Message]:
-        """The messages so far."""
         with contextlib.suppress(OSError):
             while data := os.read(self.fd, 65536):
                 self._text += data

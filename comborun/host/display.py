@@ -112,7 +112,6 @@ def _xvfb(number: int, complaints: str, marker: str, geometry: str) -> int:
 
 
 def _hear(fd: int, seconds: float) -> str:
-    """The number that the server writes, or nothing."""
     import select
 
     said, deadline = b"", time.monotonic() + seconds

@@ -62,8 +62,6 @@ def finish(of: Supervisor, code: int) -> None:
 
 
 class _Finishing:
-    """The facts about one end."""
-
     def __init__(self, of: Supervisor, code: int) -> None:
         self._of = of
         self._at = of.at

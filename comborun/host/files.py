@@ -66,7 +66,6 @@ def tail(path: str, most: int) -> tuple[bytes, bool]:
 
 
 def log_lines(path: str, longest: int = counting.LONGEST_LINE) -> list[str]:
-    """The lines at the end of a log."""
     end, cut = tail(path, counting.TAIL)
     return list(counting.lines(end, cut=cut, longest=longest))
 

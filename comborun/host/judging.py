@@ -63,7 +63,6 @@ class Rules:
         return cls(claim, max(0, first), max(0, count))
 
     def fields(self) -> list[tuple[str, object]]:
-        """The fields for a claim."""
         return list(vars(self).items())
 
     @property
@@ -130,8 +129,6 @@ class LogLine:
 
 
 class Watched:
-    """The evidence of an attempt while it runs."""
-
     def __init__(self, at: AttemptLayout, rules: Rules) -> None:
         self.at = at
         self._told = ""
@@ -182,7 +179,6 @@ class Watched:
         return self.completeness(self.count(), None) is Completeness.COMPLETE
 
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
-        """The completeness by these new counts."""
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
         held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
         held += bool(self.line and self.line.look(self.at.log))
@@ -263,7 +259,6 @@ class Ending:
         return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
 
     def add(self, text: str) -> None:
-        """Add to the note."""
         if text:
             self.note = f"{self.note}; {text}" if self.note else text
 

@@ -39,7 +39,6 @@ class Lease:
 
     @property
     def marker(self) -> str:
-        """The marker of its processes."""
         return f"{self.run}/{self.who}/{self.at.rpartition('-')[2] or 0}"
 
     @classmethod

@@ -136,7 +136,6 @@ class Lifecycle(Overseer):
     # When one ends
 
     def ended(self, session: Session) -> None:
-        """Handle an end that is on disk."""
         if session.life == ENDED or session.retry_why:
             return  # it was handled before
         name, number = session.name, session.attempt
@@ -209,7 +208,6 @@ class Lifecycle(Overseer):
         self._start_again(session, f"{failure}, after attempt {session.attempt}")
 
     def _start_again(self, session: Session, why: str) -> None:
-        """Queue it again after its end."""
         session.retry_why = why
         self.waiting_changed = True
         self._enqueue(session)
@@ -229,7 +227,6 @@ class Lifecycle(Overseer):
             self._start_again(session, f"asked for after attempt {session.attempt}")
 
     def stop_waiting(self, session: Session) -> None:
-        """Clear its wait for a retry."""
         self.waiting_changed |= bool(session.retry_why)
         session.retry_at, session.retry_until, session.retry_why = None, "", ""
 
@@ -321,11 +318,9 @@ class Lifecycle(Overseer):
         return self.engine.start(window(name, attempt, self.attempts.id), words)
 
     def watch(self, name: str, attempt: int) -> Opening:
-        """Start the watch over an orphan."""
         return self.run_program("orphan", name, attempt)
 
     def run_program(self, verb: str, *words: object) -> Opening:
-        """Run a verb of the host program in the background."""
         return children.background(self.program(verb, *words), self.layout.out)
 
     def finalize_lost(self, name: str, number: int) -> Child:

@@ -98,7 +98,6 @@ def cores() -> list[int]:
 
 
 def binds() -> bool:
-    """Whether processes can be bound to cores."""
     try:
         os.sched_setaffinity(0, os.sched_getaffinity(0))
     except OSError:

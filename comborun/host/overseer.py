@@ -80,7 +80,6 @@ class Overseer:
         return self.hold
 
     def program(self, verb: str, *words: object) -> list[str]:
-        """The command of a verb of the host program for this run."""
         return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
 
     def halt(self, why: str) -> None:

@@ -33,7 +33,6 @@ _END = 1 << 20
 
 
 def lacks(wanted: dict[str, Any]) -> list[str]:
-    """A line for each missing thing, each once."""
     found = dict.fromkeys(line for combo in wanted["programs"] for line in _combo(combo, wanted["windows"]))
     return [*_relative(wanted), *found, *_disk(files.home(wanted["root"]), wanted)]
 
@@ -140,7 +139,6 @@ def _conda_environments(setup: str) -> Iterator[str]:
 
 
 def _program(combo: dict[str, Any], folder: str, environments: list[str], windows: bool) -> str:
-    """What is wrong with the first word of the command."""
     program, setup = combo["program"], combo["setup"]
     if "/" in program:
         place = os.path.join(folder, files.home(program))

@@ -261,7 +261,6 @@ def _hold(hold: Hold) -> Document | None:
 
 
 def _filled(record: dict[str, str]) -> dict[str, str]:
-    """The record without its empty fields."""
     return {key: value for key, value in record.items() if value}
 
 

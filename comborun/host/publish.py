@@ -110,7 +110,6 @@ def newest_plan(directory: str) -> int:
 
 
 def describe(directory: str, digest: str) -> dict[str, Any]:
-    """The state of an existing run, with its newest plan."""
     number, own = newest_plan(directory), files.read_line(f"{directory}/digest")
     done, hold = files.read(f"{directory}/dispatch/done"), files.read(f"{directory}/dispatch/hold")
     ended = over(RunLayout(directory))

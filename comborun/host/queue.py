@@ -163,7 +163,6 @@ class Queue:
             self._start = min(self._start, session.place)
 
     def waiting(self) -> Iterator[Session]:
-        """The queued sessions, in order."""
         names = self.names
         while self._start < len(names) and self.sessions[names[self._start]].life != QUEUED:
             self._start += 1

@@ -89,7 +89,6 @@ def _replace(path: str, record: Record) -> None:
 
 
 def _judged(at: AttemptLayout, rules: judging.Rules, claim: Record, end: Record) -> Record:
-    """The end by these rules."""
     code, signal = records.integer(end, "code"), records.integer(end, "signal")
     ending = judging.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
     ending.ended = records.seconds(end, "ended") or 0.0

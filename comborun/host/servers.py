@@ -74,8 +74,6 @@ class Server:
 
 
 class Servers:
-    """All servers of a run, and which sessions use which."""
-
     def __init__(self, run: Lifecycle) -> None:
         self._run = run
         self._attempts = run.attempts
@@ -176,7 +174,6 @@ class Servers:
             self._end(server, "nobody is left who asks it")
 
     def _look(self, server: Server) -> None:
-        """Update its state from its files."""
         if server.life == IDLE:
             return
         seen = self._attempts.look(server.path, server.attempt)

@@ -99,7 +99,6 @@ def graphics(indexes: str, nvidia: str = "/proc/driver/nvidia") -> dict[str, str
 
 
 def watch_over(of: Attempt) -> Watch | Health:
-    """The watch over its command, or over a model server."""
     if "ready" in of.data:
         from comborun.host.health import Health
 

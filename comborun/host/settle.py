@@ -203,7 +203,6 @@ class Settling(Overseer):
     # Deciding
 
     def _decide(self) -> None:
-        """Decide which sessions are due."""
         for session in self.sessions.values():
             due = session.life == QUEUED or (session.life == GONE and self.person)
             follows = self.follows(session, self.person) if session.life == ENDED else None

@@ -80,8 +80,6 @@ def _options(words: list[str]) -> dict[str, str]:
 
 
 class Start:
-    """One start of a run; one at a time."""
-
     def __init__(self, run: str) -> None:
         self.run = run
         self.layout = RunLayout(run)

@@ -88,7 +88,6 @@ class SlurmPlace(Place):
         self._close("launch_failed", "no process could be started")
 
     def _close(self, cause: str, note: str) -> None:
-        """End a claimed attempt that can't begin."""
         judged = judging.judge(self.at, None)
         ending = judging.Ending(cause, note)
         judging.write_end(self.at, ending, judged, reserved=False)

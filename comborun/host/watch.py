@@ -153,8 +153,6 @@ class PollingWatch:
 
 
 class Watch(PollingWatch):
-    """The watch over one session's command."""
-
     def __init__(self, of: Attempt) -> None:
         super().__init__(of)
         data = of.data
@@ -253,7 +251,6 @@ class _Changes:
 
     @property
     def results(self) -> int:
-        """The number of result files and other evidence."""
         return self._results[0]
 
     def of_results(self, *, now: bool) -> bool:

@@ -21,8 +21,6 @@ _REST_S = 0.1
 
 
 class Window:
-    """Shows a log on standard output."""
-
     def __init__(self, log: str, skips: bool) -> None:
         self._skips = skips
         """whether to skip most of a large backlog, since no one reads a megabyte in a window"""

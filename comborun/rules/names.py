@@ -24,8 +24,6 @@ def window(name: str, attempt: int, run_id: str) -> str:
 
 
 class AttemptLayout:
-    """The files of one attempt of a session or a model server."""
-
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.grant = f"{directory}/grant"

@@ -369,7 +369,6 @@ class LogLines(Lines):
                 yield from self.hear(text)
 
     def hear(self, text: str) -> Iterator[Entry]:
-        """The entries of one line."""
         raise NotImplementedError
 
     def too_long(self, beginning: bytes) -> Iterator[Entry]:

@@ -48,8 +48,6 @@ LOG_PATTERNS = (
 
 
 class Folder:
-    """The output folder of one attempt."""
-
     def __init__(self, directory: str, patterns: Sequence[str], identity: Identity, kind: str, log: str = "") -> None:
         self.directory = directory
         self.patterns = patterns

@@ -111,7 +111,6 @@ class Refusals:
         self.line = 0
 
     def add(self, refused: RefusedError, line: int) -> None:
-        """Add a row or a file."""
         self._take(1, str(refused), refused.about, line, "")
 
     def join(self, other: Refusals, where: str) -> None:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 class Files:
-    """The files of an attempt, as read so far."""
-
     __slots__ = ("foreign", "refused", "rows")
 
     def __init__(self) -> None:

@@ -76,5 +76,4 @@ def examine(box: Box) -> list[Finding]:
 
 
 def _shown(text: str) -> str:
-    """The text without control characters."""
     return "".join(char if char.isprintable() else " " for char in text).encode("utf-8", "replace").decode()

@@ -47,7 +47,6 @@ _BUSY_MIB = 600
 
 
 def driver(box: Box) -> Iterator[Finding]:
-    """The driver, its GPUs, and who uses them."""
     loaded = re.search(r"\s([0-9]+\.[0-9.]+)", box.read("/proc/driver/nvidia/version").partition("\n")[0])
     if not box.has("nvidia-smi"):
         if loaded or box.find("/proc/driver/nvidia/gpus/*/"):

@@ -206,7 +206,6 @@ class Arrays:
         return self.layout.directory
 
     def _array_size(self) -> int:
-        """The cluster's limit of tasks in one array."""
         _, config, _ = self.cluster.command("scontrol", "show", "config")
         found = re.search(r"^MaxArraySize\s*=\s*([0-9]{1,9})", config, re.MULTILINE)
         size = int(found.group(1)) - 1 if found else 0

@@ -147,7 +147,6 @@ class Slurm:
         return task.state in WAITING if task else self.at is not None and not self.silence
 
     def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
-        """Cause and note of a lost attempt."""
         return self.words(claim) or ("lost", "its task is gone, and its end was not recorded")
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
