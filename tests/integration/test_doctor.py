@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from prefaced import Prefaced
 
 from comborun.cli.doctor import doctor
-from comborun.host.doctor.machine import PROGRAMS
+from comborun.host.facts import NEEDED
 from comborun.remote.doctor import Examination, HostNeeds, examine
 from comborun.remote.transport import LocalTransport
 from comborun.rules.findings import Finding, Level
@@ -154,7 +154,7 @@ def test_programs_that_are_missing_are_named_and_the_disk_is_not_blamed_for_them
     before = look(tmp_path).findings
     poor = tmp_path / "bin"
     poor.mkdir()
-    for program in {*PROGRAMS, "sleep"} - {"head", "setsid", "timeout"}:
+    for program in {*NEEDED, "sleep"} - {"head", "setsid", "timeout"}:
         (poor / program).symlink_to(str(shutil.which(program)))
     monkeypatch.setenv("PATH", str(poor))
     errors = [finding for finding in look(tmp_path).findings if finding.level is Level.ERROR]

@@ -24,11 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, Sequence
 
-PROGRAMS = (
-    *facts.NEEDED,
-    *("chmod", "dd", "df", "ln", "nproc", "realpath", "rm", "sort", "tr", "wc"),
-)
-"""programs that scripts on a host need"""
 _XVFB = "Xvfb"
 _GIB = 1 << 20
 """KiB, as the kernel and df count"""
@@ -102,7 +97,7 @@ def bash(_: Box) -> Iterator[Finding]:
 
 
 def programs(box: Box) -> Iterator[Finding]:
-    flaws = {name: commands.lack(name) for name in (*PROGRAMS, *box.programs)}
+    flaws = {name: commands.lack(name) for name in (*facts.NEEDED, *box.programs)}
     missing = [name for name, flaw in flaws.items() if flaw == name]
     poor = [name for name, flaw in flaws.items() if flaw and flaw != name]
     if _XVFB in missing:
