@@ -46,20 +46,6 @@ def test_an_episode_per_file_has_its_index_from_the_name_and_its_combo_from_the_
     assert record.source == f"{RESULTS}/episode_2_final_res.json"
 
 
-@pytest.mark.parametrize(
-    ("text", "verdict", "complaint"),
-    [
-        ('{"task_success": 1}', "success", []),
-        ('{"task_success": null}', "errored", []),
-        ('{"task_success": 0.5}', "errored", ["the field 'task_success' is neither true nor false: errored"]),
-        ('{"reward": 1.0}', "errored", ["no field 'task_success': errored"]),
-    ],
-)
-def test_only_a_verdict_is_a_verdict(text: str, verdict: str, complaint: list[str]) -> None:
-    reading = read_text("json-per-file", text, at("results/episode_1_final_res.json"))
-    assert (verdicts(reading), complaints(reading)) == ({0: verdict}, complaint)
-
-
 def test_a_field_that_the_grid_names_goes_before_the_programs_usual_one() -> None:
     context = replace(at("results/episode_1_res.json"), rules=ResultRules(success="done", metrics=("score",)))
     record = only(read_text("json-per-file", '{"done": true, "task_success": 0, "score": 3}', context).records)

@@ -231,12 +231,6 @@ def test_counts_without_episodes_are_compared_unpaired() -> None:
     assert compare({"stairs": [Counted("a", (0, 0)), side("b", "++")]}).left_out == (("stairs", ("a",)),)
 
 
-def test_what_only_one_policy_completed_is_in_no_pair() -> None:
-    found = only(compare({"stairs": [side("a", "+++ !-"), side("b", "+- ++-+++")]}))
-    assert found.pairs is not None
-    assert (found.pairs.both, found.pairs.only_a, found.pairs.only_b, found.pairs.neither) == (1, 1, 0, 1)
-
-
 def test_the_gap_that_could_be_found_grows_with_the_family() -> None:
     (stairs, _) = compare({"stairs": three(), "grass": three(None)}).environments
     assert stairs.n == 40

@@ -21,7 +21,7 @@ from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
 from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge
-from comborun.reporter.pages.words import methods, sentences
+from comborun.reporter.pages.words import methods
 from comborun.reporter.summary import Summary, summarize
 from comborun.stopping import PlannedComparison, StopRule
 
@@ -193,15 +193,6 @@ def test_the_report_uses_the_pairs_up_to_the_decision_and_says_what_an_early_sto
     (claim,) = summary.claims.decided
     assert "stopped at 9 of 40 pairs, Holm p ≤ 0.05." in claim
     assert "the difference is exaggerated" in claim
-
-
-def test_one_number_alone_is_called_planned_after_an_early_stop(tmp_path: Path) -> None:
-    words = sentences(told(stopping_run(tmp_path)))
-    assert "All 2 combos are complete: 40 of 40 planned episodes have a verdict." in words
-    assert (
-        "1 of 1 comparison over before the last pair of episodes; 40 of the grid's 80 episodes were not needed and"
-        " are planned no more."
-    ) in words
 
 
 def test_a_planned_test_that_the_records_do_not_allow_is_told_everywhere(tmp_path: Path) -> None:
