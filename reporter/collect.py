@@ -117,7 +117,7 @@ def collect_folder(directory: Path) -> Collected:
     collector.take_names(found, Context(path=""))
     settle(collector.files)
     collector.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
-    collected = collector.collected(directory.resolve().name)
+    collected = collector.collected(directory.resolve().name, settled=True)
     return replace(collected, defects=(*collector.taken, *collected.defects))
 
 

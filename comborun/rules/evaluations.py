@@ -9,9 +9,9 @@ import re
 from collections import Counter
 
 from comborun.rules.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, decode_whole, deep
-from comborun.rules.fields import MISSING, NO_RECORD, TORN, UNREADABLE, RefusedError, integer
+from comborun.rules.fields import MISSING, NO_RECORD, TORN, UNREADABLE, RefusedError, integer, verdict_of
 from comborun.rules.logs import statistics
-from comborun.rules.rates import count
+from comborun.rules.rates import agrees, count
 from comborun.rules.readers import NOTHING, indexed
 
 TYPE_CHECKING = False
@@ -66,14 +66,17 @@ def rollouts(file: Whole) -> Iterator[Entry]:
 def evaluation(file: Whole) -> Iterator[Entry]:
     """`eval_info.json`: for each task a list of successes, or (older) one object per episode.
 
-    Only without the lists, a percentage of so many episodes is an aggregate.
+    Without the lists, a percentage of so many episodes is an aggregate. Percentages beside the lists are only compared
+    with them.
     """
     value = _object(file)
-    entries = [*_tasks(file, value.get(PER_TASK)), *_episodes(file, value.get(PER_EPISODE))]
-    yield from entries
-    if not any(isinstance(row, dict) for _, row, *_ in entries):
-        for group, total in _totals(value).items():
-            yield from _counted(file, total, group)
+    rows: list[Row] = []
+    for entry in (*_tasks(file, value.get(PER_TASK)), *_episodes(file, value.get(PER_EPISODE))):
+        if isinstance(entry[1], dict):
+            rows.append(entry[1])
+        yield entry
+    for group, total in _totals(value).items():
+        yield from _compared(file, rows, group, total) if rows else _counted(file, total, group)
 
 
 def _number(pattern: re.Pattern[str], name: str, where: str) -> int:
@@ -160,6 +163,15 @@ def _totals(value: Row) -> dict[str, Row]:
         return {group: total for group, total in groups.items() if isinstance(total, dict)}
     total = next((value[key] for key in ("overall", "aggregated") if isinstance(value.get(key), dict)), None)
     return {"": total} if total else {}
+
+
+def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]) -> Iterator[Entry]:
+    rate, success = total.get("pc_success"), file.identity.success
+    counted = [verdict_of(row, success)[0] for row in rows if not group or row.get(GROUP) == group]
+    good = counted.count(True)
+    if isinstance(rate, (int, float)) and counted and not agrees(str(rate), good, len(counted), scale=100):
+        fraction = ": a fraction, where a percentage is meant" if agrees(str(rate), good, len(counted)) else ""
+        yield 0, NOTHING, f"pc_success of {rate} is not {good} of {len(counted)} as listed{fraction}", None
 
 
 def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:

@@ -6,8 +6,8 @@ import json
 import re
 from contextlib import suppress
 
-from comborun.rules.fields import FORMAT, NO_RECORD, TORN, RefusedError, number
-from comborun.rules.rates import Count, count, printed, whole
+from comborun.rules.fields import FORMAT, NO_RECORD, TORN, RefusedError, number, verdict_of
+from comborun.rules.rates import Count, agrees, count, printed, whole
 from comborun.rules.readers import NOTHING, LogLines
 
 TYPE_CHECKING = False
@@ -22,10 +22,13 @@ _BEGUN = re.compile(r"Starting episode \d+")
 _TASK = re.compile(r"\bTask:\s*(\S.*?)\s*$")
 _SUCCESS = re.compile(r"\bSuccess:\s*(\w+)")
 _CAUGHT = re.compile(r"Caught exception:\s*(.*?)\s*$")
+_TOTAL = re.compile(r"\bTotal episodes:\s*(\d{1,18})\b")
+_TOTAL_RATE = re.compile(r"\bTotal success rate:\s*([\d.eE+-]+|nan)")
 
 RESULTS = re.compile(r"^\s*results:\s*(?P<tuple>\(.*)$")
 VALUE_LIMIT = 1 << 20
 """characters of a printed value"""
+_RATE = re.compile(r"^\s*success rate:\s+(?P<rate>[\d.]+|nan)")
 _ASKED = re.compile(r"collecting (?P<episodes>\d{1,9}) episodes for (?P<env>.+?) with (?P<copies>\d{1,9}) vec envs")
 _TRIES = 100
 """attempts to find the end of a value that spans lines"""
@@ -65,6 +68,8 @@ class EpisodeLog(LogLines):
         self._success: dict[str, str] = {}
         self._caught: list[str] = []
         """the errors that were printed since the last episode ended"""
+        self._reported: list[bool] = []
+        """the program's own verdicts, to compare with its total"""
         self._exceptions = 0
 
     def hear(self, text: str) -> Iterator[Entry]:
@@ -79,6 +84,8 @@ class EpisodeLog(LogLines):
                 return
         if _BEGUN.search(text):
             yield from self._abandon()
+        else:
+            yield from self._compare(text)
 
     @property
     def pending(self) -> bool:
@@ -112,10 +119,21 @@ class EpisodeLog(LogLines):
         if self._caught:
             fields = {self.identity.verdict_key: None, "exception": "; ".join(self._caught)}
             self._exceptions += completed > 0
-        self._success, self._caught = {}, []
+        success, self._success, self._caught = self._success, {}, []
         if completed < 1:
             return self.refused(NO_RECORD, "an episode numbered 0: they count from 1")
+        self._reported.append(verdict_of(success, self.identity.success)[0] is True)
         return self.row({**fields, **self._task}, "", completed - 1)
+
+    def _compare(self, text: str) -> Iterator[Entry]:
+        counted, good = len(self._reported), sum(self._reported)
+        total, rate = _TOTAL.search(text), _TOTAL_RATE.search(text)
+        if total and int(total.group(1)) != counted:
+            remark = f"its program speaks of {total.group(1)} episodes, and {counted} are told of above"
+            yield self.row(NOTHING, remark)
+        if rate and counted and not agrees(rate.group(1), good, counted):
+            remark = f"its program's total of {rate.group(1)} is not {good} of {counted} as told of above"
+            yield self.row(NOTHING, remark)
 
 
 class Printed:
@@ -142,7 +160,7 @@ class Printed:
 
 
 class PrintedTuples(LogLines):
-    """A printed tuple with a list of successes: `results:  ('env', [True, False], {...})`.
+    """A printed tuple with a list of successes: `results:  ('env', [True, False], {...})`, then `success rate:  0.5`.
 
     The episodes are listed in the order in which they ended. The list may hold more than were asked for, since several
     copies of the environment can end in one step.
@@ -155,13 +173,15 @@ class PrintedTuples(LogLines):
         self._asked = 1
 
     def hear(self, text: str) -> Iterator[Entry]:
-        begun, asked = RESULTS.match(text), _ASKED.search(text)
+        begun, asked, rate = RESULTS.match(text), _ASKED.search(text), _RATE.match(text)
         if begun:
             yield from self._close()
             self._found = Printed(self._line, ")")
             self._extend(begun.group("tuple"))
         elif asked:
             self._asked = int(asked.group("copies"))
+        elif self._found and rate:
+            yield from self._close(rate.group("rate"))
         elif self._found and self._value is None:
             self._extend(text)
 
@@ -179,7 +199,7 @@ class PrintedTuples(LogLines):
             with suppress(ValueError):
                 self._value = printed(whole_text)
 
-    def _close(self) -> Iterator[Entry]:
+    def _close(self, rate: str | None = None) -> Iterator[Entry]:
         found, value = self._found, self._value
         self._found = self._value = None
         if found is None:
@@ -193,19 +213,23 @@ class PrintedTuples(LogLines):
             why = "results of no episodes" if value[1] == [] else "no environment with a list of successes"
             yield line, RefusedError(NO_RECORD, why), "", None
         else:
-            yield from self._take(line, value)
+            yield from self._take(line, value, rate)
 
-    def _take(self, line: int, value: list[Any]) -> Iterator[Entry]:
+    def _take(self, line: int, value: list[Any], rate: str | None) -> Iterator[Entry]:
         environment, successes = value[0], value[1]
         values = value[2] if len(value) > 2 and isinstance(value[2], dict) else {}
         same = {} if self.identity.environment else {self.identity.environment_field.name: environment}
         columns = {name: one for name, one in values.items() if isinstance(one, list) and len(one) == len(successes)}
         for name in values.keys() - columns.keys():
             yield line, NOTHING, f"the field {name!r} does not hold one value per episode: left out", None
+        key, good = self.identity.verdict_key, 0
         for at, success in enumerate(successes):
-            row = {**same, **{name: one[at] for name, one in columns.items()}, self.identity.verdict_key: success}
+            row = {**same, **{name: one[at] for name, one in columns.items()}, key: success}
+            good += verdict_of(row, self.identity.success)[0] is True
             yield line, row, "", at
         yield from self.ended(self._asked, len(successes))
+        if rate is not None and not agrees(rate, good, len(successes)):
+            yield line, NOTHING, f"the printed rate of {rate} is not {good} of {len(successes)} as listed", None
 
 
 class CountedLog(LogLines):

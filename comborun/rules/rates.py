@@ -55,6 +55,15 @@ def count(rate: str, episodes: int, scale: int = 1) -> Count:
     return Count(successes, episodes, _complaint(rate, distance, episodes, _rounding(rate) / scale))
 
 
+def agrees(rate: str, successes: int, episodes: int, scale: int = 1) -> bool:
+    """Whether a printed rate agrees with the count, as far as its digits go."""
+    try:
+        value = float(rate) / scale
+    except ValueError:
+        return False
+    return abs(value - successes / episodes) <= _rounding(rate) / scale + SINGLE_PRECISION if episodes else False
+
+
 def whole(number: object) -> int:
     """A number of episodes; tables print 16.0 too. Raises ValueError."""
     try:

@@ -14,7 +14,7 @@ from comborun.attempt import packed
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.episodes import UNKNOWN, rebuild
-from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, TABLE
+from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.rules.named import groups
 from comborun.text import several
 from comborun.work import combo_of, grouped
@@ -93,6 +93,8 @@ class Collected:
 SCHEMA_FILE = "final_benchmark_report.schema.json"
 _OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}
 """files beside it that repeat the content of others"""
+_OUTWARD = {PER_FILE: 0, LIST_LAST: 1}
+"""formats with an episode's number in a name: how many folders further out all of a kind lie"""
 
 
 class RecordCollector:
@@ -158,16 +160,17 @@ class RecordCollector:
     def records(self) -> tuple[EpisodeRecord, ...]:
         return tuple(record for reading in self.files for record in reading.records)
 
-    def collected(self, name: str) -> Collected:
-        """What the files say."""
+    def collected(self, name: str, *, settled: bool = False) -> Collected:
+        """What the files say. `settled`: no two runs are in one combo."""
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
+        collisions = () if settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
         unpaired = ((combo, one.unpaired) for one in self.files if one.unpaired for combo in one.combos)
         return Collected(
             name=name,
             records=self.records,
             rejects=tuple(reject for reading in self.files for reject in reading.rejects),
-            defects=(*defects, *self.of_videos, *_contradictions(aggregates)),
+            defects=(*defects, *self.of_videos, *_contradictions(aggregates), *collisions),
             files=tuple(self.files),
             aggregates=aggregates,
             unpaired=MappingProxyType(dict(unpaired)),
@@ -205,6 +208,21 @@ def _accepted_attempts(records: Iterable[EpisodeRecord], planned: Mapping[str, i
         session: max(counts, key=lambda attempt: (min(counts[attempt], planned.get(session, sys.maxsize)), -attempt))
         for session, counts in episodes.items()
     }
+
+
+def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
+    """Folders of one attempt whose files have the episodes' numbers in their names."""
+    numbered: defaultdict[tuple[str, str, str, int], set[str]] = defaultdict(set)
+    for reading in files:
+        if reading.format in _OUTWARD:
+            folder = str(PurePosixPath(reading.path).parents[_OUTWARD[reading.format]])
+            for record in reading.records:
+                numbered[record.policy, record.environment, record.session, record.attempt].add(folder)
+    for folders in numbered.values():
+        if len(folders) > 1:
+            reason = "number their episodes alike, and only one of each number counts"
+            advice = "make each an environment of its own"
+            yield Defect(min(folders), 0, f"{len(folders)} folders of one combo {reason}: {advice}")
 
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:

@@ -159,6 +159,19 @@ def edited(**changes: Any) -> str:
     return json.dumps({**json.loads(sample("lerobot/smolvla/eval_info.json")), **changes})
 
 
+@pytest.mark.parametrize(
+    ("rate", "complaint"),
+    [
+        (50.0, []),
+        (0.5, ["pc_success of 0.5 is not 3 of 6 as listed: a fraction, where a percentage is meant"]),
+        (60.0, ["pc_success of 60.0 is not 3 of 6 as listed"]),
+    ],
+)
+def test_a_percentage_is_compared_with_what_is_listed(rate: float, complaint: list[str]) -> None:
+    groups = {"libero_spatial": {"pc_success": rate, "n_episodes": 6}}
+    assert complaints(read_text("eval-info", edited(per_group=groups), Context("a/eval_info.json"))) == complaint
+
+
 def test_a_bad_task_costs_no_other_and_moves_no_index() -> None:
     tasks = json.loads(sample("lerobot/smolvla/eval_info.json"))["per_task"]
     for bad in (None, 7, {"metrics": {"successes": "yes"}}, {"task_group": "libero_spatial"}):

@@ -23,7 +23,7 @@ from adapter_samples import (
 from comborun.judging import ResultRules
 from comborun.reporter.records.reading import Context, RejectKind
 from comborun.rules.episodes import LINE_LIMIT
-from comborun.rules.rates import count, printed
+from comborun.rules.rates import agrees, count, printed
 from comborun.rules.readers import LogLines
 
 if TYPE_CHECKING:
@@ -87,6 +87,21 @@ def test_an_episode_that_was_cut_off_is_left_out_and_told() -> None:
     assert (only(reading.rejects).line, only(reading.rejects).kind) == (4, RejectKind.TORN)
 
 
+@pytest.mark.parametrize(
+    ("total", "complaint"),
+    [
+        ("Total episodes: 2", []),
+        ("Total episodes: 500", ["its program speaks of 500 episodes, and 2 are told of above"]),
+        ("Total success rate: 0.5", []),
+        ("Total success rate: 0.82", ["its program's total of 0.82 is not 1 of 2 as told of above"]),
+        ("Current total success rate: 0.9", []),
+    ],
+)
+def test_the_programs_own_total_is_compared(total: str, complaint: list[str]) -> None:
+    text = "Success: True\n# episodes completed so far: 1\nSuccess: False\n# episodes completed so far: 2\n"
+    assert complaints(read_text("log-lines", text + total)) == complaint
+
+
 def test_in_a_run_episodes_follow_the_sessions_first() -> None:
     text = "Success: True\n# episodes completed so far: 3\n"
     assert verdicts(read_text("log-lines", text, replace(OURS, first=100))) == {102: "success"}
@@ -111,6 +126,13 @@ def test_copies_matter_where_they_are_many_for_so_few_episodes(copies: int, *, b
     text = f"{head}results:  ('env', {[True] * 40}, {{}})\nsuccess rate:  1.0\n"
     reading = read_text("log-tuple", text)
     assert (reading.by_ending, bool(reading.unpaired), bool(reading.defects)) == (by_ending, by_ending, biased)
+
+
+def test_a_rate_that_is_not_that_of_the_list_is_told() -> None:
+    assert complaints(read_text("log-tuple", TUPLE + "success rate:  0.67\n")) == []
+    assert complaints(read_text("log-tuple", TUPLE + "success rate:  0.5\n")) == [
+        "the printed rate of 0.5 is not 2 of 3 as listed"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -248,6 +270,13 @@ def test_a_rate_is_so_many_successes_and_one_that_is_not_is_told(
     found = count(rate, episodes, scale)
     assert found.successes == successes
     assert complaint in found.complaint if complaint else not found.complaint
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "-0.1", "1.1", "x", ""])
+def test_what_is_no_rate_is_refused(rate: str) -> None:
+    with pytest.raises(ValueError, match="not a "):
+        count(rate, 10)
+    assert not agrees(rate, 5, 10)
 
 
 # trainings

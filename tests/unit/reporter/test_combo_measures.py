@@ -58,6 +58,13 @@ def test_where_nothing_completed_there_are_no_bounds(run: RunDirectory) -> None:
     assert combo.failures.total == combo.failures.errored == 1
 
 
+def test_episodes_of_a_later_attempt_are_retried_ones(run: RunDirectory) -> None:
+    session = run.session("flat", "stairs")
+    run.attempt(session, row(0) + row(1), cause="lost", completeness="partial")
+    run.attempt(session, "".join(row(index) for index in range(10)), number=2)
+    assert only(run).retried == 8
+
+
 def test_a_combo_without_records_has_no_measures(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "stairs", unit="step", count=1000))
     combo = only(run)

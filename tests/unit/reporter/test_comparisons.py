@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -102,6 +103,13 @@ def test_pairs_stand_in_index_order_up_to_the_first_gap() -> None:
     assert steps(b, a, range(7)) == (0, -1, 0, 0, 0, 0, 0)
     assert steps(a, b, range(6, 9)) == (0,)
     assert steps(a, b, []) == ()
+
+
+def test_pairs_are_the_same_whatever_order_the_records_came_in() -> None:
+    records = episodes("a", "+-++--+! +")
+    shuffled = random.Random(1).sample(records, len(records))
+    other = side("b", "--+++-+-++")
+    assert steps(arm_of(shuffled), other, range(10)) == steps(arm_of(records), other, range(10))
 
 
 def test_paired_episodes_are_compared_by_mcnemar_on_the_common_ones() -> None:

@@ -12,6 +12,7 @@ from report_runs import RUN, START, RunDirectory, row
 
 from comborun.again.resumption import Rejected
 from comborun.errors import UserError
+from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.merge import rejected
 from comborun.reporter.pages.page import page
@@ -52,6 +53,16 @@ def test_the_run_is_known_by_its_id_wherever_it_lies(tmp_path: Path) -> None:
     assert collect_run(run.write(run="grid-1-abcd")).name == "grid-1-abcd"
     (tmp_path / "copied" / RUN.id).unlink()
     assert collect_run(tmp_path / "copied").name == "copied"
+
+
+def test_only_the_files_that_the_grid_names_are_read(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("flat", "stairs", results=ResultRules(files=("deep/*_episodes.jsonl", "**/two.jsonl")))
+    run.attempt(session)
+    out = Path(RUN.attempt(session.name, 1).output)
+    for name in ("deep/a_episodes.jsonl", "deep/two.jsonl", "other.jsonl", "deep/.b_episodes.jsonl"):
+        run.put(out / name, row(0))
+    assert paths(collect_run(run.write())) == [f"{out}/deep/a_episodes.jsonl", f"{out}/deep/two.jsonl"]
 
 
 def test_a_training_session_is_not_searched_for_episodes(tmp_path: Path) -> None:

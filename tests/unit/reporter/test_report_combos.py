@@ -108,12 +108,14 @@ def test_a_folder_per_episode_is_told_apart_as_a_whole(tmp_path: Path) -> None:
     files = {f"{run}/agent/EB/episode_{n}/cosmos_log.json": steps for run in ("new", "old") for n in (1, 2)}
     found = collected(tmp_path, files)
     assert table(found) == {("agent (new)", "EB"): (2, 2), ("agent (old)", "EB"): (2, 2)}
+    assert not any("number their episodes alike" in defect.reason for defect in found.defects)
 
 
 def test_shards_with_a_folder_per_episode_are_one_combo_without_a_complaint(tmp_path: Path) -> None:
     steps = json.dumps([{"step": 1, "info": {"task_success": 1.0}, "done": True}])
     found = collected(tmp_path, {f"shard{n}/agent/EB/episode_{n}/cosmos_log.json": steps for n in (1, 2)})
     assert table(found) == {("agent", "EB"): (2, 2)}
+    assert not any("number their episodes alike" in defect.reason for defect in found.defects)
 
 
 def test_counts_and_episodes_of_two_folders_are_two_runs(tmp_path: Path) -> None:

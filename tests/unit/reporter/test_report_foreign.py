@@ -38,6 +38,33 @@ def collected(folder: Path) -> Collected:
     return collect_folder(folder)
 
 
+def test_every_file_of_a_known_format_is_taken_and_says_as_what(collected: Collected) -> None:
+    taken = {file.format for file in collected.files}
+    assert taken == {
+        "arrays",
+        "completion-rows",
+        "database",
+        "episode-list",
+        "eval-info",
+        "filename-encoded",
+        "history-rows",
+        "inspect-log",
+        "job-rows",
+        "json-list-last",
+        "json-per-file",
+        "kn-aggregate",
+        "log-lines",
+        "log-rollout-stats",
+        "log-tuple",
+        "rank-metrics",
+        "rollout-stats",
+        "summary",
+        "train-step",
+    }
+    assert all(file.why for file in collected.files), [file.path for file in collected.files if not file.why]
+    assert "notes.txt" not in {file.path for file in collected.files}
+
+
 def test_results_of_many_formats_give_one_table(folder: Path, tmp_path: Path) -> None:
     summary = report_folder(folder, tmp_path / "report")
     told = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())
@@ -70,6 +97,11 @@ def test_results_of_many_formats_give_one_table(folder: Path, tmp_path: Path) ->
         ("zero", "policy_runner"): (5, 8),
     }
     assert len(summary.combos) == len(table)
+
+
+def test_a_further_rebuild_of_a_job_goes_on_counting(collected: Collected) -> None:
+    found = [record.episode for record in collected.records if record.environment == "pick_zero"]
+    assert sorted(found) == list(range(7))
 
 
 def test_what_forbids_pairing_and_what_is_biased_is_told(collected: Collected) -> None:
@@ -145,6 +177,18 @@ def test_of_episodes_numbered_as_they_ended_one_attempt_counts_as_a_whole(
     told = [defect for defect in found.defects if "counts as a whole" in defect.reason]
     assert len(told) == 1
     assert ({record.attempt for record in records}, len(records)) == ({wanted[0]}, wanted[1])
+
+
+@pytest.mark.parametrize("other", ["base", "spatial"])
+def test_folders_that_number_their_episodes_alike_are_told_where_they_are_one_combo(tmp_path: Path, other: str) -> None:
+    run = RunDirectory(tmp_path)
+    session = run.session("gpt", "eb-alf", results=ResultRules(files=("**/*.json",)))
+    run.attempt(session, "")
+    output = Path(RUN.attempt(session.name, 1).output)
+    for number, folder in ((1, "base"), (2, other)):
+        run.put(output / folder / f"results/episode_{number}_final_res.json", '{"task_success": 1.0}')
+    told = [defect.reason for defect in collect_run(run.write()).defects]
+    assert any("number their episodes alike" in reason for reason in told) is (other != "base")
 
 
 def test_an_index_of_its_own_kind_does_not_fill_the_memory(tmp_path: Path) -> None:

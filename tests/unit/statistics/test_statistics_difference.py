@@ -10,7 +10,7 @@ from scipy.stats import barnard_exact, binom, norm
 
 from comborun.reporter.statistics.barnard import SET_ASIDE, barnard
 from comborun.reporter.statistics.difference import newcombe
-from comborun.reporter.statistics.proportion import wilson
+from comborun.reporter.statistics.proportion import clopper_pearson, clopper_pearson_each, wilson
 
 TABLES = [
     ((7, 10), (3, 12)),
@@ -38,6 +38,11 @@ def test_wilsons_limits_are_those_of_statsmodels(successes: int, n: int) -> None
 
     expected = proportion_confint(successes, n, method="wilson")
     assert wilson(successes, n) == pytest.approx(expected, abs=1e-9)
+
+
+def test_many_exact_intervals_at_once_are_the_same_as_one_by_one() -> None:
+    assert clopper_pearson_each(range(13), 12 + 1) == tuple(clopper_pearson(k, 13) for k in range(13))
+    assert clopper_pearson_each([13], 13) == (clopper_pearson(13, 13),)
 
 
 @pytest.mark.parametrize(("a", "b"), [table for table in TABLES if table[0][0] + table[1][0] > 0])
@@ -90,6 +95,11 @@ def test_swapping_the_arms_turns_the_sign_and_nothing_else() -> None:
         low, high = newcombe(a, b)
         assert newcombe(b, a) == pytest.approx((-high, -low), abs=1e-15)
         assert barnard(b, a) == pytest.approx(barnard(a, b), rel=1e-7)
+
+
+def test_counting_failures_for_successes_changes_no_p() -> None:
+    for (x, n), (y, m) in TABLES:
+        assert barnard((n - x, n), (m - y, m)) == pytest.approx(barnard((x, n), (y, m)), rel=1e-7)
 
 
 @pytest.mark.parametrize("size", [60_000, 5_000_000, 10**15])
