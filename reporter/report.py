@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections import Counter
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
 from comborun.reporter.figures import NAMES, figures
-from comborun.reporter.figures.figure import FORMS
+from comborun.reporter.figures.files import FORMS, files
 from comborun.reporter.pages import data, page
 from comborun.reporter.pages.between import compare_runs, render_between
 from comborun.reporter.pages.contact import contact_sheet
@@ -100,7 +99,7 @@ def write_report(
     }
     # Names from records may hold halves of UTF-16 pairs, which can't be encoded.
     _publish({name: (part.encode("utf-8", "replace") for part in parts) for name, parts in texts.items()}, output)
-    made = dict(chain.from_iterable(figure.files(forms).items() for figure in drawn))
+    made = files(drawn, forms)
     _publish({f"figures/{name}": [content] for name, content in made.items()}, output)
     for path in (output / "figures").glob("*.*"):  # of an earlier report
         if path.name not in made and _OUR_FIGURE.fullmatch(path.name):

@@ -158,7 +158,7 @@ def show_skipped(skipped: Sequence[Skipped]) -> None:
 
 
 def _forms(words: str) -> tuple[str, ...]:
-    from comborun.reporter.figures.figure import FORMS
+    from comborun.reporter.figures.files import FORMS
 
     wanted = tuple(word.strip().lower() for word in words.split(",") if word.strip())
     if unknown := [word for word in wanted if word not in FORMS]:

@@ -1,4 +1,4 @@
-"""The report's figures."""
+"""The report's figures. A figure is a row of panels, a panel is a list of marks."""
 
 from __future__ import annotations
 

@@ -3,137 +3,117 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from comborun.reporter.figures.figure import (
+    COLUMN,
     GREY,
     LOOKS,
+    NORMAL,
+    PANELS,
+    PERCENT,
     SERIES,
+    SMALL,
+    Axes,
     Figure,
     Panel,
-    by_environment,
-    figure_of,
-    look,
-    per_cent,
+    TextStyle,
+    fit,
+    ink_on,
+    left_out,
+    legend,
+    measure,
+    room,
+    series,
+    ticks,
+    titled,
 )
+from comborun.reporter.text import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from matplotlib.axes import Axes
-
     from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.counting.measures import FailureKinds, Running
+    from comborun.reporter.figures.figure import Point
     from comborun.reporter.summary import Summary
 
-HEIGHT = 1.3
+HEIGHT = 2.0
 STEPS = 36
 BANDS = 3
 
 
-class _Curve(NamedTuple):
-    """The rates of the policy with this index, and a band or none."""
-
+@dataclass(frozen=True)
+class _Curve:
     look: int
-    x: Sequence[float]
-    rates: Sequence[float]
-    low: Sequence[float] = ()
-    high: Sequence[float] = ()
+    points: tuple[Point, ...]
+    band: tuple[Point, ...] = ()
+    """its outline; empty without one"""
 
 
-_Plot = tuple[str, str, list[_Curve]]
+_Plot = tuple[str, str, tuple[_Curve, ...]]
 """title, title of the axis, and curves"""
 
 
-def _draw(axes: Axes, label: str, curves: Sequence[_Curve], *, stairs: bool = False, whole: bool = False) -> None:
+def _panel(figure: str, plot: _Plot, least: float) -> Panel:
+    title, axis, curves = plot
+    panel = titled(Panel(f"{figure}: {title}", COLUMN, HEIGHT), title)
+    limit = max(point[0] for curve in curves for point in curve.points) or 1.0
+    axes = Axes(0.5, 0.36, COLUMN - 0.62, HEIGHT - 0.86, x_limit=limit)
+    axes.y_ticks(panel, PERCENT)
+    axes.x_ticks(panel, [(value, number(value)) for value in ticks(limit, least=least)], axis)
     for curve in curves:
-        style = look(curve.look)
-        axes.plot(curve.x, curve.rates, drawstyle="steps-post" if stairs else "default", **style)
-        if curve.low:
-            band: Mapping[str, Any] = {"step": "post" if stairs else None, "alpha": 0.16, "linewidth": 0}
-            axes.fill_between(curve.x, curve.low, curve.high, color=style["color"], **band)
-    axes.set_xlim(0, max(curve.x[-1] for curve in curves) or 1.0)
-    axes.set_ylim(0, 1.02)
-    axes.set_yticks((0, 0.5, 1), ("0", "50", "100"))
-    axes.set_xlabel(label)
-    axes.locator_params("x", nbins=5, integer=whole)
-
-
-def _figure(
-    name: str, title: str, note: str, plots: Sequence[_Plot], policies: Sequence[str] = (), draw: Any = _draw
-) -> Figure | None:
-    panels = [
-        Panel(head, HEIGHT, partial(draw, label=label, curves=curves), below=0.36) for head, label, curves in plots
-    ]
-    looks = sorted({curve.look for _, _, curves in plots for curve in curves}) if policies else []
-    return figure_of(name, title, note, panels, {policies[one]: look(one) for one in looks})
+        style = series(curve.look)
+        if curve.band:
+            panel.area([axes.at(*point) for point in curve.band], style.colour)
+        panel.lines([[axes.at(*point) for point in curve.points]], style)
+    return panel
 
 
 def cumulative_success(summary: Summary, running: Mapping[tuple[str, str], Running]) -> Figure | None:
     """The success rate of the first i completed episodes, in the order of their index; None without any."""
-    plots: list[_Plot] = []
+    plots = []
     for environment in summary.environments:
-        curves = [
-            _Curve(index, [n for n, _ in points], [successes / n for n, successes in points])
+        curves = tuple(
+            _Curve(index, tuple((float(n), successes / n) for n, successes in running[policy, environment]))
             for index, policy in enumerate(summary.policies[:LOOKS])
-            if (points := running.get((policy, environment)))
-        ]
-        if any(len(curve.x) > 1 for curve in curves):
+            if (policy, environment) in running
+        )
+        if any(len(curve.points) > 1 for curve in curves):
             plots.append((environment, "completed episodes, in the order of their index", curves))
     note = (
         "The success rate in per cent of the first episodes, in the order of their index and not of their arrival. A"
         " line that still drifts at its end says that more episodes are needed."
     )
-    title = "Success rate as episodes accumulate"
-    return _figure("cumulative_success", title, note, plots, summary.policies, partial(_draw, whole=True))
+    return _figure("cumulative_success", "Success rate as episodes accumulate", note, plots, summary, least=1.0)
 
 
 def time_to_success(summary: Summary) -> Figure | None:
     """The share of all episodes that has succeeded by a time; None where no record says when."""
-    plots: list[_Plot] = []
+    plots = []
     for environment in summary.environments:
         combos = [combo for combo in summary.combos if combo.environment == environment]
-        for label in dict.fromkeys(filter(None, map(_time_axis, combos))):  # seconds and steps share no axis
-            timed = [combo for combo in combos if _time_axis(combo) == label][:LOOKS]
-            plots.append((environment, label, list(_incidences(timed, summary.policies))))
+        for axis in dict.fromkeys(filter(None, map(_time_axis, combos))):  # seconds and steps share no axis
+            timed = [combo for combo in combos if _time_axis(combo) == axis][:LOOKS]
+            plots.append((environment, axis, _incidences(timed, summary.policies)))
     note = (
         "The share in per cent of all completed episodes that has succeeded by a time (cumulative incidence: failures"
         f" stay in the denominator). Bands, where at most {BANDS} policies meet, are 95 % Clopper-Pearson at each time"
         " alone."
     )
-    return _figure("time_to_success", "Time to success", note, plots, summary.policies, partial(_draw, stairs=True))
-
-
-def _time_axis(combo: ComboSummary) -> str:
-    time = combo.time_to_success
-    return f"{time.field} ({time.unit})" if time and time.curve.n > 0 else ""
-
-
-def _incidences(combos: Sequence[ComboSummary], policies: Sequence[str]) -> Iterator[_Curve]:
-    """The last value of each holds to the end of the axis."""
-    timed = [(policies.index(one.policy), one.time_to_success.curve) for one in combos if one.time_to_success]
-    limit = max((time for _, curve in timed for time in curve.times), default=0.0)
-    for index, curve in timed:
-        count = len(curve.times)
-        shown = sorted({*range(0, count, -(-count // STEPS)), count - 1}) if count else []
-        rates = [0.0, *(curve.successes[place] / curve.n for place in shown)]
-        x = [0.0, *(curve.times[place] for place in shown), limit]
-        if len(timed) > BANDS or not shown:
-            yield _Curve(index, x, [*rates, rates[-1]])
-        else:
-            low, high = ([0.0, *(curve.band[place][end] for place in shown)] for end in (0, 1))
-            yield _Curve(index, x, [*rates, rates[-1]], [*low, low[-1]], [*high, high[-1]])
+    return _figure("time_to_success", "Time to success", note, plots, summary)
 
 
 def trends(summary: Summary) -> Figure | None:
     """The rates of checkpoints by step, in a band that holds for all at once; None without such policies."""
-    plots: list[_Plot] = []
+    plots = []
     for index, trend in enumerate(summary.trends):
-        points = trend.checkpoints
-        low, high = ([one.interval[end] for one in points] for end in (0, 1))
-        curve = _Curve(index, [one.step for one in points], [one.rate for one in points], low, high)
-        plots.append((f"{points[0].policy} to {points[-1].policy}", "step", [curve]))
+        first, last = trend.checkpoints[0], trend.checkpoints[-1]
+        points = tuple((one.step, one.rate) for one in trend.checkpoints)
+        low, high = ([(one.step, one.interval[end]) for one in trend.checkpoints] for end in (0, 1))
+        plots.append((f"{first.policy} to {last.policy}", "step", (_Curve(index, points, (*low, *high[::-1])),)))
     note = (
         "Mean success rates in per cent over the environments that all checkpoints have, and a band that covers all of"
         " a curve at 95 % (Bonferroni), so that it also holds for the one that is picked."
@@ -141,12 +121,52 @@ def trends(summary: Summary) -> Figure | None:
     return _figure("trends", "Checkpoints by step", note, plots)
 
 
+def _figure(
+    name: str, title: str, note: str, plots: Sequence[_Plot], summary: Summary | None = None, least: float = 0.0
+) -> Figure | None:
+    panels = tuple(_panel(title, plot, least) for plot in plots[:PANELS])
+    looks = sorted({curve.look for _, _, curves in plots for curve in curves})
+    key = legend([(summary.policies[look], series(look, 1.8)) for look in looks]) if summary else None
+    return Figure(name, title, note + left_out(len(plots)), panels, key) if panels else None
+
+
+def _time_axis(combo: ComboSummary) -> str:
+    time = combo.time_to_success
+    return f"{time.field} ({time.unit})" if time and time.curve.n > 0 else ""
+
+
+def _incidences(combos: Sequence[ComboSummary], policies: Sequence[str]) -> tuple[_Curve, ...]:
+    """Each level until its next point, then up; the last value holds to the end of the axis."""
+    timed = [(policies.index(one.policy), one.time_to_success.curve) for one in combos if one.time_to_success]
+    limit = max((time for _, curve in timed for time in curve.times), default=0.0)
+    found = []
+    for look, curve in timed:
+        count = len(curve.times)
+        shown = sorted({*range(0, count, -(-count // STEPS)), count - 1}) if count else []
+        points = [(0.0, 0.0), *((curve.times[place], curve.successes[place] / curve.n) for place in shown)]
+        banded = shown if len(timed) <= BANDS else ()
+        low, high = ([(curve.times[place], curve.band[place][end]) for place in banded] for end in (0, 1))
+        points.append((limit, points[-1][1]))
+        found.append(_Curve(look, tuple(_stairs(points)), (*_stairs(low), *reversed([*_stairs(high)]))))
+    return tuple(found)
+
+
+def _stairs(points: Sequence[Point]) -> Iterator[Point]:
+    yield from points[:1]
+    for (_, last), (time, value) in pairwise(points):
+        yield time, last
+        yield time, value
+
+
 # -- why episodes failed: a bar per policy, in the words of the records -----------------------------------------------
 
+ROW, HEAD, FOOT = 0.21, 0.34, 0.26
+POLICY = 1.1
+BARS = 100
 NUMBERED = 80
 """most combos whose bars carry numbers"""
 OTHER, UNTOLD, ERRORED = "other kinds", "not told", "errored"
-REST = {OTHER: SERIES[-2], UNTOLD: GREY, ERRORED: SERIES[-1]}
+REST = {OTHER: "#666666", UNTOLD: "#b0b0b0", ERRORED: "#b58900"}
 
 
 def failure_kinds(summary: Summary) -> Figure | None:
@@ -158,14 +178,21 @@ def failure_kinds(summary: Summary) -> Figure | None:
         totals.update(dict(combo.failures.counts) if combo.failures else {})
     most = (kind for kind, _ in totals.most_common(len(SERIES) - 2))
     colours = {**dict(zip(most, SERIES, strict=False)), **REST}
-    panels = by_environment(combos, 0.21, partial(_bars, colours=colours, numbered=len(combos) <= NUMBERED))
-    seen = {kind for combo in combos if combo.failures for kind in _counts(combo.failures, colours)}
+    numbered = len(combos) <= NUMBERED
+    groups = [[combo for combo in combos if combo.environment == name][:BARS] for name in summary.environments]
+    shown = [group for group in groups if group]
+    seen = {kind for combo in combos if combo.failures for kind, _ in _segments(combo.failures, colours)}
     note = (
         "The share in per cent of all episodes with a record that failed, or were errored, in the words of their"
-        f" records; what a bar leaves free succeeded.{' Numbers in the bars are episodes.' * (len(combos) <= NUMBERED)}"
+        f" records; what a bar leaves free succeeded.{' Numbers in the bars are episodes.' * numbered}"
     )
-    legend = {kind: {"color": colour, "linewidth": 6} for kind, colour in colours.items() if kind in seen}
-    return figure_of("failure_kinds", "Failure kinds", note, panels, legend)
+    return Figure(
+        "failure_kinds",
+        "Failure kinds",
+        note + left_out(len(shown)),
+        tuple(_bars(group, colours, numbered=numbered) for group in shown[:PANELS]),
+        legend([(kind, colour) for kind, colour in colours.items() if kind in seen]),
+    )
 
 
 def _tells(combo: ComboSummary) -> bool:
@@ -175,25 +202,32 @@ def _tells(combo: ComboSummary) -> bool:
     return combo.failures.field is not None or (combo.counts.completed > 0 and combo.failures.total == 0)
 
 
-def _counts(failures: FailureKinds, colours: Mapping[str, str]) -> Counter[str]:
+def _segments(failures: FailureKinds, colours: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Kinds and their episodes, in the order of the legend."""
     found = Counter({UNTOLD: failures.untold, ERRORED: failures.errored, OTHER: failures.other})
     for kind, count in failures.counts:
         found[kind if kind in colours else OTHER] += count
-    return +found
+    yield from ((kind, found[kind]) for kind in colours if found[kind])
 
 
-def _bars(axes: Axes, combos: Sequence[ComboSummary], colours: Mapping[str, str], *, numbered: bool) -> None:
-    for row, combo in enumerate(combos):
+def _bars(combos: Sequence[ComboSummary], colours: Mapping[str, str], *, numbered: bool) -> Panel:
+    environment, height = combos[0].environment, ROW * len(combos)
+    panel = titled(Panel(f"Failure kinds: {environment}", COLUMN, HEAD + height + FOOT), environment)
+    names = [fit(combo.policy, POLICY, NORMAL) for combo in combos]
+    left = room(names, POLICY) + 0.14
+    axes = Axes(left, HEAD, COLUMN - left - 0.25, height)
+    for row, (combo, name) in enumerate(zip(combos, names, strict=True)):
+        middle = axes.top + (row + 0.5) * ROW
+        panel.text((left - 0.1, middle), name, TextStyle(align="right"))
+        panel.box((left, middle - 0.07), (axes.width, 0.14), GREY, 0.12)
         assert combo.failures
         assert combo.counts
-        found, each = _counts(combo.failures, colours), 100 / (combo.counts.completed + combo.counts.errored)
-        spans, start = [], 0.0
-        for kind in (kind for kind in colours if found[kind]):
-            spans.append((start, each * found[kind]))
-            if numbered and each * found[kind] > 4:
-                middle = start + each * found[kind] / 2
-                axes.text(middle, row, str(found[kind]), color="white", size=7, ha="center", va="center")
-            start += each * found[kind]
-        shown = [colour for kind, colour in colours.items() if found[kind]]
-        axes.broken_barh([*spans, (start, 100 - start)], (row - 0.33, 0.66), facecolors=[*shown, "#80808020"])
-    per_cent(axes, combos)
+        start, episodes = 0, combo.counts.completed + combo.counts.errored
+        for kind, count in _segments(combo.failures, colours):
+            place, width = axes.x(start / episodes), axes.width * count / episodes
+            panel.box((place, middle - 0.07), (width, 0.14), colours[kind])
+            if numbered and width > measure(str(count), SMALL) + 0.05:
+                panel.text((place + width / 2, middle), str(count), TextStyle(SMALL, colour=ink_on(colours[kind])))
+            start += count
+    axes.x_ticks(panel, PERCENT)
+    return panel

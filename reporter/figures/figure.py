@@ -1,256 +1,191 @@
-"""A figure is panels and a legend, which matplotlib draws: one by one for a page, together for files.
+"""A figure is panels side by side, with a legend. A panel is a drawing in inches from its top left corner: a list of
+marks. Pure.
 
-The same figure gives the same bytes.
+`Panel.svg` makes a page's text of them, with the colour and the font of the page; figures/files.py makes files.
 """
 
 from __future__ import annotations
 
-import io
-import logging
+import math
 import re
-import threading
 import unicodedata
-import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from html import escape
-from itertools import accumulate, takewhile
-from typing import TYPE_CHECKING, Any
+from itertools import takewhile
+from typing import TYPE_CHECKING, Literal
 
 from comborun.text import printable, several
-from comborun.work import grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Sheet
-
-    from comborun.reporter.counting.combo import ComboSummary
-
-    Legend = Mapping[str, Mapping[str, Any]]
-    """how the line of each name looks"""
-
-FORMS = ("pdf", "png", "svg")
-COLUMN, PAGE = 3.4, 7.0
-"""inches: a column of a paper, and both"""
-PANELS, MOST = 60, 100
-"""of a figure, and rows of a panel"""
-ON_PAGE = 16
-"""most panels of a figure in a page, of which each takes 30 to 40 ms"""
-TOGETHER = 8
-"""most panels of a file, so that it fits on a page"""
-LABEL = 24
-"""most characters of a name in a drawing"""
-
-BLACK, GREY = "#010101", "#7a7a7a"
-"""#000000 becomes the text colour of a page, this black doesn't"""
-SERIES = ("#007fc7", "#c85800", "#008b65", "#be548f", "#9e7200", "#8367d5", "#008694")
-"""hues of M. Okabe and K. Ito with two more, each at a contrast of 4 and more on white, on dark paper and to white"""
-DASHES = ("-", "--", ":", "-.")
-"""for lines beyond the number of colours"""
-LOOKS = len(SERIES) * len(DASHES)
-
-_SETTINGS: dict[Any, Any] = {
-    "font.size": 7.5,
-    "font.sans-serif": ["DejaVu Sans"],  # matplotlib brings it along
-    "axes.labelsize": 7,
-    "axes.facecolor": "none",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#80808060",
-    "legend.frameon": False,
-    "legend.borderpad": 0,
-    "lines.linewidth": 1.4,
-    "pdf.fonttype": 42,
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # a `$` in a name is not a formula
-    "xtick.labelsize": 7,
-    **{f"axes.spines.{side}": False for side in ("left", "right", "top", "bottom")},
-    **{f"{axis}tick.major.size": 0 for axis in "xy"},
-}
-_FILES: Mapping[str, dict[str, Any]] = {
-    "pdf": {"dpi": 200, "metadata": {"CreationDate": None}},
-    "png": {"metadata": {"Software": None}, "dpi": 200, "pil_kwargs": {"compress_level": 3}},
-    "svg": {"dpi": 200, "metadata": dict.fromkeys(("Creator", "Date", "Format", "Type"))},
-}
-_LOCK = threading.RLock()
-"""matplotlib's settings belong to the process, not to a thread"""
+    from collections.abc import Sequence
 
 
-@contextmanager
-def _settings(salt: str) -> Iterator[Any]:
-    """Ours, whatever a user's matplotlibrc says. Ids in an SVG are made with `salt`."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells where it keeps its list of fonts
-    import matplotlib as mpl
+INK = "currentColor"
+"""the text colour of the page; black in a file"""
+SMALL, NORMAL, TITLE = 7.0, 7.5, 8.0
+PIXELS = 110
 
-    with _LOCK, mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        mpl.rcdefaults()
-        mpl.rcParams.update({**_SETTINGS, "svg.hashsalt": salt})
-        yield mpl.rcParams
+Point = tuple[float, float]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
+class TextStyle:
+    size: float = NORMAL
+    align: Literal["left", "center", "right"] = "center"
+    bold: bool = False
+    colour: str = INK
+    upwards: bool = False
+
+    def svg(self, x: str, y: str) -> str:
+        anchor = {"left": "", "center": ' text-anchor="middle"', "right": ' text-anchor="end"'}[self.align]
+        turned = f' transform="rotate(-90 {x} {y})"' if self.upwards else ""
+        weight = ' font-weight="700"' if self.bold else ""
+        colour = "" if self.colour == INK else f' fill="{self.colour}"'
+        # A third of an em down, which sets the middle of capitals on the place.
+        return f'x="{x}" y="{y}" dy=".35em" font-size="{self.size:g}"{anchor}{turned}{weight}{colour}'
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    colour: str = INK
+    width: float = 1.0
+    dashes: tuple[float, ...] = ()
+    opacity: float = 1.0
+    round: bool = False
+
+    def svg(self) -> str:
+        dashes = f' stroke-dasharray="{" ".join(f"{part * self.width:.3g}" for part in self.dashes)}"'
+        faint = f' stroke-opacity="{self.opacity:g}"' if self.opacity < 1 else ""
+        cap = ' stroke-linecap="round"' if self.round else ""
+        return f'stroke="{self.colour}" stroke-width="{self.width:g}"{dashes if self.dashes else ""}{cap}{faint}'
+
+
+GRID = LineStyle("#808080", 0.7, opacity=0.35)
+
+
+@dataclass(frozen=True)
+class Text:
+    place: Point
+    words: str
+    style: TextStyle
+
+    def svg(self) -> str:
+        return f"<text {self.style.svg(*map(_points, self.place))}>{escape(self.words, quote=False)}</text>"
+
+
+@dataclass(frozen=True)
+class Lines:
+    lines: Sequence[Sequence[Point]]
+    style: LineStyle
+
+    def svg(self) -> str:
+        return f'<path d="{"".join(map(_path, self.lines))}" fill="none" {self.style.svg()}/>'
+
+
+@dataclass(frozen=True)
+class Area:
+    corners: Sequence[Point]
+    colour: str
+    opacity: float
+
+    def svg(self) -> str:
+        faint = f' fill-opacity="{self.opacity:g}"' if self.opacity < 1 else ""
+        return f'<path d="{_path(self.corners)}z" fill="{self.colour}"{faint}/>'
+
+
+@dataclass
 class Panel:
-    """A plot; sizes in inches."""
-
     title: str
+    """for people who can't see it"""
+    width: float
     height: float
-    draw: Callable[[Axes], None]
-    below: float = 0.2
-    above: float = 0.08
-    width: float = COLUMN
-    """with what stands beside the plot"""
-    labels: Sequence[str] = ("100",)
-    """left of it"""
-    beside: Sequence[str] = ()
-    """right of it"""
+    marks: list[Text | Lines | Area] = field(default_factory=list)
+    top: float = 0.0
+    """inches that are cut off above"""
+
+    def text(self, place: Point, words: str, style: TextStyle = TextStyle()) -> None:
+        """One line, vertically centred on `place`."""
+        if words:
+            self.marks.append(Text(place, words, style))
+
+    def lines(self, lines: Sequence[Sequence[Point]], style: LineStyle) -> None:
+        self.marks.append(Lines(lines, style))
+
+    def dot(self, place: Point, colour: str = INK, size: float = 4.5) -> None:
+        ends = [(place[0], place[1] - 0.002), (place[0], place[1] + 0.002)]
+        self.lines([ends], LineStyle(colour, size, round=True))
+
+    def box(self, corner: Point, size: Point, colour: str, opacity: float = 1.0) -> None:
+        (left, top), (width, height) = corner, size
+        right, bottom = left + width, top + height
+        self.area([corner, (right, top), (right, bottom), (left, bottom)], colour, opacity)
+
+    def area(self, corners: Sequence[Point], colour: str, opacity: float = 0.16) -> None:
+        self.marks.append(Area(corners, colour, opacity))
+
+    def svg(self, place: str = "") -> str:
+        """For a page, or with the attributes `place` for a part of a file. There are no ids, since two drawings could
+        share them."""
+        box = f"0 {_points(self.top)} {_points(self.width)} {_points(self.height - self.top)}"
+        size = place or f'width="{PIXELS * self.width:.0f}" role="img" aria-label="{escape(printable(self.title))}"'
+        marks = "".join(mark.svg() for mark in self.marks)
+        return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" {size}>{marks}</svg>'
 
 
-@dataclass(frozen=True, eq=False)
-class Figure:
-    name: str
-    """of its files, and the anchor in a page"""
-    title: str
-    note: str
-    panels: tuple[Panel, ...]
-    legend: Legend = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """The legend as SVG for a page."""
-        with _settings(self.name):
-            return _inline(_sheet((), self.legend), "What the colours mean")
-
-    def drawings(self, *, titled: bool = True) -> list[str]:
-        """SVG for a page, with no id twice and black as the colour of its text."""
-        drawn = []
-        with _settings("") as settings:
-            for number, panel in enumerate(self.panels[:ON_PAGE]):
-                settings["svg.hashsalt"] = f"{self.name} {number}"
-                shown = panel if titled else replace(panel, title="")
-                drawn.append(_inline(_sheet([shown], {}), f"{self.title}: {panel.title}".removesuffix(": ")))
-        return drawn
-
-    def files(self, forms: Sequence[str]) -> dict[str, bytes]:
-        """By name: `intervals.pdf`, then `intervals-2.pdf` for more than TOGETHER panels."""
-        made: dict[str, bytes] = {}
-        for start in range(0, len(self.panels) if forms else 0, TOGETHER):
-            name = f"{self.name}-{start // TOGETHER + 1}" if start else self.name
-            with _settings(name):
-                sheet = _sheet(self.panels[start : start + TOGETHER], self.legend)
-                for form in forms:
-                    buffer = io.BytesIO()
-                    sheet.savefig(buffer, format=form, **_FILES[form])
-                    made[f"{name}.{form}"] = buffer.getvalue()
-        return made
+def _points(inches: float) -> str:
+    return f"{72 * inches:.1f}".removesuffix(".0")
 
 
-def _sheet(panels: Sequence[Panel], legend: Legend) -> Sheet:
-    """The panels in two columns, below the legend."""
-    from matplotlib.figure import Figure as Sheet  # not pyplot's, which would outlive its call
-    from matplotlib.lines import Line2D
-
-    names = [fit(name) for name in legend]
-    each = max(map(_measure, names), default=0) + 0.5
-    columns = min(int(PAGE / each), max(1, len(names)))
-    top = 0.17 * -(-len(names) // columns)
-    rows = [panels[at : at + 2] for at in range(0, len(panels), 2)]
-    tops = [*accumulate((max(map(_height, row)) for row in rows), initial=top + 0.1 if names and panels else top)]
-    width, height = max([sum(panel.width for panel in row) for row in rows], default=columns * each), tops[-1]
-    sheet = Sheet(figsize=(width, height), facecolor="none")
-    if names:
-        lines = [Line2D([], [], label=name, **look) for name, look in zip(names, legend.values(), strict=True)]
-        sheet.legend(handles=lines, ncols=columns, loc="upper left", borderaxespad=0, columnspacing=1)
-    for row, place in zip(rows, tops, strict=False):
-        for number, panel in enumerate(row):
-            left = panel.width * number + max(map(_measure, panel.labels), default=0) + 0.1
-            right = panel.width * (number + 1) - max(map(_measure, panel.beside), default=0.05) - 0.15
-            low = place + _height(panel) - panel.below
-            box = (left / width, 1 - low / height, (right - left) / width, panel.height / height)
-            panel.draw(sheet.add_axes(box))
-            corner = (panel.width * number / width, 1 - (place + 0.06) / height)
-            sheet.text(*corner, panel.title, size=8, weight="bold", va="top")
-    return sheet
+def _path(points: Sequence[Point]) -> str:
+    return "M" + " ".join(f"{_points(x)} {_points(y)}" for x, y in points)
 
 
-def _height(panel: Panel) -> float:
-    return panel.height + panel.above + panel.below + (0.16 if panel.title else 0)
+# -- text that fits ---------------------------------------------------------------------------------------------------
+
+_SEAM = re.compile(r"(?<=[_\-/. ])(?=[^_\-/. ])")
+_WIDTHS = (
+    *(32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64, 64, 64, 64, 34, 34),
+    *(84, 84, 84, 53, 100, 71, 69, 70, 77, 63, 58, 77, 75, 30, 30, 66, 56, 86, 75, 79, 60, 79, 69, 63, 60, 73, 68),
+    *(99, 68, 61, 68, 39, 34, 39, 84, 50, 50, 61, 63, 55, 63, 62, 34, 63, 63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 40),
+    *(52, 39, 63, 59, 82, 59, 59, 52, 64, 34, 64, 84),
+)
+"""in hundredths of an em from the blank on, of DejaVu Sans, which is wider than most"""
+_OTHER_SIGN = 70
+_BOLD = 1.12
+_LONGEST = 200
 
 
 @lru_cache(maxsize=4096)
-def _measure(words: str) -> float:
-    """The width of a line of the most usual size in inches."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(family="DejaVu Sans", size=7.5)
-    return text_to_path.get_text_width_height_descent(words, font, ismath=False)[0] / 72
+def measure(words: str, size: float, *, bold: bool = False) -> float:
+    """The width of a line in inches, in a rather wide font."""
+    return sum(map(_width, words)) * (_BOLD if bold else 1.0) * size / 7200
 
 
-def _inline(sheet: Sheet, label: str) -> str:
-    buffer = io.StringIO()
-    sheet.savefig(buffer, format="svg", **_FILES["svg"])
-    svg = buffer.getvalue()
-    svg = re.sub(r"<defs>\s*<style.*?</defs>", "", svg[svg.index("<svg") :], count=1, flags=re.DOTALL)
-    needless = r""" id="[\w.]+_\d+"|font-family: [^;"]*;? ?|(?<=\n) +| transform="rotate\(-0 [^)]*\)\""""
-    svg = re.sub(needless, "", svg).replace("#000000", "currentColor")
-    # In ems, as the text around it; 110 pixels for an inch where that has 16.
-    size = f'width="{sheet.get_figwidth() * 110 / 16:.2f}em" role="img" aria-label="{escape(printable(label))}"'
-    return re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', lambda _: size, svg, count=1)
+def _width(sign: str) -> int:
+    place = ord(sign) - 32
+    if 0 <= place < len(_WIDTHS):
+        return _WIDTHS[place]
+    return 100 if unicodedata.east_asian_width(sign) in "WF" else _OTHER_SIGN
 
 
-def figure_of(name: str, title: str, note: str, panels: Sequence[Panel], legend: Legend) -> Figure | None:
-    """The first PANELS; None without any."""
-    rest = len(panels) - PANELS
-    more = f" {several(rest, 'drawing')} beyond the first {PANELS} not shown." if rest > 0 else ""
-    titles = fit_apart([panel.title for panel in panels], 40)
-    shown = tuple(replace(panel, title=one) for panel, one in zip(panels[:PANELS], titles, strict=False))
-    return Figure(name, title, note + more, shown, legend) if panels else None
-
-
-def by_environment(combos: Iterable[ComboSummary], row: float, draw: Callable[..., None]) -> list[Panel]:
-    """A panel for each environment with a row for each policy, `row` inches high. `draw` is called with the combos."""
-    groups = {name: group[:MOST] for name, group in grouped(combos, lambda combo: combo.environment).items()}
-    return [
-        Panel(name, row * len(group), partial(draw, combos=group), labels=[fit(combo.policy) for combo in group])
-        for name, group in groups.items()
-    ]
-
-
-def per_cent(axes: Axes, combos: Sequence[ComboSummary]) -> None:
-    """Per cent across, and a row for each policy."""
-    axes.set_xlim(0, 100)
-    axes.set_xticks((0, 50, 100))
-    axes.set_ylim(len(combos) - 0.5, -0.5)
-    axes.set_yticks(())
-    for row, combo in enumerate(combos):  # ticks are three times as slow
-        axes.text(-2, row, fit(combo.policy), ha="right", va="center")
-
-
-def look(index: int) -> Mapping[str, Any]:
-    """Of the line of the policy with this index."""
-    return {"color": SERIES[index % len(SERIES)], "linestyle": DASHES[index // len(SERIES) % len(DASHES)]}
-
-
-# -- names that fit ---------------------------------------------------------------------------------------------------
-
-_SEAM = re.compile(r"(?<=[_\-/. ])(?=[^_\-/. ])")
-
-
-def fit(name: str, most: int = LABEL) -> str:
-    """At most so many characters, wide ones counted twice: the name, or both its ends, where similar names differ."""
+@lru_cache(maxsize=4096)
+def fit(name: str, width: float, size: float, *, bold: bool = False) -> str:
+    """The name if it fits; else both its ends, where similar names differ."""
     text = printable(name)
-    if any(unicodedata.east_asian_width(sign) in "WF" for sign in text[: 2 * most]):
-        most = max(most // 2, 2)
-    return text if len(text) <= most else shortened(text, most - 1)
+    if len(text) <= _LONGEST and measure(text, size, bold=bold) <= width:
+        return text
+    low, high = 1, min(len(text) - 1, _LONGEST)
+    while low < high:
+        middle = (low + high + 1) // 2
+        fits = measure(shortened(text, middle), size, bold=bold) <= width
+        low, high = (middle, high) if fits else (low, middle - 1)
+    return shortened(text, low)
 
 
-def fit_apart(names: Sequence[str], most: int = LABEL) -> list[str]:
+def fit_apart(names: Sequence[str], width: float, size: float, *, bold: bool = False) -> list[str]:
     """As `fit`; if two would look the same, without the words that all have in common."""
-    shown = [fit(name, most) for name in names]
+    shown = [fit(name, width, size, bold=bold) for name in names]
     if len({*shown}) == len({*names}):
         return shown
     parts = [_SEAM.split(name) for name in names]
@@ -258,7 +193,7 @@ def fit_apart(names: Sequence[str], most: int = LABEL) -> list[str]:
     end = _alike([one[:start:-1] for one in parts])
     marks = ("…" if start else "", "…" if end else "")
     middles = ("".join(one[start : len(one) - end]).strip() for one in parts)
-    return [fit(middle.join(marks), most) for middle in middles]
+    return [fit(middle.join(marks), width, size, bold=bold) for middle in middles]
 
 
 def _alike(parts: Sequence[Sequence[str]]) -> int:
@@ -269,3 +204,159 @@ def _alike(parts: Sequence[Sequence[str]]) -> int:
 def shortened(text: str, kept: int) -> str:
     """So many characters of both its ends."""
     return f"{text[: (kept + 1) // 2]}…{text[len(text) - kept // 2 :]}"
+
+
+def wrap(name: str, width: float, size: float, *, bold: bool = False) -> tuple[str, ...]:
+    """On one line, or on two if it can be broken."""
+    text = printable(name)
+    seams = [seam.start() for seam in _SEAM.finditer(text)]
+    if measure(text, size, bold=bold) <= width or not seams:
+        return (fit(name, width, size, bold=bold),)
+    seam = min(seams, key=lambda place: abs(2 * place - len(text)))
+    return tuple(fit(half, width, size, bold=bold) for half in (text[:seam], text[seam:]))
+
+
+def room(labels: Sequence[str], limit: float, size: float = NORMAL, *, bold: bool = False) -> float:
+    """The inches that labels beside a plot need, up to a limit."""
+    return min(limit, max((measure(label, size, bold=bold) for label in labels), default=0.0))
+
+
+COLUMN, PAGE = 3.4, 7.0
+"""inches of a panel beside others, and of one that fills a row: one column of a paper and both"""
+PANELS = 60
+
+BLACK, GREY = "#010101", "#808080"
+SERIES = ("#0072b2", "#b84a00", "#007a57", "#a8386f", "#8a6200", "#00737f", "#666666")
+"""hues of M. Okabe and K. Ito, each at a contrast of 4.5 and more on white; report.css lightens lines on dark paper"""
+DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.6), (1.2, 1.4), (5, 1.5, 1.2, 1.5))
+"""for lines beyond the number of colours"""
+LOOKS = len(SERIES) * len(DASHES)
+CIVIDIS = (
+    *((0x00, 0x22, 0x4E), (0x1A, 0x38, 0x6F), (0x43, 0x4E, 0x6C), (0x61, 0x65, 0x6F), (0x7D, 0x7C, 0x78)),
+    *((0x9B, 0x94, 0x76), (0xBC, 0xAE, 0x6C), (0xDE, 0xC9, 0x58), (0xFE, 0xE8, 0x38)),
+)
+"""the colour map of J. Nuñez, C. Anderton and R. Renslow at nine places"""
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    name: str
+    """of its files, and the anchor in a page"""
+    title: str
+    note: str
+    panels: tuple[Panel, ...]
+    legend: Panel | None = None
+
+
+def left_out(panels: int) -> str:
+    rest = panels - PANELS
+    return f" {several(rest, 'drawing')} beyond the first {PANELS} not shown." if rest > 0 else ""
+
+
+# -- colours ----------------------------------------------------------------------------------------------------------
+
+
+def series(index: int, width: float = 1.4) -> LineStyle:
+    return LineStyle(SERIES[index % len(SERIES)], width, DASHES[index // len(SERIES) % len(DASHES)])
+
+
+def shade(share: float) -> str:
+    place = min(max(share, 0.0), 1.0) * (len(CIVIDIS) - 1)
+    below = min(int(place), len(CIVIDIS) - 2)
+    pairs = zip(CIVIDIS[below], CIVIDIS[below + 1], strict=True)
+    return "#" + "".join(f"{round(low + (high - low) * (place - below)):02x}" for low, high in pairs)
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is easier to read on a colour. They contrast equally at a relative luminance of .179
+    (WCAG 2)."""
+    parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return "#ffffff" if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.179 else BLACK
+
+
+# -- axes -------------------------------------------------------------------------------------------------------------
+
+HEADING = 0.24
+PERCENT = ((0.0, "0"), (0.5, "50"), (1.0, "100"))
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A plot's rectangle in inches, and the values at its ends."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x_limit: float = 1.0
+    y_limit: float = 1.0
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    def x(self, value: float) -> float:
+        return self.left + self.width * value / self.x_limit
+
+    def at(self, across: float, up: float) -> Point:
+        return (self.x(across), self.bottom - self.height * up / self.y_limit)
+
+    def x_ticks(self, panel: Panel, ticks: Sequence[tuple[float, str]], title: str = "") -> None:
+        panel.lines([(self.at(value, 0), self.at(value, self.y_limit)) for value, _ in ticks], GRID)
+        for value, words in ticks:
+            across = min(self.x(value), panel.width - measure(words, SMALL) / 2)  # a long one stays whole
+            panel.text((across, self.bottom + 0.1), words, TextStyle(SMALL))
+        panel.text((self.left + self.width / 2, self.bottom + 0.28), title, TextStyle(SMALL))
+
+    def y_ticks(self, panel: Panel, ticks: Sequence[tuple[float, str]]) -> None:
+        panel.lines([(self.at(0, value), self.at(self.x_limit, value)) for value, _ in ticks], GRID)
+        for value, words in ticks:
+            _, y = self.at(0, value)
+            panel.text((self.left - 0.06, y), words, TextStyle(SMALL, "right"))
+
+
+def ticks(limit: float, wanted: int = 5, least: float = 0.0) -> tuple[float, ...]:
+    """Round values from 0 to at most `limit`, at least `least` apart."""
+    if not limit > 0 or not math.isfinite(limit):
+        return (0.0,)
+    rough = max(limit / wanted, least)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return tuple(step * count for count in range(int(limit / step + 1e-9) + 1))
+
+
+def titled(panel: Panel, name: str) -> Panel:
+    panel.text((0, 0.14), fit(name, panel.width, TITLE, bold=True), TextStyle(TITLE, "left", bold=True))
+    return panel
+
+
+def untitled(panel: Panel) -> Panel:
+    """Without the heading, for a place that has its own."""
+    marks = [mark for mark in panel.marks if not (isinstance(mark, Text) and mark.place[1] < HEADING)]
+    return replace(panel, marks=marks, top=HEADING)
+
+
+# -- legend -----------------------------------------------------------------------------------------------------------
+
+LABEL = 2.2
+ROW, SWATCH, BETWEEN = 0.2, 0.36, 0.26
+
+
+def legend(entries: Sequence[tuple[str, LineStyle | str]]) -> Panel:
+    panel = Panel("What the colours mean", 0, ROW)
+    left = 0.0
+    for name, style in entries:
+        words = fit(name, LABEL, NORMAL)
+        width = SWATCH + measure(words, NORMAL)
+        if left and left + width > PAGE:
+            left, panel.height = 0.0, panel.height + ROW
+        middle = panel.height - ROW / 2
+        if isinstance(style, str):
+            panel.box((left + 0.08, middle - 0.06), (0.2, 0.12), style)
+        else:
+            panel.lines([[(left, middle), (left + SWATCH - 0.08, middle)]], style)
+        panel.text((left + SWATCH, middle), words, TextStyle(align="left"))
+        panel.width = max(panel.width, left + width + 0.05)
+        left += width + BETWEEN
+    return panel

@@ -2,38 +2,80 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from math import ceil, nan
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
 
 from comborun.reporter.figures.figure import (
-    BLACK,
-    MOST,
+    COLUMN,
+    GREY,
+    NORMAL,
     PAGE,
+    PANELS,
+    PERCENT,
+    SMALL,
+    Axes,
     Figure,
+    LineStyle,
     Panel,
-    by_environment,
-    figure_of,
+    TextStyle,
     fit,
     fit_apart,
-    per_cent,
+    ink_on,
+    left_out,
+    measure,
+    room,
+    shade,
+    titled,
+    wrap,
 )
 from comborun.reporter.text import interval, of, rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from matplotlib.axes import Axes
+    from collections.abc import Mapping, Sequence
 
     from comborun.reporter.counting.combo import ComboSummary
+    from comborun.reporter.figures.figure import Point
     from comborun.reporter.summary import Summary
-    from comborun.work import Combo
 
-WORDED, NUMBERED, CHARACTER = 1.3, 0.22, 0.068
-"""inches from which on a cell holds its interval, and a number; and of a character"""
-DARK = 0.45
-"""cells of lower rates are too dark for black text"""
+MOST = 100
+WIDEST, NARROWEST = 1.5, 0.07
+WORDED, NUMBERED = 1.3, 0.2
+"""inches from which on a cell holds its interval, and a number"""
+FEW_ROWS, MANY_ROWS = 15, 40
+ROW_LABEL, COLUMN_LABEL, WRAPPED = 1.6, 1.2, 1.0
+"""inches of a label, and of one on two lines"""
+TWO_LINES = 0.3
+"""inches of a cell from which on its label may have two lines"""
+BELOW = 0.4
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Their size in inches, and what they hold."""
+
+    width: float
+    height: float
+    worded: bool
+    """counts, rate and interval"""
+    numbered: bool
+    """counts or the rate"""
+    counted: bool
+
+    @property
+    def note(self) -> str:
+        if self.worded:
+            return "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
+        if not self.numbered:
+            return "A colour for each combo's success rate. The tables and summary.csv have the numbers."
+        shown = "Successes of completed episodes" if self.counted else "Success rates, rounded to whole per cent"
+        return f"{shown}; a dot marks missing or errored episodes."
+
+    def head(self, name: str) -> Sequence[str]:
+        """The lines of a column's label, which reads upwards except over wide cells."""
+        if self.width < TWO_LINES:
+            return (fit(name, COLUMN_LABEL, NORMAL, bold=True),)
+        return wrap(name, self.width - 0.1 if self.worded else WRAPPED, NORMAL, bold=True)
 
 
 def heat_map(summary: Summary) -> Figure | None:
@@ -41,110 +83,130 @@ def heat_map(summary: Summary) -> Figure | None:
     if grid is None:
         return None
     columns, rows = grid.columns[:MOST], grid.rows[:MOST]
-    heads, labels = fit_apart(columns), fit_apart(rows)
-    left = CHARACTER * max(map(len, labels)) + 0.4
-    width = min((PAGE - left) / len(columns), 1.5)
-    height = 0.5 if width >= WORDED else 0.2 if len(rows) <= 40 else 0.12
-    most = max((len(of(combo.rate)) for combo in summary.combos), default=0)
-    above = 0.2
-    words: Callable[[ComboSummary | None], str] | None = _claim
-    if width >= WORDED:
-        heads = fit_apart(columns, int(width / CHARACTER))
-        note = "Successes of completed episodes, and the rate with its 95 % interval (Clopper-Pearson)."
-    else:
-        above += CHARACTER * max(map(len, heads))
-        words = _count if width >= CHARACTER * most + 0.05 else _per_cent
-        shown = "Successes of completed episodes" if words is _count else "Success rates, rounded to whole per cent"
-        note = f"{shown}; a star marks missing or errored episodes."
-        if width < NUMBERED or height < 0.2:
-            words = None
-            note = "A colour for each combo's success rate. The tables and summary.csv have the numbers."
+    labels = fit_apart(rows, ROW_LABEL, NORMAL, bold=True)
+    left = room(labels, ROW_LABEL, bold=True) + 0.14
+    width = min(max((PAGE - left) / len(columns), NARROWEST), WIDEST)
+    worded = width >= WORDED
+    height = 0.52 if worded else 0.2 if len(rows) <= FEW_ROWS else 0.145 if len(rows) <= MANY_ROWS else 0.1
+    counts = max((measure(of(combo.rate), SMALL) for combo in summary.combos if combo.rate), default=0.0)
+    cells = _Cells(width, height, worded, width >= NUMBERED and height > 0.1, width >= counts + 0.08)
+    heads = [line for name in columns for line in cells.head(name)]
+    top = 0.4 if worded else room(heads, COLUMN_LABEL, bold=True) + 0.12
+    bottom = top + height * len(rows)
+    panel = Panel("Success rates of all combos", left + max(width * len(columns), WIDEST), bottom + BELOW)
+    _column_heads(panel, columns, cells, (left, top))
+    combos = {combo.key: combo for combo in summary.combos}
+    for down, (row, label) in enumerate(zip(rows, labels, strict=True)):
+        panel.text((left - 0.08, top + (down + 0.5) * height), label, TextStyle(align="right", bold=True))
+        for across, column in enumerate(columns):
+            place = (left + across * width, top + down * height)
+            _cell(panel, cells, place, combos.get(grid.combo(column, row)))
+    _colour_bar(panel, (left, bottom + 0.1))
+    note = cells.note
     if max(len(grid.rows), len(grid.columns)) > MOST:
         shown = f"{len(rows)} of {len(grid.rows)} rows and {len(columns)} of {len(grid.columns)} columns."
         note += f" The first {shown}"
-    combos = {combo.key: combo for combo in summary.combos}
-    cells = [[combos.get(grid.combo(column, row)) for column in columns] for row in rows]
-
-    def draw(axes: Axes) -> None:
-        axes.set_facecolor("#80808050")
-        axes.grid(visible=False)
-        rates = [[nan if (share := _rate(cell)) is None else share for cell in line] for line in cells]
-        look: Any = {"edgecolors": "#80808080", "linewidth": 0.3} if words else {"rasterized": True}
-        map_ = axes.pcolormesh(rates, cmap="cividis", vmin=0, vmax=1, **look)
-        axes.invert_yaxis()
-        axes.xaxis.tick_top()
-        step = ceil(0.11 / width)  # so that labels don't overlap
-        axes.set_xticks([place + 0.5 for place in range(0, len(columns), step)], heads[::step])
-        axes.set_yticks([place + 0.5 for place in range(len(rows))], labels)
-        axes.tick_params("x", rotation=0 if words is _claim else 90)
-        for down, line in enumerate(cells if words else ()):
-            for across, cell in enumerate(line):
-                ink = "black" if (share := _rate(cell)) is None else "white" if share < DARK else BLACK
-                axes.text(
-                    across + 0.5, down + 0.5, words(cell) if words else "", color=ink, size=7, ha="center", va="center"
-                )
-        wide, high = width * len(columns), height * len(rows)
-        place = axes.inset_axes((0, -0.15 / high, 1.5 / wide, 0.1 / high))
-        bar = axes.figure.colorbar(map_, cax=place, orientation="horizontal", ticks=(0, 1))
-        bar.set_label("success rate", labelpad=-6)
-        bar.outline.set_visible(False)
-
-    panel = Panel("", height * len(rows), draw, 0.34, above, left + max(width * len(columns), 1.5), labels)
     return Figure("success_rates", "Success rates", note, (panel,))
 
 
-def _rate(combo: ComboSummary | None) -> float | None:
-    return combo.rate.rate if combo and combo.rate else None
+def _column_heads(panel: Panel, columns: Sequence[str], cells: _Cells, corner: Point) -> None:
+    (left, top), step = corner, max(1, ceil(0.11 / cells.width))  # so that labels don't overlap
+    for across, name in enumerate(columns):
+        middle, lines = left + (across + 0.5) * cells.width, cells.head(name)
+        if cells.worded:
+            for above, words in enumerate(reversed(lines)):
+                panel.text((middle, top - 0.1 - 0.13 * above), words, TextStyle(bold=True))
+        elif across % step == 0:
+            for line, words in enumerate(lines):
+                place = (middle + 0.13 * (line - (len(lines) - 1) / 2), top - 0.06)
+                panel.text(place, words, TextStyle(align="left", bold=True, upwards=True))
 
 
-def _absent(combo: ComboSummary) -> str:
+def _cell(panel: Panel, cells: _Cells, corner: Point, combo: ComboSummary | None) -> None:
+    gap = 0.03 if cells.worded else 0.015 if cells.numbered else 0.0
+    width, height = cells.width - gap, cells.height - gap
+    middle = (corner[0] + width / 2, corner[1] + height / 2)
+    found = combo.rate if combo else None
+    if combo is None or found is None or found.rate is None:
+        panel.box(corner, (width, height), GREY, 0.3)
+        if cells.numbered:
+            panel.text(middle, _absence(combo) if cells.worded else "–", TextStyle(SMALL))
+        return
+    fill = shade(found.rate)
+    small = TextStyle(SMALL, colour=ink_on(fill))
     lacking = ((combo.counts.missing, "missing"), (combo.counts.errored, "errored")) if combo.counts else ()
-    return ", ".join(f"{count} {word}" for count, word in lacking if count)
+    absent = ", ".join(f"{count} {word}" for count, word in lacking if count)
+    panel.box(corner, (width, height), fill)
+    if cells.worded:
+        top = middle[1] - (0.14 if absent else 0.08)
+        panel.text((middle[0], top), of(found), TextStyle(9.0, bold=True, colour=small.colour))
+        panel.text((middle[0], top + 0.17), f"{rate(found)} {interval(found)}", small)
+        panel.text((middle[0], top + 0.3), absent, small)
+    elif cells.numbered:
+        whole = round(100 * found.rate)
+        if found.rate not in {0, 1}:  # only these are rounded to
+            whole = min(max(whole, 1), 99)
+        panel.text(middle, of(found) if cells.counted else str(whole), small)
+        if absent:
+            panel.dot((corner[0] + width - 0.035, corner[1] + 0.035), small.colour, 2.6)
 
 
-def _claim(combo: ComboSummary | None) -> str:
+def _absence(combo: ComboSummary | None) -> str:
     if combo is None:
         return "no such combo"
     if combo.counts is None:
         return f"{combo.unit}s, no rate" if combo.unit == "step" else "no records"
-    if _rate(combo) is None:
-        return f"no verdict: 0 of {combo.counts.planned}"
-    return f"{of(combo.rate)}\n{rate(combo.rate)} {interval(combo.rate)}\n{_absent(combo)}".strip()
+    return f"no verdict: 0 of {combo.counts.planned}"
 
 
-def _count(combo: ComboSummary | None) -> str:
-    return "–" if combo is None or _rate(combo) is None else of(combo.rate) + "*" * bool(_absent(combo))
+def _colour_bar(panel: Panel, corner: Point) -> None:
+    width, (left, top) = WIDEST, corner
+    for step in range(24):  # each reaches to the end, under the next, so that no seams show
+        panel.box((left + width * step / 24, top), (width * (1 - step / 24), 0.1), shade(step / 23))
+    panel.text((left, top + 0.2), "0", TextStyle(SMALL, "left"))
+    panel.text((left + width / 2, top + 0.2), "success rate", TextStyle(SMALL))
+    panel.text((left + width, top + 0.2), "1", TextStyle(SMALL, "right"))
 
 
-def _per_cent(combo: ComboSummary | None) -> str:
-    found = _rate(combo)
-    if combo is None or found is None:
-        return "–"
-    whole = round(100 * found)
-    if found not in {0, 1}:  # only these are rounded to
-        whole = min(max(whole, 1), 99)
-    return f"{whole}{'*' * bool(_absent(combo))}"
+# -- rates with their intervals ---------------------------------------------------------------------------------------
+
+ROW, HEAD, FOOT = 0.19, 0.34, 0.3
+POLICY = 1.2
 
 
 def intervals(summary: Summary) -> Figure | None:
     """Every rate with its interval, and the letters of the comparisons. None where nothing has a rate."""
     combos = [combo for combo in summary.combos if combo.rate and combo.rate.interval]
-    letters = {combo.key: fit(summary.comparisons.letters_of(*combo.key), 8) for combo in combos}
-    beside = [f"{of(combo.rate)} {letters[combo.key]}" for combo in combos]
-    panels = by_environment(combos, 0.19, partial(_intervals, letters=letters))
+    letters = {combo.key: fit(summary.comparisons.letters_of(*combo.key), 0.6, NORMAL) for combo in combos}
+    sides = (  # the same in every environment, so that they can be compared by eye
+        room([fit(combo.policy, POLICY, NORMAL) for combo in combos], POLICY) + 0.14,
+        room([of(combo.rate) for combo in combos], 0.8, SMALL) + 0.1,
+        room([*letters.values()], 0.6) + 0.12,
+    )
+    groups = [[combo for combo in combos if combo.environment == name][:MOST] for name in summary.environments]
+    shown = [group for group in groups if group]
     lettered = "; policies of an environment that share a letter are not told apart" if any(letters.values()) else ""
     note = f"Success rates in per cent with their 95 % intervals (Clopper-Pearson), and k/n{lettered}."
-    panels = [replace(panel, beside=beside) for panel in panels]  # as much room in all, so that they can be compared
-    return figure_of("intervals", "Intervals", note, panels, {})
+    panels = tuple(_intervals(group, letters, sides) for group in shown[:PANELS])
+    return Figure("intervals", "Intervals", note + left_out(len(shown)), panels) if panels else None
 
 
-def _intervals(axes: Axes, combos: Sequence[ComboSummary], letters: Mapping[Combo, str]) -> None:
-    rates = [100 * (_rate(combo) or 0.0) for combo in combos]
-    ends = [
-        100 * end for combo in combos for end in (combo.rate.interval if combo.rate and combo.rate.interval else ())
-    ]
-    errors = [[abs(one - end) for one, end in zip(rates, ends[side::2], strict=True)] for side in (0, 1)]
-    axes.errorbar(rates, range(len(rates)), xerr=errors, fmt="o", color="black", markersize=4, clip_on=False)
-    per_cent(axes, combos)
+def _intervals(
+    combos: Sequence[ComboSummary], letters: Mapping[tuple[str, str], str], sides: tuple[float, float, float]
+) -> Panel:
+    """`sides` are the inches for names, counts and letters beside the plot."""
+    environment = combos[0].environment
+    names, counts, marks = sides
+    panel = titled(Panel(f"Intervals: {environment}", COLUMN, HEAD + ROW * len(combos) + FOOT), environment)
+    axes = Axes(names, HEAD, COLUMN - names - counts - marks - 0.1, ROW * len(combos))
+    axes.x_ticks(panel, PERCENT)
     for row, combo in enumerate(combos):
-        axes.text(104, row, f"{of(combo.rate)} {letters[combo.key]}".rstrip(), va="center")
+        assert combo.rate
+        assert combo.rate.interval
+        middle = axes.top + (row + 0.5) * ROW
+        panel.text((axes.left - 0.1, middle), fit(combo.policy, POLICY, NORMAL), TextStyle(align="right"))
+        panel.lines([[(axes.x(limit), middle) for limit in combo.rate.interval]], LineStyle(width=1.6))
+        panel.dot((axes.x(combo.rate.rate or 0.0), middle))
+        panel.text((COLUMN - marks, middle), of(combo.rate), TextStyle(SMALL, "right"))
+        panel.text((COLUMN - marks + 0.1, middle), letters[combo.key], TextStyle(align="left", bold=True))
+    return panel

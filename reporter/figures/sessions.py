@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
-from comborun.reporter.figures.figure import GREY, PAGE, SERIES, Figure, Panel, fit
-from comborun.reporter.text import duration
+from comborun.reporter.figures.figure import (
+    PAGE,
+    SMALL,
+    Axes,
+    Figure,
+    LineStyle,
+    Panel,
+    TextStyle,
+    fit,
+    ink_on,
+    legend,
+    measure,
+    ticks,
+)
+from comborun.reporter.text import duration, number
 from comborun.rules.words import Outcome
 from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from matplotlib.axes import Axes
-
+    from comborun.plan import Session
     from comborun.reporter.counting.ending import Span, Timing
     from comborun.reporter.records.collector import Attempt
 
-ROW, ROWS = 0.21, 60
+ROW, HEAD, FOOT = 0.21, 0.24, 0.5
+ROWS = 60
 COLOURS = {
-    Outcome.SUCCEEDED: SERIES[0],
-    Outcome.PARTIAL: SERIES[4],
-    Outcome.FAILED: SERIES[1],
-    Outcome.CANCELLED: GREY,
-    Outcome.LOST: SERIES[3],
-    Outcome.NOT_NEEDED: SERIES[5],
-    None: SERIES[6],
+    Outcome.SUCCEEDED: "#0072b2",
+    Outcome.PARTIAL: "#e69f00",
+    Outcome.FAILED: "#d55e00",
+    Outcome.CANCELLED: "#888888",
+    Outcome.LOST: "#cc79a7",
+    Outcome.NOT_NEEDED: "#bbbbbb",
+    None: "#56b4e9",
 }
 UNITS = ((7200.0, 3600.0, "hours"), (180.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 """from how many seconds on, seconds per unit, its name"""
@@ -35,28 +47,15 @@ UNITS = ((7200.0, 3600.0, "hours"), (180.0, 60.0, "minutes"), (0.0, 1.0, "second
 def sessions(timing: Timing) -> Figure | None:
     if timing.seen <= 0:
         return None
-    lanes = timing.lanes()
+    every = timing.lanes()
     outcomes = {_outcome(attempt) for _, _, attempt in timing.spans}
-    legend = {
-        str(outcome or "no end record"): {"color": colour, "linewidth": 6}
-        for outcome, colour in COLOURS.items()
-        if outcome in outcomes
-    }
-    rest = f" The first {ROWS} of {len(lanes)} rows." if len(lanes) > ROWS else ""
+    entries = [(str(outcome or "no end record"), colour) for outcome, colour in COLOURS.items() if outcome in outcomes]
+    rest = f" The first {ROWS} of {len(every)} rows." if len(every) > ROWS else ""
     note = (
         "Every attempt of every session, in as few rows as hold them; a second attempt and later ones carry their"
         f" number. {_words(timing)}{rest}"
     )
-    panel = Panel(
-        "",
-        ROW * len(lanes[:ROWS]),
-        partial(_draw, timing=timing, lanes=lanes[:ROWS]),
-        below=0.36,
-        above=0.16,
-        width=PAGE,
-        labels=(),
-    )
-    return Figure("sessions", "Sessions over time", note, (panel,), legend)
+    return Figure("sessions", "Sessions over time", note, (_panel(timing, every[:ROWS]),), legend(entries))
 
 
 def _outcome(attempt: Attempt) -> Outcome | None:
@@ -74,26 +73,34 @@ def _words(timing: Timing) -> str:
     return f"{words}; no order of the same sessions in {slots} takes less than {duration(timing.bound)}."
 
 
-def _draw(axes: Axes, timing: Timing, lanes: Sequence[Sequence[Span]]) -> None:
-    first, (_, scale, unit) = timing.spans[0][0], next(entry for entry in UNITS if timing.seen >= entry[0])
-    for row, lane in enumerate(lanes):
-        spans = []
-        for start, session, attempt in lane:
-            left = (start - first) / scale
-            width = ((first + timing.seen if attempt.ended is None else attempt.ended) - start) / scale
-            spans.append((left, width))
-            again = f" #{attempt.number}" if attempt.number > 1 else ""
-            room = int(width * scale / timing.seen * 95) - len(again)  # characters of this size
-            if room > 4:
-                again = fit(f"{session.environment} · {session.policy}", room) + again
-            if room >= 0:
-                axes.text(left + width / 2, row, again.strip(), color="white", size=6.5, ha="center", va="center")
-        axes.broken_barh(spans, (row - 0.42, 0.84), facecolors=[COLOURS[_outcome(attempt)] for _, _, attempt in lane])
-    axes.set_xlim(0, timing.seen / scale)
-    axes.set_ylim(len(lanes) - 0.5, -0.5)
-    axes.set_yticks(())
-    axes.set_xlabel(f"{unit} since the first start")
-    if timing.bound and timing.bound <= timing.seen:
-        axes.axvline(timing.bound / scale, color="black", linestyle="--", linewidth=1)
-        place = axes.get_xaxis_transform()
-        axes.text(timing.bound / scale, 1, "bound", size=7, ha="right", va="bottom", transform=place)
+def _panel(timing: Timing, rows: Sequence[Sequence[Span]]) -> Panel:
+    span, first = timing.seen, timing.spans[0][0]
+    left, height = 0.1, ROW * len(rows)
+    panel = Panel("Sessions over time", PAGE, HEAD + height + FOOT)
+    axes = Axes(left, HEAD, PAGE - 0.2 - left, height, x_limit=span)
+    _, scale, unit = next(entry for entry in UNITS if span >= entry[0])
+    places = [(value * scale, number(value)) for value in ticks(span / scale, 10)]
+    axes.x_ticks(panel, places, f"{unit} since the first start")
+    if timing.bound and timing.bound <= span:
+        place = axes.x(timing.bound)
+        panel.lines([[(place, axes.top - 0.06), (place, axes.bottom)]], LineStyle(width=1.1, dashes=(3, 2)))
+        panel.text((place - 0.05, 0.1), "bound", TextStyle(SMALL, "right"))
+    for row, spans in enumerate(rows):
+        for start, session, attempt in spans:
+            left, right = axes.x(start - first), axes.x(span if attempt.ended is None else attempt.ended - first)
+            corner = (left, axes.top + (row + 0.08) * ROW)
+            _bar(panel, session, attempt, corner, max(right - left - 0.015, 0.015))
+    return panel
+
+
+def _bar(panel: Panel, session: Session, attempt: Attempt, corner: tuple[float, float], width: float) -> None:
+    colour, (left, top) = COLOURS[_outcome(attempt)], corner
+    middle = top + 0.34 * ROW
+    panel.box(corner, (width, 0.84 * ROW), colour)
+    again = f" #{attempt.number}" if attempt.number > 1 else ""
+    free, ink = width - 0.08 - measure(again, SMALL), ink_on(colour)
+    if free > 0.45:
+        words = fit(f"{session.environment} · {session.policy}", free, SMALL) + again
+        panel.text((left + 0.05, middle), words, TextStyle(SMALL, "left", colour=ink))
+    elif again and width > measure(again, SMALL):
+        panel.text((left + width / 2, middle), again.strip(), TextStyle(SMALL, colour=ink))

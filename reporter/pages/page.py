@@ -17,7 +17,7 @@ from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.counting.quality import COUNTED
 from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
-from comborun.reporter.figures.figure import ON_PAGE, shortened
+from comborun.reporter.figures.figure import shortened, untitled
 from comborun.reporter.pages import tables
 from comborun.reporter.pages.words import methods, sentences
 from comborun.text import GIB, printable, several
@@ -96,7 +96,7 @@ def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
     figures = {figure.name: figure for figure in drawn if whole or figure.name not in OF_COMBOS}
     known = {combo.environment for combo in summary.combos if combo.rate and combo.rate.interval}
     rated = (name for name in summary.environments if name in known)
-    panels = figures["intervals"].drawings(titled=False) if sections["environments"] and "intervals" in figures else ()
+    panels = map(untitled, figures["intervals"].panels) if "intervals" in figures else ()
     script = _own("report.js")
     return rendered(
         "report.html.j2",
@@ -144,6 +144,7 @@ def _own(name: str) -> Markup:
 def _environment() -> Environment:
     """Jinja's environment, which escapes names in HTML and has our filters."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+    from markupsafe import Markup
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -155,6 +156,7 @@ def _environment() -> Environment:
     )
     environment.filters.update({name: function for name, function in vars(text).items() if callable(function)})
     environment.filters.update(md=escape, printable=printable, several=several)
+    environment.filters["svg"] = lambda panel: Markup(panel.svg())  # noqa: S704 - its text is escaped
     environment.tests.update(strong=lambda cell: isinstance(cell, tables.Strong))
     environment.tests.update(tagged=lambda cell: isinstance(cell, tables.Tagged))
     environment.globals.update(
@@ -165,7 +167,6 @@ def _environment() -> Environment:
         claims_shown=CLAIMS_SHOWN,
         told_shown=2 * CLAIMS_SHOWN,
         open_panels=OPEN_PANELS,
-        on_page=ON_PAGE,
         logs_shown=LOGS_SHOWN,
         provenance_open=PROVENANCE_OPEN,
     )

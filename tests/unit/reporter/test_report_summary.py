@@ -213,6 +213,15 @@ def test_combos_that_are_compared_stand_together(run: RunDirectory) -> None:
     assert names == [("stairs", "rough"), ("stairs", "flat"), ("grass", "rough"), ("grass", "flat")]
 
 
+def test_the_first_sentence_says_how_much_is_there(run: RunDirectory) -> None:
+    run.attempt(run.session("flat", "stairs"), rows(8, 3) + row(8, None))
+    run.attempt(run.session("rough", "stairs"), rows(10, 3))
+    assert sentences(summary_of(run))[:2] == (
+        "1 of 2 combos is complete: 18 of 20 planned episodes have a verdict (1 errored, 1 missing).",
+        "Outcomes other than succeeded: 1 partial.",
+    )
+
+
 def test_a_folder_has_no_plan_and_the_report_says_so(tmp_path: Path) -> None:
     lines = [row(index, policy="b", environment="x") for index in (0, 1, 5)]
     lines += [row(0, None, policy="a", environment="x")]
