@@ -1,6 +1,6 @@
 """The example grid one after another, with GNU parallel, and with comborun, in one run side by side.
 
-    python benchmarks/makespan.py [--episodes 100] [--jobs 2 8]
+    python benchmarks/makespan.py [--episodes 100] [--jobs 2 8] [--rounds 3]
 
 Prints wall seconds and their ratio to the bound, which is the work of all sessions divided by the number of cores.
 Needs the example's dependencies in the environment that runs it, and tmux. Leaves GNU parallel out where it is missing.
@@ -99,22 +99,28 @@ def written(output: Path) -> int:
     return sum(len(path.read_text().splitlines()) for path in files)
 
 
+def measured(way: str, run: Callable[[Path], float]) -> Row:
+    with tempfile.TemporaryDirectory(prefix="makespan-") as folder:
+        row = Row(way, run(Path(folder)), written(Path(folder)))
+    print(f"{way}: {row.seconds:.1f} s, {row.episodes} episodes", file=sys.stderr)
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--episodes", type=int, default=100)
     parser.add_argument("--jobs", type=int, nargs="+", default=[os.cpu_count() or 1, 8])
+    parser.add_argument("--rounds", type=int, default=3, help="of all but the first way, in turn; medians are printed")
     options = parser.parse_args()
     episodes = options.episodes
-    ways: dict[str, Callable[[Path], float]] = {"one after another": partial(one_after_another, episodes)}
+    ways: dict[str, Callable[[Path], float]] = {}
     for jobs in options.jobs:
         if shutil.which("parallel"):
             ways[f"GNU parallel -j {jobs}"] = partial(gnu_parallel, episodes, jobs=jobs)
         ways[f"comborun --parallel {jobs}"] = partial(comborun, episodes, jobs=jobs)
-    rows = []
-    for way, run in ways.items():
-        with tempfile.TemporaryDirectory(prefix="makespan-") as folder:
-            rows.append(Row(way, run(Path(folder)), written(Path(folder))))
-        print(f"{way}: {rows[-1].seconds:.1f} s, {rows[-1].episodes} episodes", file=sys.stderr)
+    rows = [measured("one after another", partial(one_after_another, episodes))]
+    rounds = [[measured(way, run) for way, run in ways.items()] for _ in range(options.rounds)]
+    rows += [sorted(of_way, key=lambda row: row.seconds)[len(of_way) // 2] for of_way in zip(*rounds, strict=True)]
     cores = os.cpu_count() or 1
     bound = rows[0].seconds / cores
     print(f"bound: {rows[0].seconds:.1f} s of work on {cores} cores = {bound:.1f} s\n")
