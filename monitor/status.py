@@ -271,6 +271,7 @@ def _tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
 
 
 def document(status: RunStatus) -> dict[str, Any]:
+    """The document of `--json`; times are seconds since 1970 on the host's clock."""
     slurm = status.scheduler
     return {
         "schema": SCHEMA,
