@@ -32,6 +32,7 @@ CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (gpus.egl, None),
     (machine.folders, error("root", *machine.DISK_HANGS)),
     (machine.memory, None),
+    (machine.load, None),
     (machine.limits, None),
     (sessions.files_named, error("grid", "the files that the grid names could not all be looked at", _SLOW_DISK)),
 )

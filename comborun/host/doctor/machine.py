@@ -18,7 +18,7 @@ import tempfile
 from comborun.host import commands, facts, files
 from comborun.host import machine as measured
 from comborun.rules.findings import Finding, Level, error, fine, graded, warning
-from comborun.rules.words import amount
+from comborun.rules.words import amount, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -221,6 +221,16 @@ def _group_limits(box: Box, what: str) -> list[int]:
     names = {"memory": ("memory.max", "memory.limit_in_bytes"), "pids": ("pids.max",)}[what]
     found = (integer(box.read(f"{folder}/{name}")) for folder in folders_ for name in names)
     return [limit for limit in found if limit is not None]
+
+
+def load(box: Box) -> Iterator[Finding]:
+    now = re.match(r"[0-9.]+", box.read("/proc/loadavg"))
+    cpus = len(measured.cores())
+    if now:
+        level = Level.WARNING if float(now[0]) > 1.5 * cpus else Level.OK
+        cost = "simulators share the CPUs with it: fewer episodes per hour"
+        fix = "ps -eo user,pid,pcpu,args --sort=-pcpu | head"
+        yield graded("load", level, f"load {now[0]} on {several(cpus, 'CPU')}", cost, fix)
 
 
 def limits(box: Box) -> Iterator[Finding]:

@@ -126,7 +126,9 @@ def test_a_limit_of_memory_that_is_none_is_fine(pretend: Pretend) -> None:
     assert (told.level, "control group" in told.found) == (Level.OK, False)
 
 
-def test_open_files_and_processes_are_held_against_what_sessions_need() -> None:
+def test_load_open_files_and_processes_are_held_against_what_sessions_need(pretend: Pretend) -> None:
+    fine(machine.load(pretend({"proc/loadavg": "0.01 0 0"}, {})))
+    bad(machine.load(pretend({"proc/loadavg": "8000.5 0 0"}, {})), Level.WARNING, "load", "load 8000.5 on")
     fine(machine.open_files(resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     bad(machine.open_files(512, 4096), Level.WARNING, "open files", "512 at most, hard limit 4096")
     bad(machine.open_files(64, resource.RLIM_INFINITY), Level.ERROR, "open files", "64")
