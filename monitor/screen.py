@@ -194,8 +194,9 @@ def _line(session: SessionStatus) -> str:
         parts.append(duration(session.seconds))
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
-        said = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED and LOG_SAYS not in session.note
-        parts += [f"last line: {session.last_line}"] if said and session.last_line else []
+        failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
+        told = LOG_SAYS in session.note or session.last_line.removeprefix("comborun: ") in session.note
+        parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)
 
 

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from comborun.monitor.screen import LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus, to_json
+from comborun.rules.words import Life, Outcome
 from comborun.text import GIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
@@ -58,6 +59,18 @@ def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
     (line,) = changes(status, stuck)
     assert line.endswith("  ! stop_early can't decide a against b")
     assert changes(stuck, stuck) == []
+
+
+@pytest.mark.parametrize(
+    ("last", "more"), [("comborun: setup line 1 failed: false", False), ("bye", True), ("", False)]
+)
+def test_a_last_line_that_is_the_cause_is_told_once(last: str, more: bool) -> None:
+    status = story()[1]
+    grass = next(one for one in status.sessions if one.life is Life.RUNNING)
+    failed = grass._replace(life=Life.ENDED, outcome=Outcome.FAILED, note="setup line 1 failed: false", last_line=last)
+    (line,) = changes(replace(status, sessions=(grass,)), replace(status, sessions=(failed,)))
+    assert "setup line 1 failed: false" in line
+    assert (f"last line: {last}" in line) is more
 
 
 def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
