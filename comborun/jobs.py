@@ -95,8 +95,8 @@ def policy_entries(plan: Plan) -> dict[str, int]:
 
 def array_script(kind: Kind, slurm: Slurm) -> str:
     """The text of `slurm/array-<kind>.sh`: a task runs the session in the line of its index in the batch."""
+    # seconds before its limit at which Slurm warns a task; the warning may come a minute earlier
     warning = 60 if kind.minutes == 0 or kind.minutes > _SHORT_MINUTES else 20 * kind.minutes
-    """seconds before its limit at which Slurm warns a task, perhaps a minute earlier"""
     requests = [
         *([f"--gres={kind.gres}"] if kind.gpus else []),
         *([f"--cpus-per-task={kind.cpus}"] if kind.cpus else []),

@@ -121,12 +121,7 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
     meant = grouped(now.sessions, replicate_of)
     pairs = [(had.get(which, []), wanted) for which, wanted in meant.items()]
     found = [_compare(sessions, wanted, same_files=same_files) for sessions, wanted in pairs]
-    left = [[one for one in sessions if one.flag != "dropped"] for which, sessions in had.items() if which not in meant]
-    removed = [
-        _change(Kind.REMOVED, live[0], "not in the grid any more", gone=tuple(one.name for one in live))
-        for live in left
-        if live
-    ]
+    removed = [_removed(sessions) for which, sessions in had.items() if which not in meant]
     common = any(work(one) == work(wanted[0]) for sessions, wanted in pairs for one in sessions)
     changes = (
         replace(change, untouched=started is not None and not any(name in started for name in change.gone))
@@ -221,6 +216,11 @@ def _ranges(same: Sequence[Session], wanted: Sequence[Session]) -> Change | None
     if rest := minus(has, wants):
         return _change(Kind.FEWER, session, f"{session.unit}s {describe(rest)} stay, because the run has planned them")
     return None
+
+
+def _removed(sessions: Sequence[Session]) -> Change | None:
+    names = tuple(session.name for session in sessions if session.flag != "dropped")
+    return _change(Kind.REMOVED, sessions[0], "not in the grid any more", gone=names) if names else None
 
 
 def _change(kind: Kind, session: Session, detail: str, **sessions: Any) -> Change:
