@@ -181,12 +181,15 @@ def _half(directory: Path, held: str, lacking: str) -> UserError:
 
 
 def _history(directory: Path, session: Session) -> SessionHistory:
+    """Its attempts. A folder without any record was made ahead of its turn: it is no attempt."""
     names = (folder.name[len("attempt-") :] for folder in (directory / RUN.session(session.name)).glob("attempt-*"))
     attempts = []
     for number in sorted(int(name) for name in names if name.isdecimal()):
         at = RUN.attempt(session.name, number)
-        begin, text = _text(directory / at.begin), _text(directory / at.end)
-        end = End.parse(text) if text and own_end(_text(directory / at.claim), text) else None
+        claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
+        if not (claim or begin or text):
+            continue
+        end = End.parse(text) if text and own_end(claim, text) else None
         log = _last_lines(directory / at.log) if end and end.failure else ()
         attempts.append(Attempt(number, Begin.parse(begin) if begin else None, end, log))
     return SessionHistory(session, tuple(attempts))

@@ -44,6 +44,7 @@ class Attempt:
         """session.json"""
         self.grant: dict[str, str] = {}
         self.first = self.count = 0
+        self.rules: judging.Rules
         self.gpus = self.port = self.kills = ""
         self.pid = 0
         self.start = ""
@@ -58,12 +59,10 @@ class Attempt:
         except (ValueError, KeyError, TypeError):
             raise LookupError(f"{path} is absent, torn or foreign") from None
         self.grant = grant
+        self.rules = judging.Rules(self.data.get("judging", {}), self.first, self.count)
         first, count = records.integer(grant, "first"), records.integer(grant, "count")
-        if self.rules().ranged and first is not None and first >= 0 and count and count > 0:
-            self.first, self.count = first, count  # only the missing tail
-
-    def rules(self) -> judging.Rules:
-        return judging.Rules(self.data.get("judging", {}), self.first, self.count)
+        if self.rules.ranged and first is not None and first >= 0 and count and count > 0:
+            self.first, self.count = self.rules.first, self.rules.count = first, count  # only the missing tail
 
     def tell(self, what: str, word: object = "") -> None:
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
@@ -117,17 +116,22 @@ class Place:
         """descriptors that stay open as long as the command runs"""
         self._of = of
         self._engine = engine
+        self._lock = f"{of.folder}/lock"
+
+    def make_files(self) -> bool:
+        """Make the folder of the output, the file of the lock, and room for the end. None of them claims anything."""
+        os.makedirs(self.output, exist_ok=True)
+        return files.append(self._lock) and judging.reserve(self.at)
 
     def open(self) -> None:
         """Take the session's lock and reserve room for the end. Raises OSError, Refusal."""
         of, folder = self._of, self._of.folder
         try:
             os.makedirs(self.output, exist_ok=True)
-            path = f"{folder}/lock"
-            lock = files.lock(path, setting("COMBORUN_LOCK_S", 10.0))
+            lock = files.lock(self._lock, setting("COMBORUN_LOCK_S", 10.0))
             if lock < 0 and os.path.exists(f"{folder}/attempt-{of.number - 1}/end"):
                 reap.sweep(f"{of.run_id}/{of.name}/", 0.0)  # processes of earlier attempts
-                lock = files.lock(path, 2.0)
+                lock = files.lock(self._lock, 2.0)
         except OSError as error:
             raise Refusal(CANT_WRITE, f"can't write in {folder}: {error.strerror}") from None
         if lock < 0:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _GPUS = re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
 _UUIDS = re.compile("(GPU|MIG)-[A-Za-z0-9/-]{8,80}(,(GPU|MIG)-[A-Za-z0-9/-]{8,80})*")
+_NUMBER = re.compile("[0-9]+")
 _PORTS = 1024
 """ports to choose from, below those that the kernel assigns: no connection takes one meanwhile"""
 _FOREIGN = (
@@ -66,8 +67,17 @@ class Gpus:
             environment["CUDA_VISIBLE_DEVICES"] = self.visible
 
 
+def inherited() -> dict[str, str]:
+    """The environment of this process, without what belongs to its window or to another session."""
+    return {key: value for key, value in os.environ.items() if key not in _FOREIGN}
+
+
 class CommandEnvironment:
-    def __init__(self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str]) -> None:
+    """`variables`: the inherited ones."""
+
+    def __init__(
+        self, run: RunLayout, data: Mapping[str, Any], grant: Mapping[str, str], variables: Mapping[str, str]
+    ) -> None:
         self.gpus = Gpus(data.get("pin", "cvd"), grant.get("gpus", ""), grant.get("uuids", ""))
         self.cores = grant["cores"] if records.integers(grant, "cores") else ""
         self.port = ""
@@ -75,13 +85,13 @@ class CommandEnvironment:
         """API -> the device that it draws on, and API_told -> who says so"""
         self.held: list[int] = []
         """descriptors that its command inherits"""
-        self.environment = {key: value for key, value in os.environ.items() if key not in _FOREIGN}
+        self.environment = dict(variables)
         self.gpus.fill(self.environment)
         if self.cores:
             self.environment["COMBORUN_CORES"] = self.cores
         self._run = run
         self._data = data
-        on_node = re.match("[0-9]+", grant.get("slurm_gpus", ""))
+        on_node = _NUMBER.match(grant.get("slurm_gpus", ""))
         self._on_host = on_node[0] if on_node else self.gpus.indexes
         """its GPUs by the host's numbers: in a task of Slurm CUDA may count the task's own"""
 

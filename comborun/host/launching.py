@@ -162,7 +162,7 @@ class Launcher:
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""
         self._dispatcher.expect(session)
-        if not self._dispatcher.windows.open(session, session.attempt):
+        if not self._dispatcher.windows.open([(session, session.attempt)]):
             self.refused(session, "its window can't be opened")
 
     # Whether it begins

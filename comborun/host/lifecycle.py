@@ -314,8 +314,10 @@ class Lifecycle(Overseer):
     def expect(self, session: Session) -> None:
         session.due = time.monotonic() + engines.launch_s()
 
-    def open_window(self, name: str, attempt: int, words: Sequence[str]) -> Opening:
-        return self.engine.start(window(name, attempt, self.attempts.id), words)
+    def open_windows(self, commands: Sequence[tuple[str, int, Sequence[str]]]) -> list[Opening]:
+        """Open a window for each attempt of a session, which runs a command."""
+        run = self.attempts.id
+        return self.engine.start([(window(name, attempt, run), words) for name, attempt, words in commands])
 
     def watch(self, name: str, attempt: int) -> Opening:
         return self.run_program("orphan", name, attempt)

@@ -250,7 +250,7 @@ class Servers:
 
     def _open(self, server: Server) -> None:
         words = self._run.program("session", server.path, server.attempt, self._run.engine.kind)
-        server.opening = self._run.open_window(server.name, server.attempt, words)
+        (server.opening,) = self._run.open_windows([(server.name, server.attempt, words)])
         server.due = time.monotonic() + launch_s()
 
     def _overdue(self, server: Server) -> None:

@@ -22,7 +22,7 @@ import time
 from comborun.host import files, machine, process
 from comborun.host.attempt import Attempt, Place, StopSequence
 from comborun.host.ending import finish
-from comborun.host.environment import CommandEnvironment, MissingResource, bind
+from comborun.host.environment import CommandEnvironment, MissingResource, bind, inherited
 from comborun.host.events import Events, spawn
 from comborun.host.process import setting
 from comborun.host.reap import Leftovers
@@ -116,6 +116,7 @@ class Supervisor(Attempt):
         self.engine = arguments[3]
         self.events = Events()
         self.remains = Leftovers(self.marker, self.events.until)
+        self._inherited = inherited()
         self.given: CommandEnvironment
         self.display: Display | None = None
         self.window: Window
@@ -155,20 +156,23 @@ class Supervisor(Attempt):
     # Before there is a command
 
     def rehearse(self) -> None:
-        """Run the steps of a start once without effect, so that code and memory are at hand later."""
-        with contextlib.suppress(Refusal):
+        """Do what takes time and claims nothing: make the empty files, and run the other steps of a start once, so that
+        code and memory are at hand later.
+        """
+        with contextlib.suppress(Refusal, OSError):
+            self.place.make_files()
             self.prepare()
             records.render(self._claim())
 
     def _claim(self) -> list[tuple[str, object]]:
-        return [*self._facts(), *self.rules().fields()]
+        return [*self._facts(), *self.rules.fields()]
 
     def prepare(self) -> None:
         try:
             self.read(self.place.grant())
         except LookupError as error:
             raise Refusal(NO_RUN, str(error.args[0])) from None
-        self.given = CommandEnvironment(self.run_layout, self.data, self.grant)
+        self.given = CommandEnvironment(self.run_layout, self.data, self.grant, self._inherited)
         self.gpus = self.given.gpus.indexes
         if self.data.get("servers"):
             from comborun.host import clients
@@ -243,7 +247,7 @@ class Supervisor(Attempt):
             "SESSION": self.marker,
             "FAILURE": self.at.failure,
             "EPISODES": str(self.count),
-            "FIRST_EPISODE": str(self.first - self.rules().base),
+            "FIRST_EPISODE": str(self.first - self.rules.base),
         }
         if self.data.get("files"):
             own["FILES"] = self.at.files

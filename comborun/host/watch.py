@@ -159,7 +159,7 @@ class Watch(PollingWatch):
         hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
         limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
         self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), of.count))
-        self._judging = judging.Watched(of.at, of.rules()) if "judging" in data else None
+        self._judging = judging.Watched(of.at, of.rules) if "judging" in data else None
         self._changes = _Changes(of.at, self._judging)
         self._memory_mib = data.get("memory_mib", 0)
         """MiB of main memory that it may hold; 0: no limit"""

@@ -27,6 +27,8 @@ from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Sequence
+
     from comborun.host.children import Child
     from comborun.host.dispatch import Dispatcher
     from comborun.host.queue import Session
@@ -97,27 +99,30 @@ class Windows:
     def _open_ahead(self, now: float) -> None:
         dispatcher = self._dispatcher
         most = min(dispatcher.launcher.slots, MOST)
-        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._open) >= most:
+        enough = max(0, most - dispatcher.engine.at_once)
+        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._open) > enough:
             return
-        for _, session in zip(range(most), dispatcher.launcher.eligible(now)):
-            if session.name not in self._open and not self.open(session, session.attempt + 1):
-                return
+        next_ones = [session for _, session in zip(range(most), dispatcher.launcher.eligible(now))]
+        self.open([(one, one.attempt + 1) for one in next_ones if one.name not in self._open])
 
-    def open(self, session: Session, attempt: int) -> bool:
-        """Open a window for an attempt; False if none can be opened now."""
-        self.forget(session.name)
-        self._begun.pop(session.name, None)
-        try:
-            window = Window(f"{self._dispatcher.layout.dispatch}/window-{os.getpid()}-{self._made}", session, attempt)
-        except OSError:
-            return False
-        self._made += 1
-        self._open[session.name] = window
-        layout = self._dispatcher.layout
-        words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
-        session.opening = self._dispatcher.open_window(session.name, attempt, words)
-        self._dispatcher.launcher.opening.add(session.name)
-        return True
+    def open(self, attempts: Sequence[tuple[Session, int]]) -> bool:
+        """Open windows for attempts; False if not all can be opened now."""
+        layout, commands = self._dispatcher.layout, []
+        for session, attempt in attempts:
+            self.forget(session.name)
+            self._begun.pop(session.name, None)
+            try:
+                window = Window(f"{layout.dispatch}/window-{os.getpid()}-{self._made}", session, attempt)
+            except OSError:
+                break
+            self._made += 1
+            self._open[session.name] = window
+            words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
+            commands.append((session.name, attempt, words))
+        openings = self._dispatcher.open_windows(commands) if commands else []
+        for (session, _), session.opening in zip(attempts, openings):
+            self._dispatcher.launcher.opening.add(session.name)
+        return len(openings) == len(attempts)
 
     def here(self, name: str, attempt: int, pid: str) -> None:
         """Note that a window is open and waits for its supervisor."""

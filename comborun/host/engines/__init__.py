@@ -28,6 +28,8 @@ class Tmux:
     """The tmux server of comborun, as one run uses it. All runs of a user share it; it is not the user's own."""
 
     kind, configuration = "tmux", "tmux.conf"
+    at_once = 2
+    """how many windows one call opens best: more at once would wait for each other"""
 
     def __init__(self, run: str) -> None:
         self._file, self._out = f"{run}/dispatch/{self.configuration}", f"{run}/dispatch/out"
@@ -42,11 +44,13 @@ class Tmux:
         text = "set -sq exit-empty off\nset -g history-limit 500\n"  # a server that is just ending refuses windows
         files.write_text(self._file, f'{text}set -g update-environment "{handed_on}"\n')
 
-    def start(self, window: str, words: Sequence[str]) -> Opening:
-        """Open a window that runs a command."""
+    def start(self, windows: Sequence[tuple[str, Sequence[str]]]) -> list[Opening]:
+        """Open windows (name, command). One call of tmux opens all of them: it fails if one of them fails."""
         path = re.sub(r"([*?\[\]\\])", r"\\\1", self._file)  # source-file takes a pattern
-        settings = ["start-server", ";", "source-file", path, ";"]  # the server may have those of another run
-        return background([*self._tmux, *settings, "new-session", "-d", "-s", window, "--", *words], self._out)
+        words = ["start-server", ";", "source-file", path]  # the server may have the settings of another run
+        for window, command in windows:
+            words += [";", "new-session", "-d", "-s", window, "--", *command]
+        return [background([*self._tmux, *words], self._out)] * len(windows)
 
     def finish(self) -> None:
         """This run starts nothing more: the server may end with its last session, unless another run needs it."""
@@ -57,6 +61,7 @@ class Screen(Tmux):
     """screen with our own configuration: the user's may open windows that outlive us."""
 
     kind, configuration = "screen", "screenrc"
+    at_once = 1
 
     def prepare(self) -> None:
         files.write_text(self._file, "startup_message off\ndefscrollback 500\nzombie\n")
@@ -68,8 +73,9 @@ class Screen(Tmux):
         os.makedirs(folder, mode=0o700, exist_ok=True)
         os.chmod(folder, 0o700)
 
-    def start(self, window: str, words: Sequence[str]) -> Opening:
-        return background(["screen", "-c", self._file, "-dmS", window, *words], self._out)
+    def start(self, windows: Sequence[tuple[str, Sequence[str]]]) -> list[Opening]:
+        start = ["screen", "-c", self._file, "-dmS"]
+        return [background([*start, window, *command], self._out) for window, command in windows]
 
     def finish(self) -> None:
         """Nothing to do: a screen ends with its program."""

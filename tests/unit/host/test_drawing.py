@@ -102,6 +102,6 @@ def test_a_task_of_slurm_that_sees_its_gpu_alone_asks_for_it_by_the_hosts_number
 ) -> None:
     monkeypatch.setattr(drawing, "vulkan_device", lambda gpus, _uuid: (f"gpu {gpus}", "asked"))
     for grant, device in (({"gpus": "0", "slurm_gpus": "3,5"}, "gpu 3"), ({"gpus": "1"}, "gpu 1")):
-        given = CommandEnvironment(RunLayout(str(tmp_path)), {"draws": ["vulkan"]}, grant)
+        given = CommandEnvironment(RunLayout(str(tmp_path)), {"draws": ["vulkan"]}, grant, {})
         given.open()
         assert given.environment["COMBORUN_VULKAN_DEVICE"] == device

@@ -30,9 +30,14 @@ class Stage:
 
     def open(self, name: str, *words: str) -> int | None:
         """The exit code of opening a window."""
-        made = self.engine.start(name, words)
-        until(lambda: made.poll() is not None)
-        return made.poll()
+        return self.open_both((name, words))
+
+    def open_both(self, *windows: tuple[str, tuple[str, ...]]) -> int | None:
+        """The same for several windows, by one call."""
+        made = self.engine.start(windows)
+        assert len(made) == len(windows)
+        until(lambda: all(one.poll() is not None for one in made))
+        return made[0].poll()
 
     @property
     def windows(self) -> list[str]:
@@ -71,6 +76,12 @@ def test_words_and_the_environment_of_its_starter_reach_a_window(stage: Stage, m
     assert file.read_text().split("\0")[:-1] == ["another", *words]
     assert stage.open("w0", "sleep", "30"), "the name is taken"
     assert stage.windows == ["w0"]
+
+
+def test_one_call_opens_several_windows(stage: Stage) -> None:
+    assert stage.open_both(("w0", ("sleep", "30")), ("w1", ("bash", "-c", "sleep 30; :"))) == 0
+    assert stage.windows == ["w0", "w1"]
+    assert stage.open_both(("w1", ("sleep", "30")), ("w2", ("sleep", "30"))), "a name is taken"
 
 
 def test_with_the_last_window_the_server_ends_once_the_run_is_over(stage: Stage) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 from comborun.host import attempts, files, process
 from comborun.host.attempt import Attempt
+from comborun.host.judging import Rules
 from comborun.host.watch import Activity, Watch
 
 RECORD = """out = open(os.environ['OUT'] + '/records.jsonl', 'a')
@@ -44,6 +45,7 @@ class Supervisor:
         Path(of.at.output).mkdir(parents=True)
         of.data = {"judging": {"files": ["*.jsonl"]}, **data}
         of.gpus, of.count, of.grant = gpus, count, grant or {}
+        of.rules = Rules(of.data["judging"], 0, count)
         of.tell = self.said.append
         environment = {**os.environ, "COMBORUN_SESSION": of.marker, "OUT": of.at.output, "PYTHONUNBUFFERED": "1"}
         with Path(of.at.log).open("wb") as log:

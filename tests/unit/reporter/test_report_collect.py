@@ -47,6 +47,15 @@ def test_a_run_is_read_with_its_attempts_in_the_order_of_their_numbers(tmp_path:
     assert paths(collected)[0] == "sessions/stairs_flat/attempt-1/out/episodes.jsonl"
 
 
+def test_a_folder_that_was_made_ahead_of_its_turn_is_no_attempt(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("flat", "stairs"), row(1), number=1)
+    directory = run.write()
+    (directory / "sessions/stairs_flat/attempt-2/out").mkdir(parents=True)
+    (directory / "sessions/stairs_flat/attempt-2/.end").write_text("\n")
+    assert [attempt.number for attempt in collect_run(directory).sessions[0].attempts] == [1]
+
+
 def test_the_run_is_known_by_its_id_wherever_it_lies(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path / "copied")
     run.session("flat", "stairs")
