@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import contextlib
 import os
 import platform
 import secrets
@@ -175,21 +174,19 @@ POLLED = 24
 
 
 def measure(tool: Callable[[Work], None], command: tuple[str, ...], sessions: int, slots: int) -> Measured:
-    with workspace() as folder:
-        work = Work(command, sessions, slots, folder)
-        tool(work)
-        return read(work)
+    work = Work(command, sessions, slots, workspace())
+    tool(work)
+    return read(work)
 
 
-@contextlib.contextmanager
-def workspace() -> Iterator[Path]:
-    """A folder for one round. All are removed at the end: after many files were deleted, ext4 takes three to seven times
-    longer to make a file, for minutes.
+def workspace() -> Path:
+    """A folder for one round. All are removed at the end: after many files were deleted, ext4 takes three to seven
+    times longer to make a file, for minutes.
     """
     folder = Path(tempfile.mkdtemp(prefix="cb"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "stamp.sh").write_text(STAMP)
-    yield folder
+    return folder
 
 
 def read(work: Work) -> Measured:
@@ -203,13 +200,13 @@ def read(work: Work) -> Measured:
 
 def overhead(rounds: int = 50) -> float:
     """Milliseconds from starting the stamping script to its first stamp: every tool's gap contains them."""
-    with workspace() as folder:
-        work = Work(("true",), rounds, 1, folder)
-        before = []
-        for _ in range(rounds):
-            before.append(time.time())
-            subprocess.run(work.stamped, env=work.environment, check=True)
-        starts = [float(line.split()[1]) for line in work.stamps.read_text().splitlines() if line.startswith("s")]
+    folder = workspace()
+    work = Work(("true",), rounds, 1, folder)
+    before = []
+    for _ in range(rounds):
+        before.append(time.time())
+        subprocess.run(work.stamped, env=work.environment, check=True)
+    starts = [float(line.split()[1]) for line in work.stamps.read_text().splitlines() if line.startswith("s")]
     return 1000 * statistics.median(start - began for start, began in zip(starts, before, strict=True))
 
 

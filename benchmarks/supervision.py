@@ -87,23 +87,23 @@ END = '"$(<"$1/dispatch/python")" -I -S "$1/lib/comborun_host" stop "$1" >/dev/n
 
 @contextlib.contextmanager
 def bench(multiplexer: str, command: tuple[str, ...], sessions: int, slots: int) -> Iterator[Bench]:
-    with workspace() as folder:
-        token = secrets.token_hex(2)
-        directory = folder / f"bench-20260101T000000Z-{token}"
-        work = Work(command, sessions, slots, folder)
-        for file in bundle(plan(work, stamped=False), "", library_files(), {}):
-            path = directory / file.path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text)
-        (directory / "id").write_text(f"{directory.name}\n")
-        screens = folder / "screens"
-        screens.mkdir(mode=0o700)
-        environment = {**work.environment, "COMBORUN_TMUX_SOCKET": f"bench{token}", "SCREENDIR": str(screens)}
-        made = Bench(directory, environment, multiplexer)
-        try:
-            yield made
-        finally:
-            made.end()
+    folder = workspace()
+    token = secrets.token_hex(2)
+    directory = folder / f"bench-20260101T000000Z-{token}"
+    work = Work(command, sessions, slots, folder)
+    for file in bundle(plan(work, stamped=False), "", library_files(), {}):
+        path = directory / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+    (directory / "id").write_text(f"{directory.name}\n")
+    screens = folder / "screens"
+    screens.mkdir(mode=0o700)
+    environment = {**work.environment, "COMBORUN_TMUX_SOCKET": f"bench{token}", "SCREENDIR": str(screens)}
+    made = Bench(directory, environment, multiplexer)
+    try:
+        yield made
+    finally:
+        made.end()
 
 
 def cpu_ns(pids: list[int]) -> int:
