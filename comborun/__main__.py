@@ -28,6 +28,7 @@ def main(command: str = "") -> None:
         import gc
         import signal
 
+        gc.disable()  # while modules are loaded, which all stay: this saves a fifth of the time
         interruptible = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
         if interruptible:
             sys.unraisablehook = _unraisable

@@ -11,7 +11,6 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
@@ -116,6 +115,8 @@ def _stream() -> IO[bytes]:
     """A file without a name; in memory if the kernel can do that, so that a full disk does not matter."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("comborun"), "w+b")
+    import tempfile
+
     return tempfile.TemporaryFile()
 
 

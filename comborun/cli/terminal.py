@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import sys
 import threading
 import time
@@ -130,7 +129,8 @@ def working(what: str) -> Iterator[Callable[[object], None]]:
             return
         while not over.wait(_TICK_S):
             seconds = int(time.monotonic() - begun)
-            line = f"{what}  {seconds // 60}:{seconds % 60:02}  {reached}"[: shutil.get_terminal_size().columns - 1]
+            columns = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+            line = f"{what}  {seconds // 60}:{seconds % 60:02}  {reached}"[: columns - 1]
             os.write(sys.stderr.fileno(), f"\r\033[K{line}".encode())
         os.write(sys.stderr.fileno(), b"\r\033[K")
 
@@ -199,7 +199,9 @@ def answer(document: Any) -> None:
 
 def program() -> str:
     """`combo` as the user can type it: its name if it is on the PATH, else its path."""
-    here, found = Path(sys.argv[0]).resolve().with_name("combo"), shutil.which("combo")
+    from shutil import which
+
+    here, found = Path(sys.argv[0]).resolve().with_name("combo"), which("combo")
     if (found and Path(found).resolve() == here) or not here.is_file():
         return "combo"
     below = here.is_relative_to(Path.cwd())
@@ -243,10 +245,12 @@ def wrapped(sentence: str, lead: str = "") -> str:
     """The sentence in lines of the terminal's width, indented after `lead`; in one line without a terminal."""
     if not sys.stdout.isatty():
         return f"{lead}{sentence}"
+    from shutil import get_terminal_size
+
     from rich.console import Console
     from rich.text import Text
 
-    room = max(1, shutil.get_terminal_size().columns - len(lead))
+    room = max(1, get_terminal_size().columns - len(lead))
     first, *others = (line.plain.rstrip() for line in Text(sentence).wrap(Console(), room))  # it knows wide characters
     return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
 

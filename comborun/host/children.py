@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 
 TYPE_CHECKING = False
@@ -75,6 +74,8 @@ def fork(work: Callable[[], object], streams: Sequence[int] = (), keep: Sequence
         said = work()
         code = said if isinstance(said, int) else 0
     except Exception:  # noqa: BLE001 # a child has nobody to hand it to
+        import traceback
+
         traceback.print_exc()
     finally:
         with contextlib.suppress(OSError, ValueError):

@@ -8,7 +8,6 @@ successor. An existing run is not changed.
 from __future__ import annotations
 
 import glob
-import hashlib
 import json
 import os
 import random
@@ -176,6 +175,8 @@ def _name(root: str, grid: str) -> str:
 
 def received(digest: str) -> Any:
     """The compressed JSON document on standard input, checked by its SHA-256."""
+    import hashlib
+
     data = sys.stdin.buffer.read()
     if hashlib.sha256(data).hexdigest() != digest:
         raise Refusal(76, "the data arrived changed")
