@@ -2,8 +2,8 @@
 
 A window runs lib/window.sh, which reports itself and waits. Then the dispatcher forks the supervisor, which prepares
 and waits for a word in a pipe. The dispatcher sends the word when the session gets a slot, so a free slot waits for no
-fork. Until then the supervisor writes and claims nothing, and it leaves with the dispatcher. Both hold the window's
-FIFO open; the window closes when neither does.
+fork. Until then the supervisor claims nothing and makes only empty files, and it leaves with the dispatcher. Both hold
+the window's FIFO open; the window closes when neither does.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ class Windows:
             words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
             commands.append((session.name, attempt, words))
         openings = self._dispatcher.open_windows(commands) if commands else []
-        for (session, _), session.opening in zip(attempts, openings):
+        for (session, _), opening in zip(attempts, openings):
+            session.opening = opening
             self._dispatcher.launcher.opening.add(session.name)
         return len(openings) == len(attempts)
 
