@@ -181,13 +181,13 @@ def _half(directory: Path, held: str, lacking: str) -> UserError:
 
 
 def _history(directory: Path, session: Session) -> SessionHistory:
-    """Its attempts. A folder without any record was made ahead of its turn: it is no attempt."""
+    """Its attempts. A folder without any record or result was made ahead of its turn: it is no attempt."""
     names = (folder.name[len("attempt-") :] for folder in (directory / RUN.session(session.name)).glob("attempt-*"))
     attempts = []
     for number in sorted(int(name) for name in names if name.isdecimal()):
         at = RUN.attempt(session.name, number)
         claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
-        if not (claim or begin or text):
+        if not (claim or begin or text or _text(directory / at.grant) or any((directory / at.output).glob("*"))):
             continue
         end = End.parse(text) if text and own_end(claim, text) else None
         log = _last_lines(directory / at.log) if end and end.failure else ()

@@ -62,7 +62,8 @@ class Attempt:
         self.rules = judging.Rules(self.data.get("judging", {}), self.first, self.count)
         first, count = records.integer(grant, "first"), records.integer(grant, "count")
         if self.rules.ranged and first is not None and first >= 0 and count and count > 0:
-            self.first, self.count = self.rules.first, self.rules.count = first, count  # only the missing tail
+            self.first, self.count = first, count  # only the missing tail
+            self.rules = judging.Rules(self.data["judging"], first, count)
 
     def tell(self, what: str, word: object = "") -> None:
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")

@@ -177,7 +177,7 @@ class Launcher:
                 continue
             self.opening.discard(name)
             session.opening = None
-            if code:
+            if code and not dispatcher.windows.begun(name):  # that of another window may have failed
                 dispatcher.windows.forget(name)
                 self.refused(session, f"{dispatcher.engine.kind} refused (code {code}; dispatch/out has its words)")
         for name in list(self._again):

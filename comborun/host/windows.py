@@ -99,11 +99,12 @@ class Windows:
     def _open_ahead(self, now: float) -> None:
         dispatcher = self._dispatcher
         most = min(dispatcher.launcher.slots, MOST)
-        enough = max(0, most - dispatcher.engine.at_once)
-        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._open) > enough:
+        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._open) >= 2 * most:
             return
         next_ones = [session for _, session in zip(range(most), dispatcher.launcher.eligible(now))]
-        self.open([(one, one.attempt + 1) for one in next_ones if one.name not in self._open])
+        missing = [(one, one.attempt + 1) for one in next_ones if one.name not in self._open]
+        if not dispatcher.engine.opens_several or len(next_ones) - len(missing) <= most // 2:
+            self.open(missing)
 
     def open(self, attempts: Sequence[tuple[Session, int]]) -> bool:
         """Open windows for attempts; False if not all can be opened now."""
@@ -111,11 +112,11 @@ class Windows:
         for session, attempt in attempts:
             self.forget(session.name)
             self._begun.pop(session.name, None)
+            self._made += 1  # its FIFO may be left over if it can't be opened
             try:
                 window = Window(f"{layout.dispatch}/window-{os.getpid()}-{self._made}", session, attempt)
             except OSError:
                 break
-            self._made += 1
             self._open[session.name] = window
             words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
             commands.append((session.name, attempt, words))
@@ -173,6 +174,10 @@ class Windows:
         if time.monotonic() >= self._not_before:
             self._not_before = time.monotonic() + _AFTER_GO_S
         return True
+
+    def begun(self, name: str) -> bool:
+        """Whether its supervisor has its word, so that it needs no other window."""
+        return name in self._begun
 
     def forget(self, name: str) -> None:
         if window := self._open.pop(name, None):

@@ -76,6 +76,17 @@ def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
     assert all(starts(any_box, name) == ["1"] for name in NAMES)
 
 
+def test_a_window_that_was_taken_is_replaced(any_box: Box) -> None:
+    names = [f"env_p{number}" for number in range(5)]
+    any_box.plan({name: bash(STARTED + (HOLD if name != names[0] else "")) for name in names}, parallel=2)
+    any_box.start()
+    until(lambda: starts(any_box, names[2]) == ["1"], "the third has the slot of the first")
+    waiting(any_box, 2)
+    any_box.write("go", "")
+    any_box.await_done()
+    assert all(starts(any_box, name) == ["1"] for name in names)
+
+
 def test_what_waits_leaves_with_its_dispatcher_and_the_next_one_goes_on(box: Box) -> None:
     box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=2)
     box.start()

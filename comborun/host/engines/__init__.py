@@ -28,8 +28,8 @@ class Tmux:
     """The tmux server of comborun, as one run uses it. All runs of a user share it; it is not the user's own."""
 
     kind, configuration = "tmux", "tmux.conf"
-    at_once = 2
-    """how many windows one call opens best: more at once would wait for each other"""
+    opens_several = True
+    """whether several windows cost less by one call"""
 
     def __init__(self, run: str) -> None:
         self._file, self._out = f"{run}/dispatch/{self.configuration}", f"{run}/dispatch/out"
@@ -61,7 +61,7 @@ class Screen(Tmux):
     """screen with our own configuration: the user's may open windows that outlive us."""
 
     kind, configuration = "screen", "screenrc"
-    at_once = 1
+    opens_several = False
 
     def prepare(self) -> None:
         files.write_text(self._file, "startup_message off\ndefscrollback 500\nzombie\n")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from comborun.host import attempts, chain, files, judging, process
+from comborun.host.attempt import Attempt
 from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, STARTING, RunDirectory
 from comborun.host.engines.slurm import Slurm
 from comborun.host.judging import Rules
@@ -206,6 +207,16 @@ def tail(run: RunDirectory) -> str:
 def test_a_field_of_any_name_is_meant_literally(run: RunDirectory) -> None:
     past(run, 1, 10, 10, '{"a.b[0]": 10, "axb[0]": 3}\n', episode="a.b[0]")
     assert tail(run) == "11 9"
+
+
+def test_an_attempt_at_a_tail_is_judged_by_the_number_of_its_episodes(run: RunDirectory) -> None:
+    judging = {"ranged": True, "line": "all {episodes} done"}
+    session = {"first": 0, "count": 10, "judging": judging}
+    Path(run.layout.session("s")).mkdir(parents=True)
+    Path(run.layout.session("s"), "session.json").write_text(json.dumps(session))
+    attempt = Attempt(run.path, "s", "2")
+    attempt.read({"first": "7", "count": "3"})
+    assert (attempt.rules.span, attempt.rules.line) == ((7, 3), "all 3 done")
 
 
 def test_tails_follow_on_each_other(run: RunDirectory) -> None:
