@@ -78,8 +78,11 @@ def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
 
 def test_a_window_that_was_taken_is_replaced(any_box: Box) -> None:
     names = [f"env_p{number}" for number in range(5)]
-    any_box.plan({name: bash(STARTED + (HOLD if name != names[0] else "")) for name in names}, parallel=2)
+    first, other = HOLD.replace("/go", "/first"), HOLD
+    any_box.plan({name: bash(STARTED + (first if name == names[0] else other)) for name in names}, parallel=2)
     any_box.start()
+    waiting(any_box, 2)
+    any_box.write("first", "")
     until(lambda: starts(any_box, names[2]) == ["1"], "the third has the slot of the first")
     waiting(any_box, 2)
     any_box.write("go", "")
