@@ -6,7 +6,6 @@ import shutil
 import signal
 import time
 from itertools import pairwise
-from pathlib import Path
 
 from box import Box, Script, alive, bash, kill, until
 from traces import HOLD, NAMES, RECORD, STARTED, concurrency, spans, starts
@@ -113,23 +112,17 @@ def test_each_gpu_gets_its_share_and_a_session_gets_different_ones(box: Box) -> 
         assert max(sum(a <= moment < b for a, b in times) for moment, _ in times) == 2
 
 
-def test_a_session_whose_window_can_not_be_made_is_a_failed_launch(box: Box, tmp_path: Path) -> None:
-    refuses = tmp_path / "bin" / "tmux"
-    refuses.parent.mkdir()
-    refuses.write_text("#!/bin/sh\nexit 1\n")
-    refuses.chmod(0o755)
-    box.environment |= {"PATH": f"{refuses.parent}:{box.environment['PATH']}", "COMBORUN_LAUNCH_S": "20"}
+def test_a_session_whose_window_can_not_be_made_is_a_failed_launch(box: Box) -> None:
+    box.stand_in("tmux", "exit 1")
+    box.environment["COMBORUN_LAUNCH_S"] = "20"
     box.run({"env_one": bash("true")})
     assert box.ended("env_one").cause is Cause.LAUNCH_FAILED
     assert "refused (code 1" in box.ended("env_one").note
 
 
-def test_a_session_that_never_begins_costs_three_tries(box: Box, tmp_path: Path) -> None:
-    hangs = tmp_path / "bin" / "tmux"
-    hangs.parent.mkdir()
-    hangs.write_text("#!/bin/sh\nexec sleep 60\n")
-    hangs.chmod(0o755)
-    box.environment |= {"PATH": f"{hangs.parent}:{box.environment['PATH']}", "COMBORUN_LAUNCH_S": "1"}
+def test_a_session_that_never_begins_costs_three_tries(box: Box) -> None:
+    hangs = box.stand_in("tmux", "exec sleep 60")
+    box.environment["COMBORUN_LAUNCH_S"] = "1"
     box.run({"env_one": bash("true")})
     assert len(box.told("^never-began")) == 3
     assert box.ended("env_one").note == "it did not begin within 1 s"

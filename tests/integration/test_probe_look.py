@@ -20,19 +20,9 @@ END = {"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "co
 DEAD = '{"supervisor": 2, "supervisor_start": 1, "boot": "gone"}\n'
 
 
-def stand_in(box: Box, folder: Path, program: str, text: str) -> None:
-    """Put a script in the place of a program; its first comment says so."""
-    folder.mkdir(exist_ok=True)
-    script = folder / program
-    script.write_text(f"#!/bin/bash\n# stand-in, not the real {program}\n{text}\n")
-    script.chmod(0o755)
-    if not box.environment["PATH"].startswith(f"{folder}:"):
-        box.environment["PATH"] = f"{folder}:{box.environment['PATH']}"
-
-
-def smi(box: Box, folder: Path, text: str) -> None:
+def smi(box: Box, text: str) -> None:
     """A stand-in for nvidia-smi, whose answers begin with a line that says so."""
-    stand_in(box, folder, "nvidia-smi", f"echo stand-in, not the real nvidia-smi\n{text}")
+    box.stand_in("nvidia-smi", f"echo stand-in, not the real nvidia-smi\n{text}")
 
 
 def gpus(box: Box) -> list[tuple[int, int | None, int | None, int | None]]:
@@ -55,17 +45,17 @@ ROWS = {
 
 @pytest.mark.parametrize(("allowed", "text", "found"), ROWS.values(), ids=ROWS)
 def test_each_gpu_is_told_or_unknown_and_never_empty_because_nobody_answered(
-    box: Box, tmp_path: Path, allowed: str, text: str, found: list[tuple[int, int | None, int | None, int | None]]
+    box: Box, allowed: str, text: str, found: list[tuple[int, int | None, int | None, int | None]]
 ) -> None:
     box.plan({"env_one": bash("true")}, gpus=allowed)
-    smi(box, tmp_path / "bin", text)
+    smi(box, text)
     assert gpus(box) == found
 
 
-def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box, tmp_path: Path) -> None:
+def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box) -> None:
     box.plan({"env_one": bash("true")}, gpus="0")
     box.environment["COMBORUN_GPU_S"] = "1"
-    smi(box, tmp_path / "bin", "trap '' TERM; printf '0, 42188, '; while :; do sleep 0.1; done")
+    smi(box, "trap '' TERM; printf '0, 42188, '; while :; do sleep 0.1; done")
     begun = time.monotonic()
     seen = probe(box)
     assert time.monotonic() - begun < 5
@@ -76,7 +66,7 @@ def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box, tmp_path
 def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, tmp_path: Path) -> None:
     calls = tmp_path / "asked"
     box.plan({"env_one": bash("true")})
-    smi(box, tmp_path / "bin", f"touch '{calls}'; {H100}")
+    smi(box, f"touch '{calls}'; {H100}")
     box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
     box.write("sessions/env_one/attempt-1/log", "")
     assert gpus(box) == []

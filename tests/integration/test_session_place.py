@@ -156,12 +156,8 @@ def test_an_x_server_goes_with_its_session_however_that_ends(box: Box, way: str)
     until(lambda: not alive(server), "its server is gone too")
 
 
-def test_an_x_server_that_will_not_leave_is_killed(box: Box, tmp_path: Path) -> None:
-    stubborn = tmp_path / "bin" / "Xvfb"
-    stubborn.parent.mkdir()
-    stubborn.write_text("#!/bin/bash\ntrap '' TERM\necho 77\nwhile :; do sleep 1; done\n")
-    stubborn.chmod(0o755)
-    box.environment["PATH"] = f"{stubborn.parent}:{box.environment['PATH']}"
+def test_an_x_server_that_will_not_leave_is_killed(box: Box) -> None:
+    box.stand_in("Xvfb", "trap '' TERM\necho 77\nwhile :; do sleep 1; done")
     by_hand(box, bash('echo "$DISPLAY"', constants=("display=xvfb",)))
     assert box.log("stairs_flat").strip() == ":77"
     assert box.ended("stairs_flat").clean

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -88,6 +90,37 @@ def test_a_window_that_was_taken_is_replaced(any_box: Box) -> None:
     any_box.write("go", "")
     any_box.await_done()
     assert all(starts(any_box, name) == ["1"] for name in names)
+
+
+def test_a_window_that_begins_is_not_refused_with_another_of_its_call(box: Box) -> None:
+    late = f"until [[ -e {box.directory}/said ]]; do sleep 0.1; done; exit 1"
+    tmux = box.stand_in("tmux", f'{shutil.which("tmux")} "$@" || {{ {late}; }}')  # it says late that a call failed
+    box.environment["COMBORUN_LAUNCH_S"] = "120"
+    taken = f"{NAMES[3]}_{box.id[-4:]}"
+    assert box.tmux("new-session", "-d", "-s", taken, "sleep", "60").returncode == 0
+    first = bash(STARTED + HOLD.replace("/go", "/first"))
+    box.plan({name: first if name == NAMES[0] else bash(STARTED + HOLD) for name in NAMES[:4]}, parallel=2)
+    box.start()
+    pid = armed(box, NAMES[2])
+    kill(pid, signal.SIGSTOP)
+    box.write("first", "")
+    until(lambda: box.told(f"^launch {NAMES[2]}"), "it has its word")
+    box.tmux("kill-session", "-t", f"={taken}")
+    box.write("said", "")
+    until(lambda: not any(str(tmux) in words for _, words in commands()), "the call has failed")
+    kill(pid, signal.SIGCONT)
+    ends_well(box)
+
+
+def test_a_fifo_in_the_way_of_a_window_is_in_the_way_of_no_later_one(box: Box) -> None:
+    one_runs(box)
+    armed(box, NAMES[1])
+    (last,) = box.directory.glob("dispatch/window-*")
+    name, _, number = last.name.rpartition("-")
+    os.mkfifo(last.with_name(f"{name}-{int(number) + 1}"))  # as is left by one that could not be opened
+    box.write("go", "")
+    box.await_done()
+    assert all(starts(box, name) == ["1"] for name in box.names)
 
 
 def test_what_waits_leaves_with_its_dispatcher_and_the_next_one_goes_on(box: Box) -> None:

@@ -81,7 +81,7 @@ def test_words_and_the_environment_of_its_starter_reach_a_window(stage: Stage, m
 def test_one_call_opens_several_windows(stage: Stage) -> None:
     assert stage.open_both(("w0", ("sleep", "30")), ("w1", ("bash", "-c", "sleep 30; :"))) == 0
     assert stage.windows == ["w0", "w1"]
-    assert stage.open_both(("w1", ("sleep", "30")), ("w2", ("sleep", "30"))), "a name is taken"
+    assert stage.open_both(("w2", ("sleep", "30")), ("w1", ("sleep", "30"))), "a name is taken"
 
 
 def test_with_the_last_window_the_server_ends_once_the_run_is_over(stage: Stage) -> None:
