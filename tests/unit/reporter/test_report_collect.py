@@ -47,13 +47,15 @@ def test_a_run_is_read_with_its_attempts_in_the_order_of_their_numbers(tmp_path:
     assert paths(collected)[0] == "sessions/stairs_flat/attempt-1/out/episodes.jsonl"
 
 
-def test_a_folder_that_was_made_ahead_of_its_turn_is_no_attempt(tmp_path: Path) -> None:
+def test_a_folder_made_ahead_of_its_turn_is_no_attempt_but_one_with_a_result_or_a_grant_is(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.attempt(run.session("flat", "stairs"), row(1), number=1)
-    directory = run.write()
-    (directory / "sessions/stairs_flat/attempt-2/out").mkdir(parents=True)
-    (directory / "sessions/stairs_flat/attempt-2/.end").write_text("\n")
-    assert [attempt.number for attempt in collect_run(directory).sessions[0].attempts] == [1]
+    for file, text in (("2/out/episodes.jsonl", row(2)), ("3/grant", '{"gpus": ""}\n'), ("4/.end", "\n")):
+        run.put(f"sessions/stairs_flat/attempt-{file}", text)
+    (tmp_path / "sessions/stairs_flat/attempt-4/out").mkdir()
+    collected = collect_run(run.write())
+    assert [attempt.number for attempt in collected.sessions[0].attempts] == [1, 2, 3]
+    assert [record.episode for record in collected.records] == [1, 2]
 
 
 def test_the_run_is_known_by_its_id_wherever_it_lies(tmp_path: Path) -> None:
