@@ -1,16 +1,11 @@
-"""What is measured of a combo beside its success rate, and of a policy over all environments."""
+"""What is measured of a combo beside its success rate."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from report_runs import RunDirectory, row
 
 from comborun.attempt import EpisodeRecord, Verdict, packed
-from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.counting.measures import (
     KINDS,
     balanced_rate,
@@ -20,57 +15,12 @@ from comborun.reporter.counting.measures import (
     time_field,
     time_to_success,
 )
-from comborun.reporter.summary import Summary, summarize
 
 
 def record(index: int, verdict: Verdict = Verdict.FAILURE, **fields: object) -> EpisodeRecord:
     numbers = {name: float(value) for name, value in fields.items() if isinstance(value, int | float)}
     others = {name: value for name, value in fields.items() if name not in numbers}
     return EpisodeRecord("flat", "stairs", index, verdict, **packed(numbers, others))  # type: ignore[arg-type]
-
-
-def summary_of(run: RunDirectory) -> Summary:
-    return summarize(collect_run(run.write())).summary
-
-
-def only(run: RunDirectory) -> ComboSummary:
-    (combo,) = summary_of(run).combos
-    return combo
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory(tmp_path)
-
-
-def test_the_rate_lies_between_all_untold_episodes_failing_and_all_succeeding(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs"), row(0) + row(1) + row(2, False) + row(3, None))
-    combo = only(run)
-    assert combo.bounds == (0.2, 0.9)
-    assert combo.retried == 0
-
-
-def test_where_nothing_completed_there_are_no_bounds(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs"), row(0, None))
-    combo = only(run)
-    assert combo.bounds is None
-    assert combo.failures is not None
-    assert combo.failures.total == combo.failures.errored == 1
-
-
-def test_episodes_of_a_later_attempt_are_retried_ones(run: RunDirectory) -> None:
-    session = run.session("flat", "stairs")
-    run.attempt(session, row(0) + row(1), cause="lost", completeness="partial")
-    run.attempt(session, "".join(row(index) for index in range(10)), number=2)
-    assert only(run).retried == 8
-
-
-def test_a_combo_without_records_has_no_measures(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs", unit="step", count=1000))
-    combo = only(run)
-    assert combo.bounds is combo.failures is combo.time_to_success is combo.balanced is None
-    summary = summary_of(run)
-    assert (summary.comparisons.size, summary.macro_means) == (0, ())
 
 
 def test_failures_are_counted_by_what_their_program_calls_them() -> None:
@@ -168,30 +118,3 @@ def test_without_several_copies_there_is_nothing_to_balance() -> None:
     assert balanced_rate(one) is None
     assert balanced_rate([*one, record(9, Verdict.SUCCESS)]) is None
     assert balanced_rate([]) is None
-
-
-def test_a_mean_over_environments_weighs_each_alike(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs", count=4), "".join(row(index, index > 0) for index in range(4)))
-    run.attempt(run.session("flat", "grass", count=2), row(0) + row(1, False))
-    (found,) = summary_of(run).macro_means
-    assert (found.environments, found.episodes, found.mean) == (2, 6, 0.625)
-    assert found.interval is not None
-    assert found.interval[0] < 0.625 < found.interval[1]
-    assert found.missing == found.partial == ()
-
-
-def test_no_mean_hides_a_missing_cell(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs", count=2), row(0) + row(1))
-    run.attempt(run.session("flat", "grass", count=2), row(0, None))
-    run.attempt(run.session("rough", "stairs", count=2), row(0))
-    run.attempt(run.session("rough", "grass", count=2), row(0) + row(1))
-    flat, rough = summary_of(run).macro_means
-    assert flat == MacroMean("flat", 2, 2, None, None, missing=("grass",), partial=())
-    assert (rough.mean, rough.missing, rough.partial) == (1.0, (), ("stairs",))
-
-
-def test_one_environment_has_no_mean_and_training_none_either(run: RunDirectory) -> None:
-    run.attempt(run.session("flat", "stairs"), row(0))
-    run.attempt(run.session("flat", "grass", unit="step", count=9))
-    run.attempt(run.session("train", "grass", unit="step", count=9))
-    assert summary_of(run).macro_means == ()

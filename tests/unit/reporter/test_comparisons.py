@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -76,13 +75,6 @@ def test_without_that_they_are_no_pairs_and_it_is_said_why(a: Arm, b: Arm, why: 
     assert found.why == why
 
 
-def test_a_single_seed_for_all_episodes_shows_nothing() -> None:
-    same = [replace(record, seed=7) for record in episodes("a", "+-+-")]
-    found = meet("", arm_of(same), arm_of([replace(record, policy="b") for record in same]))
-    assert not found.paired
-    assert found.why == "one seed for all episodes, which says nothing of their starts"
-
-
 def test_seeds_of_only_some_episodes_are_not_enough() -> None:
     some = [replace(record, seed=None) if record.episode else record for record in episodes("a", "+-+")]
     assert meet("", arm_of(some), side("b", "+++")).why == "no seeds in the records in 2 of 3 common episodes"
@@ -103,13 +95,6 @@ def test_pairs_stand_in_index_order_up_to_the_first_gap() -> None:
     assert steps(b, a, range(7)) == (0, -1, 0, 0, 0, 0, 0)
     assert steps(a, b, range(6, 9)) == (0,)
     assert steps(a, b, []) == ()
-
-
-def test_pairs_are_the_same_whatever_order_the_records_came_in() -> None:
-    records = episodes("a", "+-++--+! +")
-    shuffled = random.Random(1).sample(records, len(records))
-    other = side("b", "--+++-+-++")
-    assert steps(arm_of(shuffled), other, range(10)) == steps(arm_of(records), other, range(10))
 
 
 def test_paired_episodes_are_compared_by_mcnemar_on_the_common_ones() -> None:
@@ -154,9 +139,7 @@ def test_a_policy_without_completed_episodes_is_left_out_and_named() -> None:
     found = compare({"stairs": [side("a", "++"), side("b", "!!"), side("c", "--")], "grass": [side("a", "+")]})
     assert [(comparison.a, comparison.b) for comparison in found.environments[0].comparisons] == [("a", "c")]
     assert found.left_out == (("stairs", ("b",)),)
-    assert claims(found).left_out == ("Not compared in stairs: b (no episode with a verdict).",)
-    alone = claims(compare({"stairs": [side("a", "++"), side("b", "!!")]}))
-    assert alone.sentences == ("Not compared in stairs: b (no episode with a verdict).",)
+    assert compare({"stairs": [Counted("a", (0, 0)), side("b", "++")]}).left_out == (("stairs", ("a",)),)
 
 
 @pytest.mark.parametrize("environments", [{}, {"stairs": []}, {"stairs": [side("a", "++")]}])
@@ -186,25 +169,6 @@ def test_a_decided_comparison_is_claimed_from_the_better_ones_side() -> None:
     assert found.undecided == ()
 
 
-def test_what_is_not_decided_is_said_with_what_could_have_been() -> None:
-    found = claims(compare({"stairs": [side("flat", "+-+-+-+-+-", None), side("rough", "+++-+-+-+-", None)]}))
-    assert found.undecided == (
-        (
-            "Not decided in stairs: flat minus rough is −10.0 points [−45.1, +29.0], Holm p = 0.82."
-            " With 10 episodes, a true gap of 71 points would be found 4 times in 5."
-        ),
-    )
-    assert found.decided == ()
-
-
-def test_too_few_episodes_are_said_to_be_too_few() -> None:
-    one, two = (
-        claims(compare({"stairs": [side("flat", "+" * n), side("rough", "-" * n)]})).undecided[0] for n in (1, 2)
-    )
-    assert " With 1 episode and this many comparisons, " in one
-    assert two.endswith("With 2 episodes and this many comparisons, no difference at all could have been found.")
-
-
 def test_claims_stand_by_environment_and_then_the_largest_difference_first() -> None:
     found = claims(compare({"stairs": three(), "grass": three()}))
     assert [claim.split(":")[0] for claim in found.decided] == [
@@ -218,11 +182,6 @@ def test_claims_stand_by_environment_and_then_the_largest_difference_first() -> 
     ]
 
 
-def test_that_nothing_is_decided_is_told_first() -> None:
-    found = claims(compare({"stairs": [side("a", "+-"), side("b", "+-")]}))
-    assert found.sentences == ("No comparison is decided.", found.undecided[0])
-
-
 def test_what_a_caution_says_forbids_pairing_by_seed_but_not_by_state() -> None:
     marks = "+-+-"
     numbered = arm_of(episodes("a", marks), "numbered in the order of ending")
@@ -230,13 +189,6 @@ def test_what_a_caution_says_forbids_pairing_by_seed_but_not_by_state() -> None:
     assert meet("", side("b", marks), numbered).why == "numbered in the order of ending"
     hashed = arm_of(episodes("a", marks, init_hash="x{}"), "numbered in the order of ending")
     assert meet("", hashed, side("b", marks, init_hash="x{}")).paired
-
-
-def test_counts_without_episodes_are_compared_unpaired() -> None:
-    found = only(compare({"stairs": [Counted("a", (7, 10)), side("b", "+++---------")]}))
-    assert found.pairing == "counts alone, without episodes"
-    assert (found.rate_a.n, found.rate_b.n, found.test) == (10, 12, "Barnard")
-    assert compare({"stairs": [Counted("a", (0, 0)), side("b", "++")]}).left_out == (("stairs", ("a",)),)
 
 
 def test_the_gap_that_could_be_found_grows_with_the_family() -> None:

@@ -82,17 +82,3 @@ def test_rows_are_read_as_the_rules_read_each_of_them(content: list[bytes], cont
     assert [[type(value) for value in one.extra.values()] for one in fast.records] == [
         [type(value) for value in one.extra.values()] for one in exact.records
     ]
-
-
-def test_most_rows_of_a_large_file_take_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    exact = Reading._record
-
-    def counted(reading: Reading, *told: Any) -> Any:
-        asked.append(told)
-        return exact(reading, *told)
-
-    monkeypatch.setattr(Reading, "_record", counted)
-    content = b"\n".join(json.dumps({**USUAL, "episode": episode}).encode() for episode in range(500))
-    assert len(found(content, Context("x.jsonl"), plain.MOST_LAYOUTS).records) == 500
-    assert len(asked) == 1

@@ -14,7 +14,6 @@ from comborun.reporter.counting.measures import PLACES, running
 from comborun.reporter.figures import NAMES
 from comborun.reporter.figures import figures as figures_of
 from comborun.reporter.figures.figure import (
-    BLACK,
     COLUMN,
     LOOKS,
     PAGE,
@@ -24,7 +23,6 @@ from comborun.reporter.figures.figure import (
     Figure,
     Panel,
     Text,
-    ink_on,
     measure,
     series,
     ticks,
@@ -32,7 +30,6 @@ from comborun.reporter.figures.figure import (
 )
 from comborun.reporter.figures.files import files
 from comborun.reporter.figures.rates import heat_map
-from comborun.reporter.pages.latex import escape
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize
 
@@ -70,10 +67,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def figures(whole: Path) -> dict[str, tuple[str, ...]]:
     return {figure.name: svgs(figure) for figure in everything(whole)}
-
-
-def test_what_the_records_support_is_drawn_in_reading_order(figures: dict[str, tuple[str, ...]]) -> None:
-    assert tuple(figures) == DRAWN
 
 
 def test_single_combos_of_a_huge_grid_are_drawn_for_files_only(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,9 +130,8 @@ def test_ticks_are_round_and_whole_where_they_count(limit: float, least: float, 
     assert ticks(limit, least=least) == found
 
 
-def test_looks_differ_and_ink_is_legible() -> None:
+def test_looks_differ() -> None:
     assert len({(style.colour, style.dashes) for style in map(series, range(LOOKS))}) == LOOKS == 28
-    assert (ink_on("#00004d"), ink_on("#ffff00")) == ("#ffffff", BLACK)
 
 
 def test_a_figure_of_many_environments_is_bounded_and_says_so(tmp_path: Path) -> None:
@@ -193,20 +185,6 @@ def contrast(one: str, other: str) -> float:
 
     low, high = sorted(map(luminance, (one, other)))
     return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a_b%&$#{}", r"a\_b\%\&\$\#\{\}"),
-        (r"\input{/etc/passwd}", r"\textbackslash{}input\{/etc/passwd\}"),
-        ("x~^<y>|", r"x\textasciitilde{}\textasciicircum{}\textless{}y\textgreater{}\textbar{}"),
-        ("a\n% b", r"a\textbackslash{}n\% b"),
-        ("--``", r"{-}{-}\textasciigrave{}\textasciigrave{}"),
-    ],
-)
-def test_text_in_latex_is_text(text: str, shown: str) -> None:
-    assert escape(text) == shown
 
 
 def test_only_a_policy_that_is_better_than_all_others_is_bold(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from comborun.judging import ResultRules
 from comborun.reporter import report_folder
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.records.collector import Collected
+from comborun.rules.formats import WHY
 
 VIDEO = b"".join(struct.pack(">I4s", 16, kind) + bytes(8) for kind in (b"ftyp", b"mdat", b"moov"))
 
@@ -39,28 +40,7 @@ def collected(folder: Path) -> Collected:
 
 
 def test_every_file_of_a_known_format_is_taken_and_says_as_what(collected: Collected) -> None:
-    taken = {file.format for file in collected.files}
-    assert taken == {
-        "arrays",
-        "completion-rows",
-        "database",
-        "episode-list",
-        "eval-info",
-        "filename-encoded",
-        "history-rows",
-        "inspect-log",
-        "job-rows",
-        "json-list-last",
-        "json-per-file",
-        "kn-aggregate",
-        "log-lines",
-        "log-rollout-stats",
-        "log-tuple",
-        "rank-metrics",
-        "rollout-stats",
-        "summary",
-        "train-step",
-    }
+    assert {file.format for file in collected.files} == {*WHY} - {"jsonl-rows", "log-pattern", "table"}
     assert all(file.why for file in collected.files), [file.path for file in collected.files if not file.why]
     assert "notes.txt" not in {file.path for file in collected.files}
 

@@ -19,6 +19,21 @@ from comborun.reporter.summary import summarize
 NAMES = ("[1ex] flat", "[", "* rough", "*[2pt]", " [blank", "  *", "plain", "[v2]")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a_b%&$#{}", r"a\_b\%\&\$\#\{\}"),
+        (r"\input{/etc/passwd}", r"\textbackslash{}input\{/etc/passwd\}"),
+        ("x~^<y>|", r"x\textasciitilde{}\textasciicircum{}\textless{}y\textgreater{}\textbar{}"),
+        ("a\n% b", r"a\textbackslash{}n\% b"),
+        ("--``", r"{-}{-}\textasciigrave{}\textasciigrave{}"),
+        ('a"b', r"a{\char34}b"),
+    ],
+)
+def test_text_in_latex_is_text(text: str, shown: str) -> None:
+    assert escape(text) == shown
+
+
 def table(path: Path, policies: tuple[str, ...], environments: tuple[str, ...]) -> list[str]:
     """The lines of its table."""
     run = RunDirectory(path)
@@ -80,7 +95,3 @@ def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, en
         for found in re.findall(r"Overfull \\hbox \((\d+\.\d+)pt too wide\) in (?:paragraph|alignment)", done.stdout)
     ]
     assert max(wide, default=0.0) < 5, done.stdout[-3000:]
-
-
-def test_a_quotation_mark_needs_no_other_encoding_than_the_first() -> None:
-    assert escape('a"b') == r"a{\char34}b"

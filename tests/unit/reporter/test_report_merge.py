@@ -63,12 +63,6 @@ def test_records_that_differ_in_anything_are_a_conflict() -> None:
     assert merged(first, replace(first, seed=4)).conflicts == (range(1),)
 
 
-def test_the_same_record_in_two_attempts_is_a_replay_and_no_duplicate() -> None:
-    combo = merged(record(3), record(3, attempt=2))
-    assert (combo.duplicates, combo.conflicts) == ((), ())
-    assert (combo.replays, combo.differing) == ((range(3, 4),), ())
-
-
 def test_sessions_count_their_attempts_each_for_itself() -> None:
     """A session that fills a gap begins with attempt 1 again: what both did is done twice and not recorded twice."""
     whole = [replace(record(0, "failure", 2, "s:1"), session="s"), replace(record(1, "success", 2), session="s")]
