@@ -23,17 +23,6 @@ def left(outcome: Outcome | None, missing: Spans | None, ranged: bool = True) ->
     return resumption(plan(one), {one.name: outcome} if outcome else {}, {} if missing is None else {COMBO: missing})
 
 
-def test_single_episodes_get_sessions_of_their_own() -> None:
-    what = left(Outcome.PARTIAL, spans([2, 3, 7]))
-    assert what.again == ()
-    assert [(one.name, one.first, one.count) for one in what.added] == [("e_p_e2-3", 2, 2), ("e_p_e7-7", 7, 1)]
-
-
-def test_a_tail_and_the_whole_are_another_attempt_of_the_same_session() -> None:
-    assert left(Outcome.PARTIAL, (range(6, 10),)) == Resumption(again=(Again("e_p", (range(6, 10),)),))
-    assert left(Outcome.FAILED, ALL) == Resumption(again=(Again("e_p", ALL),))
-
-
 def test_it_is_told_how_many_recorded_episodes_run_again_with_what_is_missing() -> None:
     assert left(Outcome.LOST, spans([8, 9])).again[0].repeated == 0, "another attempt does the end alone"
     assert left(Outcome.LOST, spans([2, 9])).again[0].repeated == 8, "a gap in between: all of it again"

@@ -145,19 +145,14 @@ def test_a_full_disk_is_one_line_and_code_1(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_chosen_episodes_are_drawn_and_others_are_not(tmp_path):
-    done = evaluate(tmp_path, "--episodes", "3", "--render", "1", "7")
-
-    assert done.returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["boulder_flat_1.gif", "episodes.jsonl"]
-    assert (tmp_path / "boulder_flat_1.gif").read_bytes().startswith(b"GIF89a")
-
-
 def test_without_a_video_encoder_the_side_view_is_drawn_instead(tmp_path):
     (tmp_path / "av.py").write_text("raise ImportError('hidden by the test')")
     out = tmp_path / "out"
-    done = evaluate(out, "--episodes", "1", "--render", "0", "--render-as", "mp4", PYTHONPATH=str(tmp_path))
+    done = evaluate(out, "--episodes", "3", "--render", "1", "7", "--render-as", "mp4", PYTHONPATH=str(tmp_path))
 
     assert done.returncode == 0
     assert done.stderr == "evaluate.py: PyAV is not installed (pip install av); drawing side views instead\n"
-    assert sorted(path.name for path in out.iterdir()) == ["boulder_flat_0.gif", "episodes.jsonl"]
+    assert sorted(path.name for path in out.iterdir()) == ["boulder_flat_1.gif", "episodes.jsonl"], (
+        "chosen episodes are drawn"
+    )
+    assert (out / "boulder_flat_1.gif").read_bytes().startswith(b"GIF89a")

@@ -100,11 +100,14 @@ def test_the_options_in_a_row_are_those_of_its_commands() -> None:
         assert options <= set().union(*map(options_of, names)), names
 
 
-def test_the_help_of_a_command_has_an_example_with_options_that_exist() -> None:
+def test_the_help_of_a_command_has_an_example_with_options_that_exist_and_fits_80_columns() -> None:
     for name in COMMANDS:
         examples = [options for called, options in calls(command_of(name).help or "") if called == name]
         assert examples, name
         assert set().union(*examples) <= options_of(name), name
+        for command in (command_of(name), *getattr(command_of(name), "commands", {}).values()):
+            context = click.Context(command, info_name=name, parent=CONTEXT, terminal_width=80)
+            assert [line for line in command.get_help(context).splitlines() if len(line) > 80] == []
 
 
 def slugs(document: Path) -> set[str]:

@@ -95,6 +95,10 @@ def test_a_file_that_two_patterns_find_is_taken_once(output: Path) -> None:
     assert sorted(on_the_host(output, *patterns)) == sorted(in_the_report(output, *patterns))
 
 
+def test_without_a_pattern_every_jsonl_file_counts_at_whatever_depth(output: Path) -> None:
+    assert sorted(in_the_report(output, *ResultRules().files)) == sorted(f"{name}.jsonl" for name in TOP | DEEP)
+
+
 def test_an_output_folder_that_is_itself_a_link_is_read(output: Path, tmp_path: Path) -> None:
     linked = tmp_path / RUN.attempt("maze_good", 1).output
     linked.parent.mkdir(parents=True)

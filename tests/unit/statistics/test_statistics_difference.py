@@ -10,7 +10,7 @@ from scipy.stats import barnard_exact, binom, norm
 
 from comborun.reporter.statistics.barnard import SET_ASIDE, barnard
 from comborun.reporter.statistics.difference import newcombe
-from comborun.reporter.statistics.proportion import clopper_pearson, clopper_pearson_each, wilson
+from comborun.reporter.statistics.proportion import clopper_pearson, clopper_pearson_each
 
 TABLES = [
     ((7, 10), (3, 12)),
@@ -30,14 +30,6 @@ def test_the_interval_is_newcombes(a: tuple[int, int], b: tuple[int, int]) -> No
 
     expected = confint_proportions_2indep(*a, *b, compare="diff", method="newcomb")
     assert newcombe(a, b) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize(("successes", "n"), [(81, 263), (0, 20), (20, 20), (9, 10), (73, 100), (0, 1), (1, 1)])
-def test_wilsons_limits_are_those_of_statsmodels(successes: int, n: int) -> None:
-    from statsmodels.stats.proportion import proportion_confint
-
-    expected = proportion_confint(successes, n, method="wilson")
-    assert wilson(successes, n) == pytest.approx(expected, abs=1e-9)
 
 
 def test_many_exact_intervals_at_once_are_the_same_as_one_by_one() -> None:

@@ -79,8 +79,3 @@ def test_a_long_curve_keeps_exact_steps_and_its_end() -> None:
     assert len(curve.times) == STEPS
     assert (curve.times[-1], curve.successes[-1]) == (999.0, 1000)
     assert all(k == time + 1 for time, k in zip(curve.times, curve.successes, strict=True))
-
-
-def test_no_success_is_a_curve_without_steps() -> None:
-    curve = incidence([], 5)
-    assert (curve.times, curve.band, curve.median) == ((), (), None)

@@ -18,10 +18,6 @@ def paired(both: int, only_a: int, only_b: int, neither: int) -> Stratum:
     return Stratum(pairs.counts_a, pairs.counts_b, pairs)
 
 
-def test_one_paired_environment_is_mcnemars_test() -> None:
-    assert pooled_p([paired(5, 12, 3, 20)], 1) == pytest.approx(binomtest(3, 15).pvalue, rel=1e-9)
-
-
 def test_one_unpaired_environment_is_twice_fishers_one_sided_test() -> None:
     expected = 2 * fisher_exact([[15, 5], [9, 13]], alternative="greater").pvalue
     assert pooled_p([Stratum((15, 20), (9, 22))], 1) == pytest.approx(expected, rel=1e-9)
