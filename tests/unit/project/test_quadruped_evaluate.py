@@ -145,14 +145,12 @@ def test_a_full_disk_is_one_line_and_code_1(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_without_a_video_encoder_the_side_view_is_drawn_instead(tmp_path):
+def test_of_chosen_episodes_the_side_view_is_drawn_where_there_is_no_video_encoder(tmp_path):
     (tmp_path / "av.py").write_text("raise ImportError('hidden by the test')")
     out = tmp_path / "out"
     done = evaluate(out, "--episodes", "3", "--render", "1", "7", "--render-as", "mp4", PYTHONPATH=str(tmp_path))
 
     assert done.returncode == 0
     assert done.stderr == "evaluate.py: PyAV is not installed (pip install av); drawing side views instead\n"
-    assert sorted(path.name for path in out.iterdir()) == ["boulder_flat_1.gif", "episodes.jsonl"], (
-        "chosen episodes are drawn"
-    )
+    assert sorted(path.name for path in out.iterdir()) == ["boulder_flat_1.gif", "episodes.jsonl"]
     assert (out / "boulder_flat_1.gif").read_bytes().startswith(b"GIF89a")
