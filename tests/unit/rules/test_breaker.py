@@ -12,8 +12,9 @@ def trips(breaker: Breaker, failure: str, *gpus: int) -> list[tuple[str, str, in
 
 
 def test_the_same_failure_in_a_row_trips_the_host_when_a_session_has_no_gpu() -> None:
-    breaker = Breaker(3)
+    breaker, endless = Breaker(3), Breaker(0)
     assert [trips(breaker, "crashed") for _ in range(3)] == [[], [], [(HOST, "crashed", 3)]]
+    assert [trips(endless, "crashed") for _ in range(9)] == [[]] * 9, "without a limit"
 
 
 def test_another_failure_and_a_success_begin_a_new_row() -> None:
@@ -41,11 +42,6 @@ def test_what_speaks_of_the_host_counts_there_whichever_gpu_it_was(failure: str)
 @pytest.mark.parametrize("failure", ["error", "no_result", "timed_out", "preempted", "", "garbage"])
 def test_what_the_program_did_itself_counts_nowhere(failure: str) -> None:
     assert trips(Breaker(1), failure, 0) == []
-
-
-def test_a_limit_of_none_never_trips() -> None:
-    breaker = Breaker(0)
-    assert [trips(breaker, "crashed") for _ in range(9)] == [[]] * 9
 
 
 def test_a_success_on_one_gpu_says_nothing_of_another() -> None:
@@ -79,7 +75,6 @@ def test_rows_outlive_their_dispatcher_and_what_is_no_row_is_passed_over() -> No
         (3, 6, 2, 30, "3 of 6 sessions ended without success; the limit is 30 %"),
         (6, 6, 0, 0, ""),
         (0, 0, 0, 30, ""),
-        (0, 0, 0, 100, ""),
     ],
 )
 def test_a_number_or_a_share_is_enough(count: int, total: int, limit: int, percent: int, expected: str) -> None:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from comborun.rules.counting import Counted, guess, lines
+from comborun.rules.counting import Counted, lines
 
 
 def test_lines_end_where_the_program_ended_them_or_drew_over_them() -> None:
     assert list(lines(b"10%|#   |\r20%\x1b[0m\0bye\n")) == ["10%|#   |", "20%", "bye", ""]
     assert list(lines(b"0 of 9\n1 of 9", cut=True)) == ["1 of 9"]
     assert list(lines(b"x" * 9, longest=4)) == ["xxxx"]
-
-
-def test_only_a_counter_up_to_what_is_planned_is_taken_for_one() -> None:
-    assert guess("[  9/40] stairs FELL", 40) == 9
-    assert guess(" 22%|## | 9/40 [00:12<00:40, 1.2s/it]", 40) == 9
-    assert guess("[ 9/41] stairs FELL", 40) is None
-    assert guess("9/40 stairs", 40) is None
-    assert guess("[ 1/4] stairs FELL", 4) is None, "four of anything is no sign"
 
 
 def test_lines_after_which_it_counted_on_are_told_apart() -> None:

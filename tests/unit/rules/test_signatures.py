@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from comborun.rules.counting import lines
 from comborun.rules.patterns import compiled
 from comborun.rules.signatures import BUILTIN, find
 from comborun.rules.words import Failure
@@ -18,6 +17,8 @@ def test_the_signature_that_comes_first_wins_with_the_last_line_that_matches_it(
     log = ("step 1", "Segmentation fault", "CUDA out of memory: 1", "CUDA out of memory: 2", "bye")
     assert told(*log) == ("gpu_memory", "CUDA out of memory: 2")
     assert told(*log, own=(("error", "^bye$"),)) == ("error", "bye")
+    assert told("a MemoryError") == ("", ""), "no line of Python's own"
+    assert told("MemoryError") == ("host_memory", "MemoryError")
 
 
 def test_what_is_ignored_is_looked_at_by_no_other_pattern_whatever_comes_first() -> None:
@@ -31,14 +32,6 @@ def test_what_has_left_records_was_launched_and_a_port_in_use_is_anothers() -> N
     assert told("OSError: Address already in use")[0] == "launch_failed"
     assert told("OSError: Address already in use", records=2) == ("", "")
     assert told("no licence", records=2, own=(("launch_failed", "licence"),))[0] == "launch_failed"
-
-
-def test_lines_begin_and_end_where_the_program_ended_them() -> None:
-    log = list(lines(b"10%|#   |\rCUDA error: out of memory\r20%\x1b[0m\0MemoryError: x"))
-    assert log == ["10%|#   |", "CUDA error: out of memory", "20%", "MemoryError: x"]
-    assert told(*log)[0] == "gpu_memory"
-    assert told("a MemoryError") == ("", "")
-    assert told("MemoryError") == ("host_memory", "MemoryError")
 
 
 def test_every_pattern_of_the_table_is_a_regular_expression_of_a_class_that_there_is() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 
+import pytest
+
 from comborun.rules import counts as counting
 from comborun.rules import records, tally
 from comborun.rules.counts import Counts
@@ -41,47 +43,39 @@ def test_rows_of_another_policy_do_not_count_and_the_sentence_names_both() -> No
     assert "`results: {policy: ignore}`" in counts.why
 
 
-def test_of_several_other_policies_none_is_named() -> None:
-    counts = counted(row(0), row(1, policy="a"), row(2, policy="b"))
-    assert counts.records == 1
-    assert counts.why == "2 of 3 rows say another policy, this session is 'mason'"
+    several = counted(row(0), row(1, policy="a"), row(2, policy="b"))
+    assert several.records == 1
+    assert several.why == "2 of 3 rows say another policy, this session is 'mason'"
 
 
-def test_rows_without_an_index_tell_what_they_have() -> None:
-    counts = counted(*({"episode_idx": at, "success": True} for at in range(10)))
-    assert counts.records == 0
-    assert "no field 'episode'" in counts.why
-    assert "episode_idx" in counts.why
+WITHOUT_INDEX = [{"episode_idx": at, "success": True} for at in range(10)]
+WITHOUT_VERDICT = [{"episode": at, "metrics": {"success": True}} for at in range(10)]
 
 
-def test_an_episode_that_is_not_planned_is_told_and_not_counted() -> None:
-    counts = counted(*(row(at + 1) for at in range(10)))
-    assert (counts.records, counts.verdicts, counts.refused) == (9, 9, {"outside": 1})
-    assert "10" in counts.why
-    assert "0 to 9" in counts.why
+@pytest.mark.parametrize(
+    ("rows", "numbers", "refused", "words"),
+    [
+        (WITHOUT_INDEX, (0, 0, 0), {"index": 10}, ("no field 'episode'", "episode_idx")),
+        ([row(at + 1) for at in range(10)], (9, 9, 4), {"outside": 1}, ("10", "0 to 9")),
+        (WITHOUT_VERDICT, (10, 0, 0), {}, ("no field 'success'",)),
+        ([row(0), row(0), row(1)], (2, 2, 1), {"repeated": 1}, ("1 of 3 rows",)),
+    ],
+    ids=["without an index", "not planned", "without a verdict", "twice"],
+)
+def test_what_counts_not_or_in_part_is_told(
+    rows: list[object], numbers: tuple[int, int, int], refused: dict[str, int], words: tuple[str, ...]
+) -> None:
+    counts = counted(*rows)
+    assert ((counts.records, counts.verdicts, counts.successes), counts.refused) == (numbers, refused)
+    assert all(word in counts.why for word in words), counts.why
 
 
-def test_records_without_a_verdict_are_errored() -> None:
-    counts = counted(*({"episode": at, "metrics": {"success": True}} for at in range(10)))
-    assert (counts.records, counts.errored, counts.successes) == (10, 10, 0)
-    assert "no field 'success'" in counts.why
-
-
-def test_a_repeated_row_counts_once() -> None:
-    counts = counted(row(0), row(0), row(1))
-    assert (counts.records, counts.successes, counts.refused) == (2, 1, {"repeated": 1})
-    assert "1 of 3 rows" in counts.why, "a person sees it before the report"
-
-
-def test_a_file_that_holds_no_rows_is_named() -> None:
+def test_a_file_that_holds_no_rows_is_named_and_what_is_left_for_later_not_countable_without_rows() -> None:
     told = Files()
     told.refused.append(("r.json", RefusedError(FORMAT, "one JSON list of 10 entries, of no format that is known")))
     counts = tally.tally(told, MASON, TEN)
     assert counts.why == "r.json: one JSON list of 10 entries, of no format that is known"
     assert counts.countable
-
-
-def test_what_is_left_for_later_is_not_countable_unless_rows_are_there() -> None:
     told = Files()
     told.foreign.append(("r.json", "larger than 4 MiB"))
     counts = tally.tally(told, MASON, TEN)
@@ -181,29 +175,17 @@ def judged(counts: Counts, code: int | None = 0, **asked: object) -> Completenes
 
 
 def test_all_episodes_are_complete_and_fewer_are_partial_whatever_the_exit_code() -> None:
-    assert judged(counted(*(row(at) for at in range(10))), 139) is Completeness.COMPLETE
+    whole = counted(*(row(at) for at in range(10)))
+    assert judged(whole, 139) is Completeness.COMPLETE
     assert judged(counted(*(row(at) for at in range(9))), 0) is Completeness.PARTIAL
     assert judged(counted(), 0) is Completeness.NONE
-
-
-def test_without_any_verdict_nothing_is_complete() -> None:
-    none = counted(*({"episode": at} for at in range(10)))
-    assert judged(none) is Completeness.PARTIAL
-    some = counted(*({"episode": at} for at in range(9)), row(9))
-    assert judged(some) is Completeness.COMPLETE
-
-
-def test_where_the_program_decides_how_many_its_end_vouches() -> None:
-    some = counted(row(0))
-    assert judged(some, 0, planned=0) is Completeness.COMPLETE
-    assert judged(some, None, planned=0) is Completeness.PARTIAL
-
-
-def test_other_evidence_must_hold_as_well() -> None:
-    whole = counted(*(row(at) for at in range(10)))
-    asked = counting.RequiredEvidence(10, True, 1)
-    assert counting.completeness(asked, whole, 0, 1, 0) is Completeness.PARTIAL
-    assert counting.completeness(asked, whole, 1, 1, None) is Completeness.COMPLETE
+    assert judged(counted(*WITHOUT_VERDICT)) is Completeness.PARTIAL
+    assert judged(counted(*WITHOUT_VERDICT[:9], row(9))) is Completeness.COMPLETE
+    assert judged(counted(row(0)), 0, planned=0) is Completeness.COMPLETE, "the program decides, and its end vouches"
+    assert judged(counted(row(0)), None, planned=0) is Completeness.PARTIAL
+    other = counting.RequiredEvidence(10, True, 1)
+    assert counting.completeness(other, whole, 0, 1, 0) is Completeness.PARTIAL
+    assert counting.completeness(other, whole, 1, 1, None) is Completeness.COMPLETE
 
 
 def test_of_a_format_that_is_not_counted_the_exit_code_decides_once_there_is_a_file() -> None:
