@@ -77,6 +77,11 @@ def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> N
     assert host.free(0) == 6000
     host.give_back("a")
     assert (host.free(0), host.ours.memory, host.ours.load[0]) == (10000, 0, 0)
+    host.back = {0: 6000}
+    found = host.choose(Request(gpus=1, gpu_memory=5000))
+    assert isinstance(found, Blocker)
+    assert (found.reason, found.urgent) == ("unknown", True), "given back, but no measurement shows it"
+    assert host.choose(Request(gpus=1, gpu_memory=4000)) == (0,)
 
 
 def test_tokens_caps_and_cores_are_counted_over_all_runs() -> None:
@@ -135,15 +140,6 @@ def test_who_says_no_memory_starts_on_no_gpu_that_strangers_fill_or_whose_state_
     assert reason(host.choose(asks)) == "unknown"
     host.capacity.fresh, host.capacity.gpu_memory = True, {}
     assert reason(host.choose(asks)) == "unknown"
-
-
-def test_what_was_given_back_counts_until_a_measurement_shows_it() -> None:
-    host = ledger(1000)
-    host.back = {0: 600}
-    found = host.choose(Request(gpus=1, gpu_memory=500))
-    assert isinstance(found, Blocker)
-    assert (found.reason, found.urgent) == ("unknown", True)
-    assert host.choose(Request(gpus=1, gpu_memory=400)) == (0,)
 
 
 def test_of_several_gpus_the_reason_that_says_most_is_told() -> None:

@@ -37,47 +37,26 @@ def test_a_row_names_its_own_combo_or_none() -> None:
     assert read_row(dict(row, policy=7), Identity("7", "stairs")).policy == "7"
 
 
-def test_rows_of_a_folder_must_name_their_combo() -> None:
+def test_rows_of_a_folder_must_name_their_combo_unless_it_is_not_known() -> None:
     nobody = Identity(None, None)
     assert reason({"episode": 1, "success": 1, "environment": "stairs"}, nobody) == fields.POLICY
     assert read_row({"episode": 1, "policy": "a", "environment": "b"}, nobody).environment == "b"
-
-
-def test_where_the_combo_is_not_known_nothing_is_asked() -> None:
     assert read_row({"episode": 1, "policy": "rough"}, Identity("", "")).policy == "rough"
 
 
-@pytest.mark.parametrize(
-    ("value", "index"), [(7, 7), (7.0, 7), ("stairs_ep0007", 7), ("7", 7), (0, 0), (10**30, 10**30)]
-)
-def test_what_is_an_index(value: object, index: int) -> None:
-    assert read_row({"episode": value, "success": 1}, MASON).index == index
-
-
-@pytest.mark.parametrize("value", [True, 7.5, -1, None, "seven", [7], {}, float("nan"), float("inf"), 1e400])
-def test_what_is_no_index(value: object) -> None:
-    assert reason({"episode": value, "success": 1}) == fields.INDEX
+def test_what_is_an_index_and_what_is_none() -> None:
+    for value, index in ((7, 7), (7.0, 7), ("stairs_ep0007", 7), ("0007", 7), (0, 0), (10**30, 10**30)):
+        assert read_row({"episode": value, "success": 1}, MASON).index == index, value
+    for value in (True, 7.5, -1, None, "seven", [7], {}, float("nan"), float("inf"), 1e400):
+        assert reason({"episode": value, "success": 1}) == fields.INDEX, value
     assert reason({"success": 1}) == fields.INDEX
 
 
-@pytest.mark.parametrize(
-    ("value", "verdict"),
-    [
-        (True, True),
-        (0, False),
-        (1.0, True),
-        ("True", True),
-        (" false ", False),
-        (None, None),
-        (0.5, None),
-        ("done", None),
-    ],
-)
-def test_what_is_a_verdict(value: object, verdict: bool | None) -> None:
-    assert read_row({"episode": 1, "success": value}, MASON).verdict is verdict
-
-
-def test_a_verdict_that_is_missing_by_mistake_is_told_and_null_is_none() -> None:
+def test_what_is_a_verdict_and_one_that_is_missing_by_mistake_is_told() -> None:
+    verdicts = ((True, 1.0, "True"), True), ((0, " false "), False), ((None, 0.5, "done"), None)
+    for values, verdict in verdicts:
+        for value in values:
+            assert read_row({"episode": 1, "success": value}, MASON).verdict is verdict, value
     assert "no field 'success'" in read_row({"episode": 1}, MASON).complaint
     assert "neither true nor false" in read_row({"episode": 1, "success": 2}, MASON).complaint
     assert read_row({"episode": 1, "success": None}, MASON).complaint == ""

@@ -62,14 +62,6 @@ def test_a_policy_may_be_named_by_something_else_or_not_asked_about() -> None:
 
 _HISTORY = "{episode: _step, success: eval/success}"
 PROPOSED = {
-    "of another policy": (
-        [{"policy": "rough", "episode": at, "success": True} for at in range(10)],
-        "{policy: ignore}",
-    ),
-    "with an index of another name": (
-        [{"episode_idx": at, "success": True} for at in range(10)],
-        "{episode: episode_idx}",
-    ),
     "with another name, counted from 1": (
         [{"ep": at + 1, "success": True} for at in range(10)],
         "{episode: {field: ep, from: 1}}",
@@ -78,10 +70,6 @@ PROPOSED = {
     "counted from 1": (
         [{"episode": at + 1, "success": True} for at in range(10)],
         "{episode: {field: episode, from: 1}}",
-    ),
-    "with a verdict further in": (
-        [{"episode": at, "metrics": {"success": at > 2}} for at in range(10)],
-        "{success: metrics.success}",
     ),
     "with a verdict of another name": ([{"episode": 0, "is_success": 1.0}], "{success: is_success}"),
     "all of it": (

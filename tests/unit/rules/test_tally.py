@@ -42,7 +42,6 @@ def test_rows_of_another_policy_do_not_count_and_the_sentence_names_both() -> No
     assert counts.why.startswith("all 10 rows say policy 'rough', this session is 'mason'")
     assert "`results: {policy: ignore}`" in counts.why
 
-
     several = counted(row(0), row(1, policy="a"), row(2, policy="b"))
     assert several.records == 1
     assert several.why == "2 of 3 rows say another policy, this session is 'mason'"

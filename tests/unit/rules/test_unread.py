@@ -12,7 +12,7 @@ from comborun.rules.results import LOG_PATTERNS, Folder, name_unread, unread
 
 def said(folder, files, log="", count=2):
     output = folder / "out"
-    output.mkdir()
+    output.mkdir(exist_ok=True)
     (folder / "log").write_text(log)
     for name, text in files.items():
         (output / name).write_text(text)
@@ -37,25 +37,23 @@ def test_a_file_that_no_pattern_takes_comes_with_the_line_that_counts_it(tmp_pat
     assert line in proposed(said(tmp_path, {name: text}))
 
 
-@pytest.mark.parametrize(
-    ("lines", "pattern"),
-    [
-        (("[trial #0] done, success=True", "[trial #1] done, success=False"), 0),
-        (("Episode 0: return=12.5 -> solved", "Episode 1: return=3 -> not solved"), 1),
-        (("Episode 0: success (12 s)", "Episode 1: fail"), 2),
-        (("success: True", "success: False"), 3),
-        (("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"), 4),
-    ],
-)
-def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp_path, lines, pattern):
-    assert LOG_PATTERNS[pattern] in proposed(said(tmp_path, {}, "\n".join(("starting", *lines, ""))))
+def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp_path):
+    logs = [
+        ("[trial #0] done, success=True", "[trial #1] done, success=False"),
+        ("Episode 0: return=12.5 -> solved", "Episode 1: return=3 -> not solved"),
+        ("Episode 0: success (12 s)", "Episode 1: fail"),
+        ("success: True", "success: False"),
+        ("episode 0 | steps 12 | return -3.5", "episode 1 | steps 9 | return 12"),
+    ]
+    for lines, pattern in zip(logs, LOG_PATTERNS):  # noqa: B905 - Python 3.8 has no strict
+        assert pattern in proposed(said(tmp_path, {}, "\n".join(("starting", *lines, "")))), lines
 
 
-@pytest.mark.parametrize("words", ["not solved", "unsolved", "no success", "not a success", "unsuccessful", "failed"])
-def test_a_word_that_is_denied_is_no_success(words):
-    identity = Identity("p", "e", pattern=LOG_PATTERNS[2])
-    entries = LogPattern(identity).feed(f"Episode 3: {words}\nEpisode 4: solved\n".encode())
-    assert [row["success"] for _, row, _, _ in entries] == [False, True]
+def test_a_word_that_is_denied_is_no_success():
+    for words in ("not solved", "unsolved", "no success", "not a success", "unsuccessful", "failed"):
+        log = f"Episode 3: {words}\nEpisode 4: solved\n".encode()
+        entries = LogPattern(Identity("p", "e", pattern=LOG_PATTERNS[2])).feed(log)
+        assert [row["success"] for _, row, _, _ in entries] == [False, True], words
 
 
 def test_rows_of_numbers_come_with_how_one_of_them_decides(tmp_path):
@@ -64,11 +62,9 @@ def test_rows_of_numbers_come_with_how_one_of_them_decides(tmp_path):
 
 
 def test_files_that_hold_no_episode_are_named_only_where_results_are_written_so(tmp_path):
-    assert said(tmp_path, {"config.yaml": "a: 1\n", "note.txt": "hello\n"}) == ""
-
-
-def test_a_document_that_is_no_result_is_named_with_the_pattern(tmp_path):
-    assert said(tmp_path, {"config.json": '{"a": 1}'}).endswith("the pattern takes **/*.jsonl")
+    files = {"config.yaml": "a: 1\n", "note.txt": "hello\n"}
+    assert said(tmp_path, files) == ""
+    assert said(tmp_path, {**files, "config.json": '{"a": 1}'}).endswith("the pattern takes **/*.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -92,17 +88,11 @@ def test_without_any_results_it_is_said_what_was_written(tmp_path, written, sent
     assert counts.why == sentence
 
 
-@pytest.mark.parametrize(
-    ("written", "sentence"),
-    [
-        ("", "no episode is in its log"),
-        ('{"episode": 0, "success": true}\n', "r.jsonl: 1 episode, but the log is read"),
-    ],
-)
-def test_of_a_program_whose_log_is_read_other_results_are_named_too(tmp_path, written, sentence):
+def test_of_a_program_whose_log_is_read_other_results_are_named_too(tmp_path):
     (tmp_path / "log").write_text("hello\n")
-    if written:
-        (tmp_path / "r.jsonl").write_text(written)
-    counts, identity = Counts(), Identity("p", "e", pattern=r"done (?P<episode>\d+)")
-    name_unread(counts, Folder(str(tmp_path), [], identity, "", "log"), (0, 2))
-    assert counts.why.startswith(sentence)
+    identity = Identity("p", "e", pattern=r"done (?P<episode>\d+)")
+    for sentence in ("no episode is in its log", "r.jsonl: 1 episode, but the log is read"):
+        counts = Counts()
+        name_unread(counts, Folder(str(tmp_path), [], identity, "", "log"), (0, 2))
+        assert counts.why.startswith(sentence)
+        (tmp_path / "r.jsonl").write_text('{"episode": 0, "success": true}\n')
