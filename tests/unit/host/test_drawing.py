@@ -36,6 +36,7 @@ int vkEnumeratePhysicalDevices(void *instance, unsigned *count, void **devices) 
 void vkGetPhysicalDeviceProperties2(void *device, void **properties) {
   memset((char *)properties[1] + 16, 0x11 * (long)device, 16); }
 """
+needs_compiler = pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
 UUIDS = tuple(f"GPU-{d * 8}-{d * 4}-{d * 4}-{d * 4}-{d * 12}" for d in "12")
 
 
@@ -56,7 +57,7 @@ def loader(folder: Path, mesa: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(folder), prepend=os.pathsep)
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
+@needs_compiler
 @pytest.mark.parametrize(
     ("mesa", "gpus", "uuid", "device"),
     [
@@ -78,7 +79,7 @@ def test_vulkan_draws_on_the_granted_gpu(
     assert vulkan_device(gpus, uuid, str(nvidia)) == device
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
+@needs_compiler
 def test_a_driver_that_has_not_looked_at_its_gpus_names_none(nvidia: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for card in nvidia.glob("gpus/*/information"):
         card.write_text("GPU UUID: \t GPU-????????-????-????-????-????????????\n")
@@ -87,7 +88,7 @@ def test_a_driver_that_has_not_looked_at_its_gpus_names_none(nvidia: Path, monke
     assert vulkan_device("1", "", str(nvidia)) == ("pci-0000_41_00_0!", "assumed")
 
 
-@pytest.mark.skipif(not shutil.which("gcc"), reason="no compiler for the stand-in library")
+@needs_compiler
 @pytest.mark.parametrize(("mesa", "why"), [(0, "no value of DRI_PRIME"), (9, "does not see the granted GPU")])
 def test_where_nothing_makes_the_granted_gpu_the_first_one_the_session_does_not_start(
     nvidia: Path, monkeypatch: pytest.MonkeyPatch, mesa: int, why: str

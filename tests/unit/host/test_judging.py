@@ -102,6 +102,8 @@ def test_a_line_of_the_log_and_files_are_evidence(tmp_path: Path) -> None:
     assert judging.judge(at, 0).completeness is Completeness.COMPLETE
     Path(at.log).write_bytes(b"saved 10 resultss\n")
     assert judging.judge(at, 0).completeness is Completeness.NONE
+    no_pattern = attempt(tmp_path / "other", files=[], line="(")
+    assert judging.judge(no_pattern, 0).completeness is Completeness.NONE
 
 
 def test_a_line_is_found_wherever_the_log_grows(tmp_path: Path) -> None:
@@ -113,10 +115,6 @@ def test_a_line_is_found_wherever_the_log_grows(tmp_path: Path) -> None:
             file.write(piece)
         found = line.look(str(log))
     assert found
-
-
-def test_a_pattern_that_is_none_holds_never(tmp_path: Path) -> None:
-    assert judging.judge(attempt(tmp_path, files=[], line="("), 0).completeness is Completeness.NONE
 
 
 def test_nothing_that_lies_in_the_folder_raises(tmp_path: Path) -> None:

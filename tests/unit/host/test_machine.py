@@ -18,12 +18,6 @@ def test_what_was_killed_for_memory_is_counted_in_the_group_before_the_host(monk
     assert machine.kills_since("a[$(touch pwned)],x") == (0, "")
 
 
-def test_both_counts_are_numbers_or_nothing():
-    group, comma, host = machine.kills().partition(",")
-    assert comma
-    assert all(count.isdecimal() or not count for count in (group, host))
-
-
 def test_where_few_files_may_be_open_a_command_still_inherits_its_lock_and_what_lacks_is_named():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:

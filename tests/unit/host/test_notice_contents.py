@@ -32,27 +32,18 @@ def test_what_was_held_back_outlives_the_dispatcher() -> None:
     assert after.waits("failed", 160.0)
     assert after.send("failed", 161.0) == ["env_one"]
     assert set(after.sent_at) == {"failed"}
+    assert not Throttle(60.0, "failed\t5000.0\t\n").waits("failed", 100.0), "a clock was set back"
 
 
-def test_a_run_that_is_done_is_told_in_any_case() -> None:
-    throttle = Throttle(60.0)
-    throttle.send("finished", 100.0)
-    assert not throttle.waits("finished", 100.0)
-    assert throttle.rows() == ""
-
-
-def test_the_last_notice_names_all_that_was_held_back() -> None:
+def test_the_last_notice_is_told_in_any_case_and_names_all_that_was_held_back() -> None:
     throttle = Throttle(60.0)
     throttle.send("failed", 100.0)
     for kind, who in (("failed", "env_two"), ("stalled", "env_two"), ("failed", "env_three")):
         throttle.hold_back(kind, who)
     assert throttle.send("finished", 110.0) == ["env_two", "env_three"]
+    assert not throttle.waits("finished", 110.0)
+    assert "finished" not in throttle.rows()
     assert throttle.due(200.0) == []
-
-
-def test_a_clock_that_was_set_back_holds_back_nothing() -> None:
-    throttle = Throttle(60.0, "failed\t5000.0\t\n")
-    assert not throttle.waits("failed", 100.0)
 
 
 def test_an_episode_counts_once_and_never_more_than_were_planned() -> None:
@@ -63,10 +54,7 @@ def test_an_episode_counts_once_and_never_more_than_were_planned() -> None:
         Span("field_good_e10-19", 10, 10, 0, 0, needed=False),
     ]
     assert sums(spans) == {"records": 14, "planned": 20, "successes": None}
-
-
-def test_what_a_program_decides_itself_counts_without_a_plan() -> None:
-    assert sums([Span("a_b", 0, 0, 3, 1)]) == {"records": 3, "planned": 0, "successes": 1}
+    assert sums([Span("a_b", 0, 0, 3, 1)]) == {"records": 3, "planned": 0, "successes": 1}, "the program decides it"
     assert sums([]) == {"records": 0, "planned": 0, "successes": 0}
 
 
