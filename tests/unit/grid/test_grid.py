@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gridtext import HOST
+from gridtext import grid as grid_of
+from gridtext import plan
 
 from comborun.errors import UserError
-from comborun.grid import Grid, load_grid, parse_grid
+from comborun.grid import Grid, load_grid
 from comborun.judging import ProgressRules, ResultRules
-from comborun.planner import lay_out
 
 HEAD = """\
 policies: [flat, rough]
@@ -18,10 +18,6 @@ environments: [grass, stairs]
 episodes: 100
 command: evaluate {policy} {environment} {episodes} {output_dir}
 """
-
-
-def grid_of(text: str, path: str = "grid.yaml") -> Grid:
-    return parse_grid(text, Path(path))
 
 
 def names(grid: Grid) -> list[tuple[str, str]]:
@@ -66,16 +62,13 @@ overrides:
 
 
 def test_progress_is_read_off_the_log_by_the_grids_pattern_and_an_override_replaces_it_whole() -> None:
-    grid = grid_of(
-        HEAD
-        + """\
+    text = """\
 progress: {pattern: 'episode (\\d+)', counts_from: 1}
 overrides:
   - {when: {policy: flat}, progress: {silent: true}}
   - {when: {policy: rough, environment: stairs}, progress: none}
 """
-    )
-    progress = {(one.policy, one.environment): one.progress for one in lay_out(grid, HOST).sessions}
+    progress = {(one.policy, one.environment): one.progress for one in plan(HEAD + text).sessions}
     assert progress == {
         ("flat", "grass"): ProgressRules(silent=True),
         ("flat", "stairs"): ProgressRules(silent=True),

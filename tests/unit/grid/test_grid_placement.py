@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import gridtext
 import pytest
 
-from comborun.errors import GridError, UserError
-from comborun.grid import Grid, parse_grid
+from comborun.errors import UserError
 from comborun.placement import placement_lines
 from comborun.plan import Plan
-from comborun.planner import lay_out, rooms
+from comborun.planner import rooms
 from comborun.resources import HostFacts
 from comborun.rules.placement import Card
 
@@ -34,27 +32,14 @@ def host(gpus: int, gib: int | None = 32) -> HostFacts:
     return HostFacts("box", "box", 48, 256 << 30, tuple(range(gpus)), "5", "3", "", (), cards=cards)
 
 
-def grid(text: str, head: str = HEAD) -> Grid:
-    return parse_grid(head + text, Path("grid.yaml"))
-
-
 def plan(text: str, on: HostFacts, head: str = HEAD) -> Plan:
-    return lay_out(grid(text, head), on)
+    return gridtext.plan(head + text, on)
 
 
-def told(text: str, on: HostFacts, head: str = HEAD) -> list[str]:
-    laid = plan(text, on, head)
-    return [" ".join(line.split()) for line in placement_lines(laid, rooms(on, laid.reserve))]
-
-
-def refusal(text: str, on: HostFacts, head: str = HEAD) -> str:
+def refusal(text: str, on: HostFacts) -> str:
     with pytest.raises(UserError) as refused:
-        plan(text, on, head)
+        plan(text, on)
     return f"{refused.value.message}\n{refused.value.hint}"
-
-
-def warnings(text: str, head: str = HEAD) -> str:
-    return "\n".join(map(str, grid(text, head).warnings))
 
 
 DEDICATED = 'placement: {env: "0-1", rollout: "2-3"}\n'
@@ -105,7 +90,8 @@ def test_an_override_places_its_combos_elsewhere() -> None:
 
 
 def test_the_plan_says_who_is_where_what_that_takes_and_what_fits() -> None:
-    assert told(DEDICATED + COMPONENTS, host(4)) == [
+    laid = plan(DEDICATED + COMPONENTS, host(4))
+    assert [" ".join(line.split()) for line in placement_lines(laid, rooms(host(4), laid.reserve))] == [
         "placement of radio_pi05",
         "GPU 0 env 0 (1 copy) 12.0 GiB of 31.9 GiB",
         "GPU 1 env 1 (1 copy) 12.0 GiB of 31.9 GiB",
@@ -145,17 +131,13 @@ def test_all_is_every_gpu_of_the_host_and_copies_must_divide_by_it() -> None:
     assert "GPUs 1, 2, which `use_gpus` does not allow" in refusal(every + "use_gpus: [0]\n", host(3))
 
 
-def test_a_command_that_is_not_told_its_placement_is_warned_of() -> None:
-    silent = HEAD.replace("{placement} ", "")
-    assert "is not told where to run" in warnings(DEDICATED, silent)
-    assert "component" not in warnings(DEDICATED)
-
-
 def test_copies_that_no_host_can_share_out_are_a_mistake_of_the_grid() -> None:
-    with pytest.raises(GridError, match="pi05 in radio has 2 copies of `env` for 3 processes of it"):
-        grid('placement: {env: "0-2"}\n' + COMPONENTS.replace("  rollout: {gpu_memory: 16 GiB}\n", ""))
+    text = 'placement: {env: "0-2"}\n' + COMPONENTS.replace("  rollout: {gpu_memory: 16 GiB}\n", "")
+    assert "pi05 in radio has 2 copies of `env` for 3 processes of it" in gridtext.mistakes(HEAD + text)
 
 
-def test_simulators_that_do_not_begin_with_the_first_gpu_are_warned_of() -> None:
-    assert "does not begin with GPU 0" in warnings('placement: {env: "2-3", rollout: "0-1"}\n')
-    assert "GPU 0" not in warnings('placement: {env: all, rollout: "1"}\n')
+def test_a_command_that_is_not_told_its_placement_and_simulators_behind_the_first_gpu_are_warned_of() -> None:
+    assert "is not told where to run" in gridtext.warnings(HEAD.replace("{placement} ", "") + DEDICATED)
+    assert "component" not in gridtext.warnings(HEAD + DEDICATED)
+    assert "does not begin with GPU 0" in gridtext.warnings(HEAD + 'placement: {env: "2-3", rollout: "0-1"}\n')
+    assert "GPU 0" not in gridtext.warnings(HEAD + 'placement: {env: all, rollout: "1"}\n')

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import gridtext
 
-import pytest
-
-from comborun.errors import GridError
-from comborun.grid import Grid, parse_grid
-from comborun.planner import lay_out
-from comborun.resources import HostFacts
-
-HERE = HostFacts("local", "box", 8, 1 << 34, (), "5", "3", "", ())
 HEAD = """\
 policies: {act: , slow: {trials: 5}}
 environments: {spatial: {trials: 50}, long: {trials: "0x20"}, goal: }
@@ -21,29 +13,24 @@ command: run
 BAR = r"pattern: '(\d+)/(\d+) \['"
 
 
-def grid(progress: str, more: str = "") -> Grid:
-    return parse_grid(f"{HEAD}progress: {{{BAR}, {progress}}}\n{more}", Path("grid.yaml"))
+def text(progress: str) -> str:
+    return f"{HEAD}progress: {{{BAR}, {progress}}}\n"
 
 
-def each_of(found: Grid) -> dict[tuple[str, str], int]:
-    return {(one.policy, one.environment): one.progress.each for one in lay_out(found, HERE).sessions}
-
-
-def problems(progress: str, more: str = "") -> list[str]:
-    with pytest.raises(GridError) as refused:
-        grid(progress, more)
-    return [str(problem).split("\n", maxsplit=1)[0] for problem in refused.value.problems]
+def each_of(progress: str) -> dict[tuple[str, str], int]:
+    sessions = gridtext.plan(text(progress) + "exclude: [{environment: [long, goal]}]\n").sessions
+    return {(one.policy, one.environment): one.progress.each for one in sessions}
 
 
 def test_it_is_a_number_or_the_attribute_of_each_combos_own() -> None:
-    others = "exclude: [{environment: [long, goal]}]\n"
-    assert each_of(grid("each: 25", others)) == {("act", "spatial"): 25, ("slow", "spatial"): 25}
-    assert each_of(grid('each: "{environment.trials}"', others)) == {("act", "spatial"): 50, ("slow", "spatial"): 50}
-    assert each_of(grid("silent: true", others)) == {("act", "spatial"): 0, ("slow", "spatial"): 0}
+    assert each_of("each: 25") == {("act", "spatial"): 25, ("slow", "spatial"): 25}
+    assert each_of('each: "{environment.trials}"') == {("act", "spatial"): 50, ("slow", "spatial"): 50}
+    assert each_of("silent: true") == {("act", "spatial"): 0, ("slow", "spatial"): 0}
 
 
 def test_what_is_no_number_for_a_combo_is_told_once_with_its_line() -> None:
-    assert problems('each: "{environment.trials}"') == [
+    told = gridtext.mistakes(text('each: "{environment.trials}"')).splitlines()
+    assert [line for line in told if line.startswith("grid.yaml")] == [
         "grid.yaml:5:45: `progress.each`: environment `goal` has no value for {environment.trials}",
         "grid.yaml:5:45: `progress.each`: {environment.trials} of environment `long`: `0x20` is not a whole number",
     ]

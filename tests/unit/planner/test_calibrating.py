@@ -6,12 +6,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import gridtext
 import pytest
 
 from comborun.errors import UserError
-from comborun.grid import parse_grid
 from comborun.plan import Plan, Session
-from comborun.planner import lay_out
 from comborun.planner.calibrating import (
     Seen,
     Trial,
@@ -36,7 +35,7 @@ GRID = "environments: [x, y]\nepisodes: 100\nname: g\ncommand: run {policy} {epi
 
 
 def plan(text: str = "policies: [a]\n", host: HostFacts = HOST) -> Plan:
-    return lay_out(parse_grid(GRID + text, Path("grid.yaml")), host)
+    return gridtext.plan(GRID + text, host)
 
 
 def whole(episodes: int, seconds: float, *seen: Seen, memory: int = 0) -> Trial:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from gridtext import plan
 
 from comborun.errors import UserError
-from comborun.grid import load_grid
-from comborun.planner import lay_out
 from comborun.resources import HostFacts
 from comborun.rules.placement import Card
 
@@ -24,35 +22,25 @@ command: python evaluate.py {policy} {environment}
 """
 
 NEVER = {
-    "cpus": ("resources: {cpus: 30}\nreserve: {cpus: 4}", "it asks for 30 cores, and may use 28"),
     "every one": ("resources: {cpus: 1}\nreserve: {cpus: 32}", "it asks for 1 core, and may use 0"),
     "memory": ("resources: {memory: 300 GiB}", "it asks for 307200 MiB of memory; the host has 262144, reserved 0"),
     "gpu": (
         "resources: {gpus: 1, gpu_memory: 42 GiB}\nreserve: {gpu_memory: 39 GiB}",
         "it asks for 43008 MiB of a GPU; GPU 0 has 81559, GPU 1 has 24576 (reserved 39936, headroom 128)",
     ),
-    "two gpus": (
-        "resources: {gpus: 2, gpu_memory: 30 GiB}",
-        "it asks for 30720 MiB of each of 2 GPUs; GPU 0 has 81559, GPU 1 has 24576 (reserved 0, headroom 128)",
-    ),
 }
 
 
-def plan(tmp_path: Path, text: str, host: HostFacts = H100) -> None:
-    file = tmp_path / "grid.yaml"
-    file.write_text(GRID + text)
-    lay_out(load_grid(file), host)
-
-
 @pytest.mark.parametrize("case", NEVER)
-def test_what_can_never_start_is_refused_with_the_numbers(tmp_path: Path, case: str) -> None:
+def test_what_can_never_start_is_refused_with_the_numbers(case: str) -> None:
     text, reason = NEVER[case]
     with pytest.raises(UserError) as refusal:
-        plan(tmp_path, text)
+        plan(GRID + text, H100)
     assert str(refusal.value.message) == f"h100 can never start this:\n  stairs_flat: {reason}"
 
 
-def test_what_fits_just_so_or_can_not_be_told_is_planned(tmp_path: Path) -> None:
-    plan(tmp_path, "resources: {gpus: 1, gpu_memory: 41495 MiB, cpus: 28}\nreserve: {gpu_memory: 39 GiB, cpus: 4}")
+def test_what_fits_just_so_or_can_not_be_told_is_planned() -> None:
+    just_so = "resources: {gpus: 1, gpu_memory: 41495 MiB, cpus: 28}\nreserve: {gpu_memory: 39 GiB, cpus: 4}"
+    assert plan(GRID + just_so, H100)
     silent = replace(H100, cards=(Card(0), Card(1)), memory=0)
-    plan(tmp_path, "resources: {gpus: 2, gpu_memory: 300 GiB, memory: 900 GiB}", silent)
+    assert plan(GRID + "resources: {gpus: 2, gpu_memory: 300 GiB, memory: 900 GiB}", silent)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
+import gridtext
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.packing import Job, Stage, fits, outlook, simulate, stage
@@ -31,7 +30,7 @@ def gpus(memory: dict[int, int | None], stagger: float = 0.0) -> Stage:
 
 
 def laid(text: str, on: HostFacts, known: Knowledge = NOTHING_KNOWN) -> Plan:
-    return lay_out(parse_grid(GRID + text, Path("grid.yaml")), on, known=known)
+    return lay_out(gridtext.grid(GRID + text), on, known=known)
 
 
 @pytest.mark.parametrize(("total", "fitting"), [(81559, 9), (81920, 9), (95830, 12), (98304, 12)])
@@ -82,7 +81,7 @@ def test_one_after_another_is_never_sooner_than_side_by_side(jobs: list[Job]) ->
 
 
 def test_a_gpu_that_others_use_is_no_gpu_on_which_all_sessions_run() -> None:
-    grid = parse_grid(GRID + "resources: {gpus: 1, gpu_memory: 50 GiB}\n", Path("grid.yaml"))
+    grid = gridtext.grid(GRID + "resources: {gpus: 1, gpu_memory: 50 GiB}\n")
     on = host(Card(0, "", "H100", 80000, 41000))
     plan = lay_out(grid, on)
     seen = outlook(plan, grid, on, NOTHING_KNOWN)
@@ -91,7 +90,7 @@ def test_a_gpu_that_others_use_is_no_gpu_on_which_all_sessions_run() -> None:
 
 def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:
     on = host(cpus=4)
-    grid = parse_grid(GRID, Path("grid.yaml"))
+    grid = gridtext.grid(GRID)
     plan = lay_out(grid, on)
     seen = outlook(plan, grid, on, NOTHING_KNOWN)
     assert (seen.makespan, seen.sequential) == (None, None)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from gridtext import plan
 
 from comborun.again.smoke import with_smoke
 from comborun.errors import UserError
-from comborun.grid import parse_grid
 from comborun.plan import Session
-from comborun.planner import first_episodes, lay_out, session_digest
-from comborun.resources import HostFacts
+from comborun.planner import first_episodes, session_digest
 
-HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
 RANGED = "run {policy} --first {first_episode} --episodes {episodes} {output_dir}"
 
 
-def session(command: str = RANGED, policy: str = "flat", more: str = "episodes: 100\n") -> Session:
-    text = f"policies: [{policy}]\nenvironments: [grass]\ncommand: {command}\n{more}"
-    (only,) = lay_out(parse_grid(text, Path("grid.yaml")), HOST).sessions
+def session(command: str = RANGED, more: str = "episodes: 100\n") -> Session:
+    (only,) = plan(f"policies: [flat]\nenvironments: [grass]\ncommand: {command}\n{more}").sessions
     return only
 
 
@@ -52,6 +47,5 @@ def test_a_command_that_takes_no_number_is_smoke_tested_only_where_that_is_all_o
 
 def test_a_policy_that_is_called_like_a_smoke_test_of_another_is_refused_with_one() -> None:
     text = "policies: [flat, flat_smoke]\nenvironments: [grass]\nepisodes: 9\ncommand: run {episodes} {output_dir}\n"
-    plan = lay_out(parse_grid(text, Path("grid.yaml")), HOST)
     with pytest.raises(UserError, match="both run in the session `grass_flat_smoke`"):
-        with_smoke(plan, 2)
+        with_smoke(plan(text), 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import gridtext
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,24 +13,20 @@ from report_runs import RunDirectory
 
 from comborun.again.amend import Kind, amend, compare
 from comborun.bundle import judging
-from comborun.errors import GridError, UserError
-from comborun.grid import parse_grid
+from comborun.errors import UserError
 from comborun.host.judging import Rules
 from comborun.plan import Plan
-from comborun.planner import lay_out
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.pairing import arm, results_of
-from comborun.resources import HostFacts
 from comborun.rules.fields import read_row
 from comborun.script import session_script
 
-HOST = HostFacts("h", "h", 8, 0, (), "5", "3", "", ())
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 4\nfirst_episode: 1\n"
 COMMAND = "command: run {policy} {first_episode} {episodes} {output_dir} --seed {seed} --from {first_seed}\n"
 
 
 def plan(more: str, head: str = HEAD) -> Plan:
-    return lay_out(parse_grid(head + COMMAND + more, Path("grid.yaml")), HOST)
+    return gridtext.plan(head + COMMAND + more)
 
 
 def test_each_seed_is_a_session_of_its_own_and_reaches_the_command_which_counts_as_before() -> None:
@@ -63,19 +60,14 @@ def test_the_index_of_a_row_is_counted_within_its_seed_on_the_host_and_in_the_re
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("seeds: [1, 1]\n", "a seed occurs twice for `a in x`"),
-        ("seeds: [1, 2]\nseed: 1\n", "has a `seed` too"),
-        ("seeds: [1, 2]\nunit: step\n", "counts steps"),
-        (
-            "seeds: [1, 2]\noverrides: [{when: {policy: b}, command: 'run {output_dir}'}]\n",
-            "of `b in x` takes no {seed}",
-        ),
+        ("[1, 1]\n", "a seed occurs twice for `a in x`"),
+        ("[1, 2]\nseed: 1\n", "has a `seed` too"),
+        ("[1, 2]\nunit: step\n", "counts steps"),
+        ("[1, 2]\noverrides: [{when: {policy: b}, command: 'run {output_dir}'}]\n", "of `b in x` takes no {seed}"),
     ],
 )
 def test_seeds_that_repeat_nothing_are_refused(text: str, message: str) -> None:
-    with pytest.raises(GridError, match="seeds") as caught:
-        plan(text)
-    assert message in str(caught.value)
+    assert message in gridtext.mistakes(f"{HEAD}{COMMAND}seeds: {text}")
 
 
 def test_a_seed_more_is_added_to_a_run_and_a_single_seed_is_the_first_of_several() -> None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import replace
 
+import gridtext
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.again.amend import amend, compare
-from comborun.errors import GridError
-from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.arranging import Uncut, best_shards, ranges
-from comborun.resources import HostFacts
 
-HOST = HostFacts("h", "h", 8, 0, (), "5", "3", "", ())
 HEAD = "policies: [a, b]\nenvironments: [x, y]\nepisodes: 100\nseed: 7\n"
 RANGED = "command: run {policy} {environment} {first_episode} {episodes} {output_dir}\n"
 
 
-def plan(text: str, known: Knowledge = NOTHING_KNOWN, host: HostFacts = HOST) -> Plan:
-    return lay_out(parse_grid(text, Path("grid.yaml")), host, known=known)
+def plan(text: str, known: Knowledge = NOTHING_KNOWN) -> Plan:
+    return lay_out(gridtext.grid(text), replace(gridtext.HOST, cpus=8), known=known)
 
 
 def knowing(text: str, seconds: dict[str, float], start_up: float = 0.0) -> Knowledge:
@@ -75,15 +72,12 @@ def test_a_run_keeps_its_sessions_whatever_the_number_of_shards_and_cuts_new_epi
     ],
 )
 def test_what_can_not_be_cut_is_refused_with_the_reason(text: str, said: str) -> None:
-    with pytest.raises(GridError) as refused:
-        parse_grid(HEAD + text, Path("grid.yaml"))
-    assert said in str(refused.value)
+    assert said in gridtext.mistakes(HEAD + text)
 
 
-def test_a_preset_whose_program_can_not_be_cut_says_why(tmp_path: Path) -> None:
+def test_a_preset_whose_program_can_not_be_cut_says_why() -> None:
     text = "preset: isaaclab-eval\npolicies: {a: {checkpoint: a.pt}}\nenvironments: [x]\nepisodes: 9\nshards: 3\n"
-    with pytest.raises(GridError, match="its preset says: none: the program has no start index"):
-        parse_grid(text, tmp_path / "grid.yaml")
+    assert "its preset says: none: the program has no start index" in gridtext.mistakes(text)
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=8), st.integers(0, 9), st.integers(1, 40))
@@ -136,6 +130,5 @@ def test_what_was_measured_fills_requests_that_the_grid_leaves_open() -> None:
 def test_a_program_that_is_told_its_first_seed_is_cut_and_its_rows_have_to_be_numbered_by_their_order() -> None:
     command = "command: run {first_seed} {episodes} {output_dir}\nshards: 4\n"
     assert [one.first for one in plan(HEAD + command).sessions[:4]] == [0, 25, 50, 75]
-    assert any("{first_seed}" in str(one) for one in parse_grid(HEAD + command, Path("grid.yaml")).warnings)
-    numbered = parse_grid(f"{HEAD}{command}results: {{episode: line}}\n", Path("grid.yaml"))
-    assert not any("{first_seed}" in str(one) for one in numbered.warnings)
+    assert "{first_seed}" in gridtext.warnings(HEAD + command)
+    assert "{first_seed}" not in gridtext.warnings(f"{HEAD}{command}results: {{episode: line}}\n")

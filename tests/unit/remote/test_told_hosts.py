@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
+import gridtext
 import pytest
 from monitor_stage import StagedHost
 
 from comborun.again.amend import amend, compare
 from comborun.again.notes import cut_kept
 from comborun.errors import UserError
-from comborun.grid import load_grid
 from comborun.plan import Plan
-from comborun.planner import lay_out
 from comborun.remote.host import ask
 from comborun.resources import HostFacts
 
@@ -30,19 +28,15 @@ FACTS = {
     "missing": [],
     "lacking": [],
 }
-HERE = HostFacts("local", "box", 4, 64 << 30, (), "5", "3", "", ())
 GRID = """
 policies: [flat, rough]
 environments: [stairs]
 command: python evaluate.py {policy} {environment} {first_episode} {episodes}
-episodes: 12
 """
 
 
-def plan(tmp_path: Path, text: str, host: HostFacts = HERE, episodes: int = 12) -> Plan:
-    file = tmp_path / "grid.yaml"
-    file.write_text(GRID.replace("episodes: 12", f"episodes: {episodes}") + text)
-    return lay_out(load_grid(file), host)
+def plan(text: str, host: HostFacts = gridtext.HOST, episodes: int = 12) -> Plan:
+    return gridtext.plan(f"{GRID}episodes: {episodes}\n{text}", host)
 
 
 @pytest.mark.parametrize(
@@ -52,20 +46,18 @@ def plan(tmp_path: Path, text: str, host: HostFacts = HERE, episodes: int = 12) 
         ({"code": 9, "said": "NVIDIA-SMI has failed."}, "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
     ],
 )
-def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(
-    tmp_path: Path, gpus: dict[str, object], said: str
-) -> None:
+def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(gpus: dict[str, object], said: str) -> None:
     facts = ask(StagedHost([json.dumps({**FACTS, "gpus": gpus}).encode()]))
     assert facts.gpu_trouble == said
     with pytest.raises(UserError) as refusal:
-        plan(tmp_path, "resources: {gpus: 1}\nuse_gpus: [0]", facts)
+        plan("resources: {gpus: 1}\nuse_gpus: [0]", facts)
     assert refusal.value.message == f"a session asks for 1 GPU, but on {facts.called} {said}, so its GPUs are not known"
     assert "resources.gpus" not in refusal.value.hint
-    plan(tmp_path, "", facts)
+    plan("", facts)
 
 
-def test_a_cut_that_a_run_keeps_is_told(tmp_path: Path) -> None:
-    two, four = (plan(tmp_path, f"shards: {shards}\n") for shards in (2, 4))
+def test_a_cut_that_a_run_keeps_is_told() -> None:
+    two, four = (plan(f"shards: {shards}\n") for shards in (2, 4))
     assert cut_kept(two, two) == ()
     (told,) = cut_kept(two, four)
     assert told.startswith("flat in stairs, rough in stairs: ")
@@ -74,10 +66,10 @@ def test_a_cut_that_a_run_keeps_is_told(tmp_path: Path) -> None:
     assert cut_kept(two, longer) == ()
 
 
-def test_a_session_for_episodes_that_were_added_is_no_other_cut(tmp_path: Path) -> None:
-    six, eight = (plan(tmp_path, "", episodes=count) for count in (6, 8))
+def test_a_session_for_episodes_that_were_added_is_no_other_cut() -> None:
+    six, eight = (plan("", episodes=count) for count in (6, 8))
     run = amend(compare(six, eight)).plan
     assert len(run.sessions) == 2 * len(eight.sessions)
     assert cut_kept(run, eight) == ()
-    (told,) = cut_kept(run, plan(tmp_path, "shards: 4\n", episodes=8))
+    (told,) = cut_kept(run, plan("shards: 4\n", episodes=8))
     assert "flat in stairs" in told
