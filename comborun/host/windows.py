@@ -111,7 +111,7 @@ class Windows:
         layout, commands = self._dispatcher.layout, []
         for session, attempt in attempts:
             self.forget(session.name)
-            self._begun.pop(session.name, None)
+            self._end_former(session.name, attempt)
             self._made += 1  # its FIFO may be left over if it can't be opened
             try:
                 window = Window(f"{layout.dispatch}/window-{os.getpid()}-{self._made}", session, attempt)
@@ -125,6 +125,12 @@ class Windows:
             session.opening = opening
             self._dispatcher.launcher.opening.add(session.name)
         return len(openings) == len(attempts)
+
+    def _end_former(self, name: str, attempt: int) -> None:
+        """End a supervisor of this attempt that has not claimed it in time: its window has the name of the next one."""
+        former, claim = self._begun.pop(name, None), self._dispatcher.attempts.at(name, attempt).claim
+        if former and former.supervisor and former.attempt == attempt and not os.path.exists(claim):
+            former.supervisor.kill()
 
     def here(self, name: str, attempt: int, pid: str) -> None:
         """Note that a window is open and waits for its supervisor."""

@@ -159,6 +159,18 @@ def test_a_supervisor_that_is_killed_between_its_grant_and_its_claim_is_replaced
     assert any_box.done["succeeded"] == "3"
 
 
+def test_a_supervisor_that_is_stopped_between_its_grant_and_its_claim_is_replaced(any_box: Box) -> None:
+    any_box.environment["COMBORUN_LAUNCH_S"] = "2"
+    one_runs(any_box)
+    pid = armed(any_box, NAMES[1])
+    kill(pid, signal.SIGSTOP)
+    any_box.write("go", "")
+    any_box.await_done()
+    assert [starts(any_box, name) for name in NAMES[:3]] == [["1"]] * 3
+    assert not alive(pid)
+    until(lambda: not any_box.windows(), "no window is left")
+
+
 def test_the_end_of_the_multiplexer_costs_what_waits_nothing(any_box: Box) -> None:
     held = bash(STARTED + 'until [[ -e "$COMBORUN_RUN_DIR/end" ]]; do sleep 0.1; done')
     one_runs(any_box, bash(STARTED + HOLD), held)
