@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
+import jsonschema
 from recorded import record as one_record
 
 from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
+from comborun.reporter.collect import collect_run
+from comborun.reporter.summary import Report, summarize
 from comborun.rules import records
 from comborun.rules.names import RunLayout
 
@@ -89,6 +92,10 @@ class RunDirectory:
         }
         self.put(attempt.end, records.render({**end, **record}.items()))
 
+    def report(self, *, done: bool = True) -> Report:
+        """What is reported of it as it is now."""
+        return summarize(collect_run(self.write(done=done)))
+
     def write(self, grid: str = "quadruped", run: str = "quadruped-20260509T073525-1a2b", *, done: bool = True) -> Path:
         plan = Plan(grid, tuple(self.sessions), Limits(8, 8, 0.0, 2), (), None, 60.0, "digest")
         self.put(RUN.id, run + "\n")
@@ -98,6 +105,13 @@ class RunDirectory:
         if done:
             self.put(RUN.done, f'{{"at": "{START + 300}", "succeeded": "{len(self.sessions)}"}}\n')
         return self.path
+
+
+def document(folder: Path) -> dict[str, Any]:
+    """The report in JSON, which holds to the schema beside it."""
+    found: dict[str, Any] = json.loads((folder / "final_benchmark_report.json").read_text())
+    jsonschema.validate(found, json.loads((folder / "final_benchmark_report.schema.json").read_text()))
+    return found
 
 
 def troubled_run(path: Path) -> Path:

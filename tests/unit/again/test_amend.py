@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.again.amend import Amended, Choice, Kind, amend, compare
+from comborun.again.notes import taken_over
+from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
 from comborun.command import fill
-from comborun.judging import ResultRules
+from comborun.judging import ResultRules, WatchRules
 from comborun.plan import Limits, Plan, Session
-from comborun.planner import session_digest
+from comborun.planner import range_session, session_digest
+from comborun.rules.placement import Request
 from comborun.work import episodes_of, minus
 
 
@@ -145,3 +148,50 @@ def test_whatever_is_changed_no_row_leaves_and_rerun_means_the_grid(grids: list[
 def test_a_number_that_the_program_decides_is_no_range(count: int) -> None:
     comparison = compare(plan(session(count=5 - count)), plan(session(count=count)))
     assert [change.kind for change in comparison.asks] == [Kind.CHANGED]
+
+
+# -- smoke sessions ---------------------------------------------------------------------------------------------------
+
+
+def test_each_combo_is_tried_first_with_its_first_episodes() -> None:
+    tried = with_smoke(plan(session("a"), session("b", first=5)), 2)
+    assert [(one.name, one.first, one.count, one.flag) for one in tried.sessions] == [
+        ("e_a_smoke", 0, 2, "smoke"),
+        ("e_b_smoke", 5, 2, "smoke"),
+        ("e_a", 0, 4, ""),
+        ("e_b", 5, 4, ""),
+    ]
+    assert tried.digest == plan(session()).digest, "it is the same grid's run"
+
+
+def test_only_what_is_new_in_a_run_is_tried() -> None:
+    before = with_smoke(plan(session("a")), 1)
+    grown = amended_with_smoke(amend(compare(before, plan(session("a"), session("b")))), 1)
+    assert [one.name for one in smoke_sessions(grown.plan)] == ["e_a_smoke", "e_b_smoke"]
+    assert [one.name for one in grown.added] == ["e_b", "e_b_smoke"]
+    assert [one.name for one in grown.plan.sessions] == ["e_a_smoke", "e_a", "e_b", "e_b_smoke"], "no row moves"
+
+
+def test_of_interleaved_blocks_the_first_of_each_combo_is_tried_in_the_order_of_the_plan() -> None:
+    order = (("a", 0), ("b", 0), ("b", 2), ("a", 2))
+    blocks = [range_session(session(policy), first, 2) for policy, first in order]
+    tried = smoke_sessions(with_smoke(plan(*blocks), 2))
+    assert [(one.policy, one.first) for one in tried] == [("a", 0), ("b", 0)]
+
+
+# -- what is taken over without a question ----------------------------------------------------------------------------
+
+
+def test_the_keys_that_have_changed_are_named() -> None:
+    asked = Request(gpu_memory=9216, cpus=2)
+    before = plan(session(request=asked))
+    now = plan(session(request=replace(asked, cpus=0)), limits=Limits(1, 1, 2.5, 2), gpus=(0, 1))
+    (told,) = taken_over(before, now)
+    assert told.endswith(" limits.stagger, use_gpus, resources")
+    assert taken_over(before, before) == ()
+
+
+def test_sessions_that_came_or_went_are_not_told_here() -> None:
+    before = plan(session())
+    now = plan(session(command=OTHER, watch=WatchRules(stall_s=60)), session("q"))
+    assert taken_over(before, amended(before, now, "rerun").plan) == ()

@@ -13,9 +13,7 @@ from report_runs import RunDirectory, row
 from rich.cells import cell_len
 
 from comborun.cli.report import show_report
-from comborun.reporter.collect import collect_run
 from comborun.reporter.pages.page import html, page
-from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +30,7 @@ def report_of(folder: Path, policies: tuple[str, ...]) -> Report:
         for number, policy in enumerate(policies):
             session = run.session(policy, environment, name=f"{environment}_{number}", digest=f"{environment}-{number}")
             run.attempt(session, "".join(row(i, bool(number), seed=1000 + i) for i in range(10)))
-    return summarize(collect_run(run.write()))
+    return run.report()
 
 
 def told(report: Report, folder: Path, capsys: pytest.CaptureFixture[str], *, as_json: bool = False) -> str:
@@ -125,6 +123,6 @@ def test_what_is_wrong_in_many_places_is_one_sentence_with_a_count(
     for number, environment in enumerate(ENVIRONMENTS):
         session = run.session("p", environment, name=f"{environment}_p", digest=environment)
         run.attempt(session, "".join(row(i, True) for i in range(9 - number)))
-    findings = told(summarize(collect_run(run.write())), tmp_path, capsys).split("Of the data:\n")[1].split("\n\n")[0]
+    findings = told(run.report(), tmp_path, capsys).split("Of the data:\n")[1].split("\n\n")[0]
     assert "! p × stairs: 2 episodes (8-9) missing (and 3 more like this)" in findings.splitlines()
     assert findings.count("missing") == 2  # "1 episode" is another sentence

@@ -103,18 +103,19 @@ def test_what_the_paths_differ_in_is_the_name(
     )
 
 
-def test_a_folder_per_episode_is_told_apart_as_a_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("folders", "wanted"),
+    [
+        ([("new", 1), ("new", 2), ("old", 1), ("old", 2)], {"agent (new)": (2, 2), "agent (old)": (2, 2)}),
+        ([("shard1", 1), ("shard2", 2)], {"agent": (2, 2)}),
+    ],
+)
+def test_folders_per_episode_are_told_apart_as_a_whole_and_shards_are_one_combo(
+    tmp_path: Path, folders: list[tuple[str, int]], wanted: dict[str, tuple[int, int]]
+) -> None:
     steps = json.dumps([{"step": 1, "info": {"task_success": 1.0}, "done": True}])
-    files = {f"{run}/agent/EB/episode_{n}/cosmos_log.json": steps for run in ("new", "old") for n in (1, 2)}
-    found = collected(tmp_path, files)
-    assert table(found) == {("agent (new)", "EB"): (2, 2), ("agent (old)", "EB"): (2, 2)}
-    assert not any("number their episodes alike" in defect.reason for defect in found.defects)
-
-
-def test_shards_with_a_folder_per_episode_are_one_combo_without_a_complaint(tmp_path: Path) -> None:
-    steps = json.dumps([{"step": 1, "info": {"task_success": 1.0}, "done": True}])
-    found = collected(tmp_path, {f"shard{n}/agent/EB/episode_{n}/cosmos_log.json": steps for n in (1, 2)})
-    assert table(found) == {("agent", "EB"): (2, 2)}
+    found = collected(tmp_path, {f"{run}/agent/EB/episode_{n}/cosmos_log.json": steps for run, n in folders})
+    assert table(found) == {(policy, "EB"): counts for policy, counts in wanted.items()}
     assert not any("number their episodes alike" in defect.reason for defect in found.defects)
 
 
@@ -124,17 +125,21 @@ def test_counts_and_episodes_of_two_folders_are_two_runs(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "files",
+    ("files", "counts"),
     [
-        {"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log(GOOD)},
-        {"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log("TT")},
-        {"pi0/libero/client.log": client_log(GOOD), "pi0/libero/eval.log": counted(4)},
-        {"x/episodes.jsonl": rows(GOOD), "backup/x/episodes.jsonl": rows(GOOD)},
-        {"shard0/episodes.jsonl": rows("TT"), "shard1/episodes.jsonl": rows("TT", first=2)},
+        ({"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log(GOOD)}, (4, 4)),
+        ({"pi0/libero/eval.log": client_log(GOOD), "pi0/libero/stdout": client_log("TT")}, (4, 4)),
+        ({"pi0/libero/client.log": client_log(GOOD), "pi0/libero/eval.log": counted(4)}, (4, 4)),
+        ({"pi0/libero/eval_embodiment.log": counted(4), "pi0/libero/metrics.log": counted(4)}, (4, 8)),
+        ({"x/episodes.jsonl": rows(GOOD), "backup/x/episodes.jsonl": rows(GOOD)}, (4, 4)),
+        ({"shard0/episodes.jsonl": rows("TT"), "shard1/episodes.jsonl": rows("TT", first=2)}, (4, 4)),
+        ({"s/attempt-1/e.jsonl": rows("FF"), "s/attempt-2/e.jsonl": rows(GOOD)}, (2, 4)),
     ],
 )
-def test_views_copies_and_shards_of_one_run_stay_one_combo(tmp_path: Path, files: dict[str, str]) -> None:
-    assert table(collected(tmp_path, files)) == {("pi0", "libero"): (4, 4)}
+def test_views_copies_shards_and_attempts_of_one_run_stay_one_combo(
+    tmp_path: Path, files: dict[str, str], counts: tuple[int, int]
+) -> None:
+    assert table(collected(tmp_path, files)) == {("pi0", "libero"): counts}
 
 
 @pytest.mark.parametrize("text", [client_log(GOOD), counted(4)])
@@ -143,21 +148,11 @@ def test_two_seeds_that_went_alike_are_two_runs(tmp_path: Path, text: str) -> No
     assert set(found) == {("pi0 (seed1)", "libero"), ("pi0 (seed2)", "libero")}
 
 
-def test_a_count_told_by_two_logs_of_a_folder_counts_once(tmp_path: Path) -> None:
-    files = {"pi0/libero/eval_embodiment.log": counted(4), "pi0/libero/metrics.log": counted(4)}
-    assert table(collected(tmp_path, files)) == {("pi0", "libero"): (4, 8)}
-
-
 @pytest.mark.parametrize("again", [rows("TTTF"), rows(GOOD, distance_m=2.5)])
 def test_records_that_name_their_combo_and_contradict_each_other_are_two_runs(tmp_path: Path, again: str) -> None:
     found = table(collected(tmp_path, {"monday/e.jsonl": rows(GOOD), "tuesday/e.jsonl": again}))
     assert set(found) == {("pi0 (monday)", "libero"), ("pi0 (tuesday)", "libero")}
     assert {count for _, count in found.values()} == {4}
-
-
-def test_attempts_of_one_session_stay_one_combo(tmp_path: Path) -> None:
-    found = collected(tmp_path, {"s/attempt-1/e.jsonl": rows("FF"), "s/attempt-2/e.jsonl": rows(GOOD)})
-    assert table(found) == {("pi0", "libero"): (2, 4)}
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_no_drawing_of_a_page_has_an_id_or_refers_to_one(figures: dict[str, tupl
 def test_a_long_line_keeps_its_first_places_and_its_last(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.attempt(run.session("flat", "grass", count=1000), "".join(row(i, i % 2 == 0) for i in range(1000)))
-    line = running(summarize(collect_run(run.write())).episodes)["flat", "grass"]
+    line = running(run.report().episodes)["flat", "grass"]
     assert line[:3] == ((1, 1), (2, 1), (3, 2))
     assert line[-1] == (1000, 500)
     assert len(line) <= 2 * PLACES
@@ -195,7 +195,7 @@ def test_only_a_policy_that_is_better_than_all_others_is_bold(tmp_path: Path) ->
         for policy, successes in zip(("flat", "rough"), counts, strict=True):
             rows = "".join(row(i, i < successes, seed=i) for i in range(30))
             run.attempt(run.session(policy, environment, count=30), rows)
-    lines = latex(summarize(collect_run(run.write())).summary).splitlines()
+    lines = latex(run.report().summary).splitlines()
     clear, close = (next(line for line in lines if line.startswith(name)) for name in ("clear", "close"))
     assert clear.startswith(r"clear & \boldmath$100.0^{+0.0}_{-11.6}$\unboldmath{} (30/30)\textsuperscript{a} & $6.7")
     assert "boldmath" not in close

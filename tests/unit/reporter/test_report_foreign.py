@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from adapter_samples import SAMPLES, sample
-from report_runs import RUN, RunDirectory
+from report_runs import RUN, RunDirectory, document
 
 from comborun.judging import ResultRules
 from comborun.reporter import report_folder
@@ -47,7 +47,7 @@ def test_every_file_of_a_known_format_is_taken_and_says_as_what(collected: Colle
 
 def test_results_of_many_formats_give_one_table(folder: Path, tmp_path: Path) -> None:
     summary = report_folder(folder, tmp_path / "report")
-    told = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())
+    told = document(tmp_path / "report")
     table: dict[Any, Any] = {
         (combo["policy"], combo["environment"]): (combo["successes"], combo["completed"]) for combo in told["combos"]
     }

@@ -12,9 +12,7 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.judging import ResultRules
-from comborun.reporter.collect import collect_run
 from comborun.reporter.pages.latex import escape, latex
-from comborun.reporter.summary import summarize
 
 NAMES = ("[1ex] flat", "[", "* rough", "*[2pt]", " [blank", "  *", "plain", "[v2]")
 
@@ -40,7 +38,7 @@ def table(path: Path, policies: tuple[str, ...], environments: tuple[str, ...]) 
     for number, (policy, environment) in enumerate((p, e) for p in policies for e in environments):
         session = run.session(policy, environment, 2, name=f"s{number}", digest=str(number))
         run.attempt(session, row(0, number % 2 == 0) + row(1, number % 3 == 0))
-    lines = latex(summarize(collect_run(run.write())).summary).splitlines()
+    lines = latex(run.report().summary).splitlines()
     return lines[lines.index(r"\toprule") : lines.index(r"\bottomrule") + 1]
 
 
@@ -74,7 +72,7 @@ def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, en
             for index in range(20)
         )
         run.attempt(run.session(policy, environment, 20, results=ResultRules(compare=("distance_m",))), rows)
-    (tmp_path / "report.tex").write_text(latex(summarize(collect_run(run.write())).summary))
+    (tmp_path / "report.tex").write_text(latex(run.report().summary))
     packages = r"\usepackage{booktabs,textcomp,graphicx}"
     paper = rf"\documentclass[twocolumn]{{article}}{packages}\begin{{document}}\input{{report.tex}}\end{{document}}"
     (tmp_path / "paper.tex").write_text(paper)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_runs import RunDirectory, row
+from report_runs import RunDirectory, document, row
 from scipy.stats import binomtest
 
 from comborun.judging import ResultRules
@@ -33,7 +32,7 @@ def paired_run(path: Path, episodes: int, run: str = "run-1", **metrics: float) 
 
 def test_a_p_that_is_tiny_is_told_with_its_digits(tmp_path: Path) -> None:
     report_run(paired_run(tmp_path, 60), tmp_path / "report")
-    (found,) = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())["comparisons"]
+    (found,) = document(tmp_path / "report")["comparisons"]
     expected = binomtest(60, 60).pvalue
     assert (found["p"], found["p_holm"]) == (pytest.approx(expected, rel=1e-9, abs=0),) * 2
     assert unbroken("p < 0.0001") in (tmp_path / "report/report.html").read_text().replace("&lt;", "<")
@@ -41,7 +40,7 @@ def test_a_p_that_is_tiny_is_told_with_its_digits(tmp_path: Path) -> None:
 
 def test_the_limits_of_a_small_metric_are_not_0(tmp_path: Path) -> None:
     report_run(paired_run(tmp_path, 30, error_m=3e-12), tmp_path / "report")
-    combos = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())["combos"]
+    combos = document(tmp_path / "report")["combos"]
     (line, *_) = csv.DictReader(io.StringIO((tmp_path / "report/summary.csv").read_text()))
     for low, mean, high in [
         (found["interval"][0], found["mean"], found["interval"][1])

@@ -1,12 +1,13 @@
-"""When which attempt ran, and what the figure of it says about the makespan."""
+"""When which attempt ran, whose its end is, and what the figure of it says about the makespan."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from report_runs import START, RunDirectory, planned_session, row, troubled_run
+from report_runs import RUN, START, RunDirectory, planned_session, row, troubled_run
 
 from comborun.attempt import Begin, End
 from comborun.reporter.collect import collect_run
@@ -14,6 +15,7 @@ from comborun.reporter.counting.ending import Timing
 from comborun.reporter.figures.sessions import sessions
 from comborun.reporter.records.collector import Attempt
 from comborun.reporter.summary import summarize
+from comborun.resources import NO_SLURM
 from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
@@ -24,10 +26,6 @@ def span(name: str, start: float, end: float | None) -> Span:
     began = Begin.of({"started": str(START + start)})
     ended = None if end is None else End.of({"started": str(START + start), "ended": str(START + end)})
     return START + start, planned_session("flat", name, 1), Attempt(1, began, ended)
-
-
-def timing(path: Path) -> Timing:
-    return summarize(collect_run(path)).summary.timing
 
 
 def test_attempts_share_a_row_only_one_after_another() -> None:
@@ -51,7 +49,7 @@ def test_an_attempt_without_end_leaves_work_and_bound_open() -> None:
 
 
 def test_every_attempt_with_a_start_is_there_with_its_outcome(tmp_path: Path) -> None:
-    found = timing(troubled_run(tmp_path))
+    found = summarize(collect_run(troubled_run(tmp_path))).summary.timing
     assert found.slots == 8
     assert [start for start, _, _ in found.spans] == sorted(start for start, _, _ in found.spans)
     ends = [(one.number, start - START, one.end) for start, session, one in found.spans if session.name == "grass_flat"]
@@ -63,7 +61,7 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
     run = RunDirectory(tmp_path)
     for name, start, end in (("grass", 0, 60), ("stairs", 0, 90), ("boulder", 60, 120)):
         run.attempt(run.session("flat", name, count=1), row(0), started=START + start, ended=START + end)
-    figure = sessions(timing(run.write()))
+    figure = sessions(run.report().summary.timing)
     assert figure
     assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in figure.note
     assert "in 8 slots takes less than 1 min 30 s" in figure.note
@@ -71,3 +69,24 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
 
 def test_without_a_plan_there_are_no_sessions_to_show() -> None:
     assert sessions(Timing((), None)) is None
+
+
+@pytest.mark.parametrize(("end", "own"), [({"nonce": "new"}, True), ({"nonce": "old"}, False), ({}, False)])
+def test_the_end_of_another_start_is_passed_over(tmp_path: Path, end: dict[str, str], own: bool) -> None:
+    """Where a task is requeued, the process of its earlier start may still be alive, and write."""
+    run = RunDirectory(tmp_path)
+    session = run.session("flat", "grass", count=1)
+    run.attempt(session, row(0), **end)
+    run.put(RUN.attempt(session.name, 1).claim, '{"nonce": "new"}')
+    (history,) = collect_run(run.write()).sessions
+    assert [bool(attempt.end) for attempt in history.attempts] == [own]
+
+
+def test_a_report_of_a_run_on_slurm_sets_no_bound_beside_what_the_queue_decided(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.attempt(run.session("flat", "grass", count=1), row(0))
+    collected = collect_run(run.write())
+    assert collected.plan
+    assert summarize(collected).summary.timing.bound is not None
+    on_slurm = replace(collected, plan=replace(collected.plan, slurm=NO_SLURM))
+    assert summarize(on_slurm).summary.timing.bound is None

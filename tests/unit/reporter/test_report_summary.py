@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from report_runs import START, RunDirectory, row
+from report_runs import START, RunDirectory, document, row
 
+from comborun.attempt import Aggregate
 from comborun.judging import EvidenceRules, ResultRules
 from comborun.reporter import report_run
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.counting.combo import ComboSummary, MacroMean
+from comborun.reporter.counting.combo import ComboSummary, MacroMean, tallies
 from comborun.reporter.pages.words import sentences
-from comborun.reporter.summary import Summary, summarize
+from comborun.reporter.summary import summarize
 from comborun.reporter.text import fraction
-from comborun.rules.words import Outcome
-
-
-def summary_of(run: RunDirectory, *, done: bool = True) -> Summary:
-    return summarize(collect_run(run.write(done=done))).summary
+from comborun.rules.words import Completeness, Outcome
 
 
 def only(run: RunDirectory, *, done: bool = True) -> ComboSummary:
-    (combo,) = summary_of(run, done=done).combos
+    (combo,) = run.report(done=done).summary.combos
     return combo
 
 
@@ -88,7 +87,7 @@ def test_an_attempt_whose_records_do_not_count_adds_no_time(run: RunDirectory) -
 
 def test_without_an_end_record_a_session_may_still_run(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "stairs"), rows(3, 1), end=None)
-    summary = summary_of(run, done=False)
+    summary = run.report(done=False).summary
     assert summary.combos[0].ending.words == "not ended"
     assert not summary.timing.over
     assert summary.timing.finished is summary.timing.makespan is None
@@ -121,7 +120,7 @@ def test_when_the_plan_leaves_the_number_open_the_records_tell_it(run: RunDirect
 
 def test_a_clock_that_was_set_back_gives_no_duration(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "stairs"), rows(10, 3), ended=START - 100)
-    summary = summary_of(run)
+    summary = run.report().summary
     assert summary.combos[0].ending.seconds is None
     assert summary.timing.makespan is summary.timing.sequential is None
 
@@ -129,7 +128,7 @@ def test_a_clock_that_was_set_back_gives_no_duration(run: RunDirectory) -> None:
 def test_a_mean_over_environments_weighs_each_alike(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "stairs", count=4), rows(4, 3))
     run.attempt(run.session("flat", "grass", count=2), rows(2, 1))
-    (found,) = summary_of(run).macro_means
+    (found,) = run.report().summary.macro_means
     assert (found.environments, found.episodes, found.mean) == (2, 6, 0.625)
     assert found.interval is not None
     assert found.interval[0] < 0.625 < found.interval[1]
@@ -141,7 +140,7 @@ def test_no_mean_hides_a_missing_cell(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "grass", count=2), row(0, None))
     run.attempt(run.session("rough", "stairs", count=2), row(0))
     run.attempt(run.session("rough", "grass", count=2), rows(2, 2))
-    flat, rough = summary_of(run).macro_means
+    flat, rough = run.report().summary.macro_means
     assert flat == MacroMean("flat", 2, 2, None, None, missing=("grass",), partial=())
     assert (rough.mean, rough.missing, rough.partial) == (1.0, (), ("stairs",))
 
@@ -150,7 +149,7 @@ def test_one_environment_has_no_mean_and_training_none_either(run: RunDirectory)
     run.attempt(run.session("flat", "stairs"), row(0))
     run.attempt(run.session("flat", "grass", unit="step", count=9))
     run.attempt(run.session("train", "grass", unit="step", count=9))
-    assert summary_of(run).macro_means == ()
+    assert run.report().summary.macro_means == ()
 
 
 def test_a_folder_has_no_plan_and_the_report_says_so(tmp_path: Path) -> None:
@@ -180,3 +179,104 @@ def test_numbers_in_names_are_in_their_order_where_no_plan_gives_one(tmp_path: P
 )
 def test_only_what_is_exactly_nothing_or_all_is_written_so(value: float, words: str) -> None:
     assert fraction(value) == words
+
+
+# -- numbers without verdicts -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def measured(run: RunDirectory) -> RunDirectory:
+    """Two policies of three episodes with a number, and no verdict."""
+    for number, policy in enumerate(("flat", "rough")):
+        lines = [json.dumps({"episode": at, "return": 10.0 * number + at}) + "\n" for at in range(3)]
+        run.attempt(run.session(policy, "pole", count=3, results=ResultRules(success="none")), "".join(lines))
+    return run
+
+
+def test_episodes_with_numbers_alone_are_complete_and_have_means_but_no_rate(measured: RunDirectory) -> None:
+    flat, rough = measured.report().summary.combos
+    assert flat.counts
+    assert (flat.counts.completed, flat.counts.errored, flat.counts.measured) == (0, 0, 3)
+    assert flat.counts.completeness is Completeness.COMPLETE
+    assert flat.rate
+    assert (flat.rate.n, flat.rate.interval, flat.failures) == (0, None, None)
+    assert [(one.name, one.mean) for one in (*flat.metrics, *rough.metrics)] == [("return", 1.0), ("return", 11.0)]
+    report_run(measured.path, measured.path / "report")
+    told = document(measured.path / "report")
+    assert [combo["measured"] for combo in told["combos"]] == [3, 3]
+    assert told["claims"] == []
+
+
+def test_the_same_records_without_that_word_are_errored_and_partial(measured: RunDirectory) -> None:
+    measured.sessions = [replace(session, results=ResultRules()) for session in measured.sessions]
+    for combo in measured.report().summary.combos:
+        assert combo.counts
+        assert (combo.counts.errored, combo.counts.completeness) == (3, Completeness.PARTIAL)
+        assert combo.metrics == ()
+
+
+# -- counts without episodes ------------------------------------------------------------------------------------------
+
+
+COMBO = ("flat", "stairs")
+
+
+def told(successes: int, n: int, attempt: int = 1, session: str = "stairs_flat", **metrics: float) -> Aggregate:
+    return Aggregate(*COMBO, successes, n, metrics=metrics, session=session, attempt=attempt)
+
+
+def test_the_lowest_complete_attempt_counts_whatever_came_of_it() -> None:
+    found = tallies([told(9, 12, 3), told(1, 10, 2), told(4, 4, 1)], {"stairs_flat": 10})
+    assert (found[COMBO].successes, found[COMBO].episodes) == (1, 10)
+    assert found[COMBO].attempts == {("stairs_flat", 2)}
+
+
+@pytest.mark.parametrize("planned", [{"stairs_flat": 10}, {}])
+def test_where_none_is_complete_the_one_with_the_most_episodes_counts(planned: dict[str, int]) -> None:
+    found = tallies([told(2, 7, 2), told(3, 5, 1), told(7, 7, 3)], planned)
+    assert (found[COMBO].successes, found[COMBO].episodes) == (2, 7)
+
+
+def test_sessions_of_a_combo_are_added_up_and_their_metrics_weighed() -> None:
+    found = tallies([told(2, 10, session="e0-9", speed=1.0), told(9, 30, session="e10-39", speed=3.0, only=5.0)], {})
+    assert (found[COMBO].successes, found[COMBO].episodes) == (11, 40)
+    assert found[COMBO].metrics == pytest.approx({"speed": 2.5, "only": 5.0})
+
+
+def test_no_episodes_at_all_are_a_tally_of_none() -> None:
+    found = tallies([told(0, 0, speed=2.0)], {})
+    assert (found[COMBO].episodes, found[COMBO].metrics) == (0, {"speed": 2.0})
+
+
+def test_a_run_of_counts_has_rates_and_comparisons(run: RunDirectory) -> None:
+    for policy in ("flat", "rough"):
+        run.attempt(run.session(policy, "stairs"))
+    counts = (told(2, 10, speed=1.5), Aggregate("rough", "stairs", 9, 8 + 1, session="stairs_rough", attempt=1))
+    summary = summarize(replace(collect_run(run.write()), aggregates=counts)).summary
+    flat, rough = summary.combos
+    assert flat.rate is not None
+    assert (flat.rate.successes, flat.rate.n, flat.ending.outcome) == (2, 10, Outcome.SUCCEEDED)
+    assert [(mean.name, mean.mean, mean.n, mean.interval) for mean in flat.metrics] == [("speed", 1.5, 10, None)]
+    assert rough.counts is not None
+    assert (rough.counts.completed, rough.counts.missing, rough.bounds) == (9, 1, (0.9, 1.0))
+    assert rough.ending.outcome is Outcome.PARTIAL
+    assert flat.failures is flat.time_to_success is None
+    ((comparison,),) = [group.comparisons for group in summary.comparisons.environments]
+    assert (comparison.paired, comparison.pairing) == (False, "counts alone, without episodes")
+    assert len(summary.claims.decided) == 1
+    missing = [finding for finding in summary.quality.findings if "missing" in finding.what]
+    assert [(one.where, one.what) for one in missing] == [
+        ("rough × stairs", "1 of 10 episodes missing, not told which")
+    ]
+
+
+def test_records_tell_more_than_counts_and_are_taken(run: RunDirectory) -> None:
+    run.attempt(run.session("flat", "stairs", count=2), row(0) + row(1))
+    summary = summarize(replace(collect_run(run.write()), aggregates=(told(0, 2),))).summary
+    assert summary.counts.successes == 2
+
+
+def test_a_folder_can_hold_counts_alone_for_some_policies(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(row(0, policy="rough", environment="stairs"))
+    summary = summarize(replace(collect_folder(tmp_path), aggregates=(told(3, 4, session=""),))).summary
+    assert [(combo.policy, combo.planned) for combo in summary.combos] == [("flat", 4), ("rough", 1)]

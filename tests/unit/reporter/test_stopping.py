@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import record as one_record
-from report_runs import RUN, RunDirectory, planned_session, row
+from report_runs import RUN, RunDirectory, document, planned_session, row
 
 from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter import report_run
@@ -204,7 +204,7 @@ def test_a_planned_test_that_the_records_do_not_allow_is_told_everywhere(tmp_pat
     assert finding.endswith("no seeds in the records (episode 0); it was made once, of all episodes")
     assert "planned to be tested after every pair of episodes, and could not be" in methods(summary)
     report_run(path, tmp_path / "out")
-    (planned,) = json.loads((tmp_path / "out/final_benchmark_report.json").read_text())["comparisons"]
+    (planned,) = document(tmp_path / "out")["comparisons"]
     assert planned["prevented"] == one.prevented
     for name in ("report.md", "report.html"):
         assert "Barnard, not CASM as planned" in (tmp_path / "out" / name).read_text()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from report_runs import row
+from report_runs import document, row
 
 from comborun.cli import combo
 from comborun.reporter.comparing.orders import fit, strengths
@@ -82,7 +81,7 @@ def test_the_report_shows_strengths_if_asked(tmp_path: Path) -> None:
     for arguments, shown in (((), False), (("--ranking", "bradley-terry"), True)):
         done = CliRunner().invoke(combo, ["report", str(tmp_path), *arguments])
         assert done.exit_code == 0, done.output
-        document = json.loads((tmp_path / "report/final_benchmark_report.json").read_text())
-        assert [one["policy"] for one in document.get("strengths", [])] == ["a", "b"] * shown
+        told = document(tmp_path / "report")
+        assert [one["policy"] for one in told.get("strengths", [])] == ["a", "b"] * shown
         for name in ("report.html", "report.md"):
             assert ("Bradley-Terry strengths" in (tmp_path / "report" / name).read_text()) is shown
