@@ -54,25 +54,20 @@ def test_what_an_orphan_leaves_behind_does_not_hold_its_run_open(box: Box, orpha
     assert box.ended("env_one").outcome is Outcome.SUCCEEDED
 
 
-def test_an_orphan_without_limits_is_let(box: Box, orphaned: Callable[..., None]) -> None:
-    orphaned(bash("exec sleep 600"))
-    until(lambda: box.told("^orphaned env_one"), "it is found")
+def test_an_orphan_goes_on_and_the_watch_over_it_leaves_with_its_dispatcher(
+    box: Box, orphaned: Callable[..., None]
+) -> None:
+    orphaned(bash("exec sleep 600", constants=("stall_s=300",)))
+    script = str(box.directory / "lib/comborun_host")
+    until(lambda: watches(script), "it is watched")
     pid = box.begun("env_one").pid
     kill(box.dispatcher, signal.SIGKILL)
+    until(lambda: not watches(script), "the watch has left")
     box.start()
     until(lambda: box.told("^adopted env_one 1 orphaned"), "a new dispatcher takes it up")
     assert alive(pid)
     box.stop()
     assert not alive(pid)
-
-
-def test_the_watch_over_an_orphan_leaves_with_its_dispatcher(box: Box, orphaned: Callable[..., None]) -> None:
-    orphaned(bash("exec sleep 600", constants=("stall_s=3",)))
-    script = str(box.directory / "lib/comborun_host")
-    until(lambda: watches(script), "it is watched")
-    kill(box.dispatcher, signal.SIGKILL)
-    until(lambda: not watches(script), "the watch has left")
-    assert alive(box.begun("env_one").pid)
 
 
 def watches(script: str) -> list[int]:

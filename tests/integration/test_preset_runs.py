@@ -18,7 +18,6 @@ from comborun.remote.fetch import fetch
 from comborun.remote.transport import LocalTransport
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.combo import ComboSummary
-from comborun.reporter.merge import missing
 from comborun.reporter.summary import summarize
 
 REPLICAS = CHECKOUT / "tests" / "replicas"
@@ -261,16 +260,6 @@ def test_a_copy_of_a_run_has_the_logs_that_are_results_or_tell_of_a_failure(
     assert {log.parts[-3] for log in logs} == {"libero_goal_killed"}
 
 
-def test_only_what_lacks_episodes_would_be_run_again(runs: dict[str, Path]) -> None:
-    lacking = {
-        name: [policy for (policy, _), spans in missing(collect_run(run)).items() if spans]
-        for name, run in runs.items()
-    }
-    assert lacking["openvla-libero"] == ["short"]
-    assert lacking["openpi"] == ["waiting"]
-    assert "good" not in [policy for policies in lacking.values() for policy in policies]
-
-
 def mirror_of(run: Path, folder: Path) -> Path:
     mirror = folder / run.name
     fetch(LocalTransport(), str(run), mirror)
@@ -280,16 +269,3 @@ def mirror_of(run: Path, folder: Path) -> Path:
 def collected(run: Path) -> tuple[object, ...]:
     what = collect_run(run)
     return what.records, what.rejects, what.defects
-
-
-def test_one_command_runs_a_preset_to_its_report(furnished: Desk) -> None:
-    path = furnished.home / "once.yaml"
-    few = re.sub(r"^.*(waiting|reworded).*\n", "", grid("openpi"), flags=re.MULTILINE)
-    path.write_text(few)
-    done = furnished.combo("run", path, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 of 2 sessions" in done.stdout or "2 succeeded" in done.stdout, done.stdout
-    report = furnished.report(next(run for run in furnished.runs if run.name.startswith("once")))
-    counted = {one["policy"]: (one["successes"], one["completed"], one["errored"]) for one in report["combos"]}
-    assert counted == {"good": (6, 8, 0), "caught": (3, 4, 4)}
-    assert any("exceptions" in finding["what"] for finding in report["quality"]["findings"])

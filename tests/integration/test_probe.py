@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from box import Box, bash, kill, until
+from box import Box, alive, bash, kill, until
 from recorded import record
 
 from comborun.monitor.snapshot import Snapshot, parse_snapshot
@@ -30,7 +30,7 @@ def probe(box: Box, known: str = "", tail: int = 400) -> Snapshot:
     return parse_snapshot(answer(box, known, tail))
 
 
-def test_before_the_start_there_is_a_header_and_nothing_else(box: Box) -> None:
+def test_before_the_start_there_is_a_header_and_what_the_machine_has(box: Box) -> None:
     box.plan({"env_one": bash("true")})
     seen = probe(box)
     assert (seen.run, seen.dispatcher, seen.slots, seen.stopped, seen.done) == (box.id, None, None, False, False)
@@ -38,6 +38,14 @@ def test_before_the_start_there_is_a_header_and_nothing_else(box: Box) -> None:
     assert seen.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert seen.use.load is not None
     assert seen.use.cpus == len(os.sched_getaffinity(0))
+    memory = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    disk = os.statvfs(box.directory)
+    assert seen.use.memory
+    assert seen.use.disk
+    assert seen.use.memory.total == int(memory["MemTotal"].split()[0]) * 1024
+    assert 0 < seen.use.memory.free <= seen.use.memory.total
+    assert abs(seen.use.disk.total - disk.f_blocks * disk.f_frsize) < 1 << 20
+    assert abs(seen.use.disk.free - disk.f_bavail * disk.f_frsize) < 1 << 30
 
 
 def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_box: Box) -> None:
@@ -59,8 +67,9 @@ def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_bo
     assert abs(one.log_changed - seen.now) < 30
 
 
-def test_what_the_asker_knows_is_not_told_again(box: Box) -> None:
-    box.run({"env_one": bash("true"), "env_two": bash("exit 3"), "after": bash("true")})
+def test_what_the_asker_knows_is_not_told_again_and_the_last_words_come_once_with_the_end(box: Box) -> None:
+    fails = bash("echo setting up; echo 'KeyError: cup' >&2; exit 3")
+    box.run({"env_one": bash("true"), "env_two": fails, "after": bash("true")})
     first = probe(box)
     assert [(one.session, one.number) for one in first.attempts] == [("env_one", 1), ("env_two", 1), ("after", 1)]
     assert [one.end and one.end.outcome for one in first.attempts] == [
@@ -68,10 +77,12 @@ def test_what_the_asker_knows_is_not_told_again(box: Box) -> None:
         Outcome.FAILED,
         Outcome.SUCCEEDED,
     ]
+    assert [(one.tail, one.log_size) for one in first.attempts[:2]] == [(b"", 0), (b"setting up\nKeyError: cup\n", 25)]
     assert first.done
     assert first.dispatcher is None
     assert [one.session for one in probe(box, "1,0,1").attempts] == ["env_two"]
     assert probe(box, "1,1,1").attempts == ()
+    assert b"KeyError" not in answer(box, "1,1,1")
 
 
 def test_a_session_that_was_granted_and_has_not_begun_is_told_without_a_begin(box: Box) -> None:
@@ -81,26 +92,21 @@ def test_a_session_that_was_granted_and_has_not_begun_is_told_without_a_begin(bo
     assert (one.session, one.begin, one.end, one.alive) == ("env_two", None, None, False)
 
 
-def test_an_orphan_works_without_a_supervisor_and_a_lost_one_does_neither(box: Box) -> None:
-    box.plan({"env_one": bash(WAIT)})
+def test_an_orphan_works_without_a_supervisor_as_its_child_that_holds_the_lock_does_and_a_lost_one_has_none(
+    box: Box,
+) -> None:
+    box.plan({"env_one": bash("setsid sleep 60 & echo ready; sleep 60")})
     box.start()
-    box.begun("env_one")
+    until(lambda: "ready" in box.log("env_one"), "its child is there")
     box.kill_dispatcher()
     begin = box.orphan("env_one")
     until(lambda: probe(box).attempts[0].life == "orphaned", "its supervisor is gone")
     os.killpg(begin.pid, signal.SIGKILL)
-    until(lambda: probe(box).attempts[0].life == "lost", "the command is gone")
-
-
-def test_a_child_that_holds_the_lock_counts_as_work(box: Box) -> None:
-    box.plan({"env_one": bash("setsid sleep 60 & echo ready; sleep 60")})
-    box.start()
-    begin = box.begun("env_one")
-    until(lambda: "ready" in box.log("env_one"), "its child is there")
-    box.kill_dispatcher()
-    kill(begin.supervisor, signal.SIGKILL)
-    kill(begin.pid, signal.SIGKILL)
-    until(lambda: probe(box).attempts[0].life == "orphaned", "its supervisor is gone")
+    until(lambda: not alive(begin.pid), "the command is gone")
+    assert probe(box).attempts[0].life == "orphaned"
+    for pid in box.marked("env_one"):
+        kill(pid, signal.SIGKILL)
+    until(lambda: probe(box).attempts[0].life == "lost", "the child is gone")
 
 
 def test_what_keeps_sessions_from_starting_is_told(box: Box) -> None:

@@ -2,60 +2,52 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from box import Box, bash
+from nvidia import Gpus
 from recorded import record
 from test_probe import answer, identity, probe
 
 from comborun.rules import counting
 from comborun.rules.placement import Card
-from comborun.rules.words import Outcome
 
 END = {"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}
 DEAD = '{"supervisor": 2, "supervisor_start": 1, "boot": "gone"}\n'
 
 
-def smi(box: Box, text: str) -> None:
-    """A stand-in for nvidia-smi, whose answers begin with a line that says so."""
-    box.stand_in("nvidia-smi", f"echo stand-in, not the real nvidia-smi\n{text}")
-
-
-def gpus(box: Box) -> list[tuple[int, int | None, int | None, int | None]]:
-    """Index, used and total MiB, utilization."""
-
-    return [(one.index, one.used, one.total, one.utilization) for one in probe(box).use.gpus]
-
-
-H100 = "printf '%s\\n' '0, GPU-5c8e, 00000000:1B:00.0, 42188, 81559, 97, 535.1, H100'"
 UNKNOWN = (None, None, None)
-
-
-ROWS = {
-    "one is lost": ("0,1", f"{H100}; echo 'GPU1: GPU is lost.'; exit 15", [(0, 42188, 81559, 97), (1, *UNKNOWN)]),
-    "no driver": ("0,1", "echo 'Driver/library version mismatch'; exit 18", [(0, *UNKNOWN), (1, *UNKNOWN)]),
-    "torn": ("0", "printf '0, GPU-5c8e, 00000000:1B:00.0, 42188, 81'; exit 1", [(0, *UNKNOWN)]),
-    "nothing": ("3", "exit 0", [(3, *UNKNOWN)]),
+SEEN = {
+    "": [(0, 42188, 81559, 5), (1, 0, 81559, 5)],
+    "missing": [(0, 42188, 81559, 5), (1, *UNKNOWN)],
+    "lost": [(0, *UNKNOWN), (1, *UNKNOWN)],
+    "garbage": [(0, *UNKNOWN), (1, *UNKNOWN)],
 }
+"""what nvidia-smi suffers from -> index, used and total MiB, and utilization of each GPU"""
 
 
-@pytest.mark.parametrize(("allowed", "text", "found"), ROWS.values(), ids=ROWS)
-def test_each_gpu_is_told_or_unknown_and_never_empty_because_nobody_answered(
-    box: Box, allowed: str, text: str, found: list[tuple[int, int | None, int | None, int | None]]
-) -> None:
-    box.plan({"env_one": bash("true")}, gpus=allowed)
-    smi(box, text)
-    assert gpus(box) == found
+@pytest.fixture
+def gpus(box: Box, tmp_path: Path) -> Gpus:
+    found = Gpus(box, tmp_path / "bin")
+    found.cards(81559, 81559)
+    found.taken(42188, 0)
+    return found
 
 
-def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box) -> None:
+def test_each_gpu_is_told_or_unknown_and_never_empty_because_nobody_answered(box: Box, gpus: Gpus) -> None:
+    box.plan({"env_one": bash("true")}, gpus="0,1")
+    for fault, seen in SEEN.items():
+        gpus.fault(fault)  # type: ignore[arg-type]
+        assert [(one.index, one.used, one.total, one.utilization) for one in probe(box).use.gpus] == seen, fault
+
+
+def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box, gpus: Gpus) -> None:
     box.plan({"env_one": bash("true")}, gpus="0")
     box.environment["COMBORUN_GPU_S"] = "1"
-    smi(box, "trap '' TERM; printf '0, 42188, '; while :; do sleep 0.1; done")
+    gpus.fault("hang")
     begun = time.monotonic()
     seen = probe(box)
     assert time.monotonic() - begun < 5
@@ -63,27 +55,12 @@ def test_gpus_that_hang_are_unknown_soon_and_all_else_is_told(box: Box) -> None:
     assert seen.use.load is not None
 
 
-def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, tmp_path: Path) -> None:
-    calls = tmp_path / "asked"
+def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, gpus: Gpus) -> None:
     box.plan({"env_one": bash("true")})
-    smi(box, f"touch '{calls}'; {H100}")
     box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
     box.write("sessions/env_one/attempt-1/log", "")
-    assert gpus(box) == []
-    assert not calls.exists()
-
-
-def test_memory_and_disk_are_the_machines(box: Box) -> None:
-    box.plan({"env_one": bash("true")})
-    use = probe(box).use
-    memory = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    disk = os.statvfs(box.directory)
-    assert use.memory
-    assert use.disk
-    assert use.memory.total == int(memory["MemTotal"].split()[0]) * 1024
-    assert 0 < use.memory.free <= use.memory.total
-    assert abs(use.disk.total - disk.f_blocks * disk.f_frsize) < 1 << 20
-    assert abs(use.disk.free - disk.f_bavail * disk.f_frsize) < 1 << 30
+    assert probe(box).use.gpus == ()
+    assert gpus.asked == 0
 
 
 # While it looks
@@ -113,16 +90,6 @@ def test_a_supervisor_that_holds_the_lock_and_has_not_signed_its_claim_yet_is_on
     (one,) = probe(box).attempts
     holder.communicate(b"\n", timeout=10)
     assert (one.begin, one.claimed, one.alive, one.life) == (None, True, True, "starting")
-
-
-def test_the_last_words_of_a_session_come_once_with_its_end(box: Box) -> None:
-    box.run({"env_one": bash("echo setting up; echo 'KeyError: cup' >&2; exit 1"), "env_two": bash("true")}, parallel=2)
-    one, two = probe(box).attempts
-    assert one.end
-    assert two.end
-    assert (one.end.outcome, one.tail, one.log_size) == (Outcome.FAILED, b"setting up\nKeyError: cup\n", 25)
-    assert two.tail == b""
-    assert b"KeyError" not in answer(box, "1,1")
 
 
 # Bytes

@@ -50,19 +50,18 @@ def end(publication: Publication, **outcomes: int) -> None:
     (run / "sessions/e_p/attempt-1/end").write_text(json.dumps({"cause": "exited"}))
 
 
-def test_a_new_run_has_an_id_that_tells_grid_and_time(tmp_path: Path) -> None:
+def test_a_new_run_has_an_id_that_tells_grid_and_time_and_nothing_else_is_left_behind(tmp_path: Path) -> None:
     publication = put(tmp_path)
     assert publication.state == "new"
     assert re.fullmatch(r"my-grid-\d{8}T\d{6}Z-[0-9a-f]{4}", publication.run)
     assert Path(publication.directory, "id").read_text() == publication.run + "\n"
     assert Path(publication.directory) == tmp_path / publication.run
-
-
-def test_the_same_grid_again_is_the_same_run_until_it_has_finished(tmp_path: Path) -> None:
-    first = put(tmp_path)
-    assert again(tmp_path) == ("resumed", first.run)
-    end(first, succeeded=1)
-    assert again(tmp_path) == ("finished", first.run)
+    assert again(tmp_path) == ("resumed", publication.run)
+    assert {path.name for path in tmp_path.iterdir()} == {publication.run, ".incoming", ".lock"}
+    assert not list((tmp_path / ".incoming").iterdir())
+    end(publication, succeeded=1)
+    assert again(tmp_path) == ("finished", publication.run)
+    assert put(tmp_path, replace(PLAN, grid="my")).state == "new", "a grid whose name begins alike is another grid"
 
 
 @pytest.mark.parametrize("outcome", ["lost", "cancelled"])
@@ -104,23 +103,11 @@ def test_a_grid_finds_the_run_of_its_work_whatever_was_launched_later(tmp_path: 
     assert again(tmp_path) == ("resumed", second.run), "of two with this work the newest"
 
 
-def test_a_grid_whose_name_begins_like_another_is_another_grid(tmp_path: Path) -> None:
-    put(tmp_path)
-    assert put(tmp_path, replace(PLAN, grid="my")).state == "new"
-
-
 def test_eight_launches_at_once_are_one_run(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         publications = list(pool.map(lambda _: put(tmp_path), range(8)))
     assert sorted(publication.state for publication in publications) == ["new"] + ["resumed"] * 7
     assert len({publication.run for publication in publications}) == 1
-
-
-def test_nothing_but_the_run_is_left_behind(tmp_path: Path) -> None:
-    publication = put(tmp_path)
-    put(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {publication.run, ".incoming", ".lock"}
-    assert not list((tmp_path / ".incoming").iterdir())
 
 
 def test_a_root_that_can_not_be_written_is_told(tmp_path: Path) -> None:

@@ -28,13 +28,6 @@ def classes(box: Box, name: str) -> list[str]:
     return [box.fields(str(end.relative_to(box.directory))).get("class", "") for end in ends]
 
 
-def waiting(box: Box) -> dict[str, list[str]]:
-    """Session -> what it waits for, until when, and the detail."""
-    file = box.directory / "dispatch/waiting"
-    lines = file.read_text().splitlines() if file.exists() else []
-    return {line.split("\t")[0]: line.split("\t")[1:] for line in lines if line}
-
-
 def launches(box: Box) -> list[str]:
     return [" ".join(line.split()[1:3]) for line in box.told("^launch")]
 
