@@ -8,7 +8,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from box import until
 from desk import Desk, desk, evaluate
 
@@ -71,30 +70,29 @@ def test_a_missing_tail_is_another_attempt_of_the_same_session(desk: Desk) -> No
     assert episodes(desk) == {("maze_good", 0): 1, ("maze_good", 1): 1, ("maze_good", 2): 1}, "half of the tail"
 
 
-@pytest.mark.parametrize("verb", ["launch", "resume"])
-def test_a_session_whose_attempt_was_removed_from_an_ended_run_runs_again(desk: Desk, verb: str) -> None:
+def test_a_session_whose_attempt_was_removed_from_an_ended_run_runs_again(desk: Desk) -> None:
     grid = desk.grid(**ONE)
     run = ended(desk, grid)
-    shutil.rmtree(run / "sessions/maze_good/attempt-1")
-    assert desk.combo(verb, *([grid] if verb == "launch" else [])).returncode == 0
-    until((run / "sessions/maze_good/attempt-1/end").exists, "it runs again", 30)
+    for words in (("launch", grid), ("resume",)):
+        shutil.rmtree(run / "sessions/maze_good/attempt-1")
+        assert desk.combo(*words).returncode == 0
+        until((run / "sessions/maze_good/attempt-1/end").exists, f"it runs again with {words[0]}", 30)
+        until(lambda: done(run), "the run ends", 20)
 
 
-LIFTED = {"pause": ["paused: by hand"], "drain stop": ["draining: by hand", "stopped"]}
-
-
-@pytest.mark.parametrize("how", LIFTED)
-def test_a_run_that_is_held_or_stopped_goes_on(desk: Desk, how: str) -> None:
-    grid = desk.grid(command=evaluate(pace=0.3), limits="{parallel: 1}")
-    desk.combo("launch", grid)
-    for verb in how.split():
-        assert desk.combo(verb).returncode == 0
+def test_a_run_that_is_held_or_stopped_goes_on(desk: Desk) -> None:
+    gate = desk.home / "gate"
+    desk.combo("launch", desk.grid(command=evaluate(gate=gate), limits="{parallel: 1}"))
     (run,) = desk.runs
-    resumed = desk.combo("resume")
-    assert resumed.returncode == 0, resumed.stderr
-    told = [line.removeprefix("  no longer ") for line in resumed.stdout.splitlines() if "no longer" in line]
-    assert told == LIFTED[how]
-    assert ("running" in resumed.stdout) is (how == "pause"), "after a stop nothing runs"
+    for how, lifted in {"pause": ["paused: by hand"], "drain stop": ["draining: by hand", "stopped"]}.items():
+        for verb in how.split():
+            assert desk.combo(verb).returncode == 0
+        resumed = desk.combo("resume")
+        assert resumed.returncode == 0, resumed.stderr
+        told = [line.removeprefix("  no longer ") for line in resumed.stdout.splitlines() if "no longer" in line]
+        assert told == lifted
+        assert ("running" in resumed.stdout) is (how == "pause"), "after a stop nothing runs"
+    gate.touch()
     until(lambda: done(run), "it ends", 40)
     assert sum(episodes(desk).values()) >= len(episodes(desk)) == 16
     assert desk.combo("stop").returncode == 0

@@ -75,7 +75,8 @@ def test_a_session_that_waits_for_a_retry_can_be_stopped(box: Box) -> None:
     assert box.done["cancelled"] == "1"
 
 
-def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -> None:
+def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end_and_is_judged_by_that(box: Box) -> None:
+    show = 'echo "$COMBORUN_FIRST_EPISODE $COMBORUN_LAST_EPISODE $COMBORUN_EPISODES"; '
     more = (
         "for ((i = COMBORUN_FIRST_EPISODE; i <= COMBORUN_LAST_EPISODE; i++)); do "
         + RECORD.replace("EPISODE", "$i")
@@ -83,7 +84,7 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -
     )
     two = RECORD.replace("EPISODE", "10") + RECORD.replace("EPISODE", "11")
     script = bash(
-        f"[[ $COMBORUN_ATTEMPT == 1 ]] && {{ {two} kill -KILL $$; }}; {more}",
+        show + f"[[ $COMBORUN_ATTEMPT == 1 ]] && {{ {two} kill -KILL $$; }}; {more}",
         first=10,
         count=5,
         results=("*.jsonl",),
@@ -91,7 +92,12 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end(box: Box) -
     )
     box.run({"env_one": script}, policy={"retry_killed": 1})
     assert (box.directory / "sessions/env_one/attempt-2/grant").read_text() == '{"gpus": "", "first": 12, "count": 3}\n'
-    assert box.ended("env_one", 2).outcome is Outcome.SUCCEEDED
+    assert box.log("env_one", 2) == "12 14 3\n"
+    begin, end = box.begun("env_one", 2), box.ended("env_one", 2)
+    assert (begin.first, begin.count) == (12, 3)
+    assert (end.outcome, end.completeness, end.records) == (Outcome.SUCCEEDED, "complete", 3)
+    claim = box.fields("sessions/env_one/attempt-2/claim")
+    assert (claim["first"], claim["count"], claim["ranged"], claim["episode"]) == ("12", "3", "1", "episode")
 
 
 # The breaker and fail-fast

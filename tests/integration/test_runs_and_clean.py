@@ -87,17 +87,12 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
     assert (finished.exists(), going.is_dir()) == (False, True)
     assert f"{finished} was removed" in desk.combo("status", finished.name).stderr
 
-
-def test_a_stopped_run_is_removed_only_where_it_is_named(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)))
-    (run,) = desk.runs
-    assert f"{run.name} stays: not finished" in desk.combo("clean", run.name, "--yes").stdout
-    desk.combo("stop", run.name)
+    desk.combo("stop", going.name)
     desk.combo("clean", "--older", "0", "--yes")
-    assert run.is_dir()
-    assert "4 cancelled" in desk.combo("clean", run.name, "--dry-run").stdout, "what is missing is said before"
-    desk.combo("clean", run.name, "--yes")
-    assert not run.exists()
+    assert going.is_dir(), "what was stopped goes only where it is named"
+    assert "4 cancelled" in desk.combo("clean", going.name, "--dry-run").stdout, "what is missing is said before"
+    desk.combo("clean", going.name, "--yes")
+    assert not going.exists()
 
 
 def test_a_folder_that_is_not_there_is_told_as_such(desk: Desk) -> None:

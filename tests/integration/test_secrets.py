@@ -117,13 +117,23 @@ def test_neither_dispatcher_nor_supervisor_nor_window_has_them_in_its_environmen
     finish(run)
 
 
-def test_after_gets_them_too(desk: Desk) -> None:
+def test_after_gets_them_too_and_a_run_that_has_finished_gets_none(desk: Desk) -> None:
     desk.environment |= {"FIRST": PLANTED}
     after = desk.home / "after.sh"
     after.write_text(f'printf %s "$FIRST" | sha256sum >"{desk.home}/after.sum"\n')
     run = launch(desk, grid_of(desk, "{FIRST: laptop}", after=json.dumps(shlex.join(["bash", str(after)]))))
     finish(run)
     assert (desk.home / "after.sum").read_text().startswith(DIGEST)
+    assert not (run / "dispatch/secrets").exists()
+    again = subprocess.run(
+        ["bash", run / "run_parallel.sh", "--secrets", "-"],
+        input=f"FIRST={PLANTED}\0",
+        env=desk.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert again.stdout == "nothing is left to do\n"
     assert not (run / "dispatch/secrets").exists()
 
 
@@ -148,27 +158,18 @@ def test_a_killed_dispatcher_keeps_them_for_the_next_and_a_resume_brings_new_one
 
 def test_they_go_when_the_run_is_stopped_and_come_again_with_the_resume(desk: Desk) -> None:
     desk.environment |= {"FIRST": PLANTED}
-    grid = grid_of(desk, "{FIRST: laptop}")
+    grid = grid_of(desk, "{FIRST: laptop}", limits="{parallel: 1}")
     run = launch(desk, grid)
     found(run, "maze_good")
+    assert desk.combo("stop", "maze_good").returncode == 0
+    assert (run / "dispatch/secrets").exists()
+    assert found(run, "field_good")["FIRST"] == DIGEST, "stopping one session leaves them to the others"
     assert desk.combo("stop").returncode == 0
     assert not (run / "dispatch/secrets").exists()
     launch(desk, grid)
     assert (run / "dispatch/secrets").exists()
     finish(run)
     assert not (run / "dispatch/secrets").exists()
-
-
-def test_stopping_one_session_leaves_them_to_the_others(desk: Desk) -> None:
-    desk.environment |= {"FIRST": PLANTED}
-    run = launch(desk, grid_of(desk, "{FIRST: laptop}", limits="{parallel: 1}"))
-    found(run, "maze_good")
-    subprocess.run(
-        ["bash", run / "run_parallel.sh", "stop", "maze_good"], env=desk.environment, capture_output=True, check=True
-    )
-    assert (run / "dispatch/secrets").exists()
-    assert found(run, "field_good")["FIRST"] == DIGEST
-    finish(run)
 
 
 def test_a_start_that_fails_leaves_none(box: Box) -> None:
@@ -178,23 +179,6 @@ def test_a_start_that_fails_leaves_none(box: Box) -> None:
     box.write("lib/comborun_host/comborun/host/dispatch.py", "def main(arguments): return 66\n")
     assert box.start().returncode == 66
     assert sorted(path.name for path in (box.directory / "dispatch").glob("*secrets*")) == ["secrets.json"]
-
-
-def test_a_run_that_has_finished_gets_none(desk: Desk) -> None:
-    desk.environment |= {"FIRST": PLANTED}
-    grid = grid_of(desk, "{FIRST: laptop}")
-    run = launch(desk, grid)
-    finish(run)
-    again = subprocess.run(
-        ["bash", run / "run_parallel.sh", "--secrets", "-"],
-        input=f"FIRST={PLANTED}\0",
-        env=desk.environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert again.stdout == "nothing is left to do\n"
-    assert not (run / "dispatch/secrets").exists()
 
 
 def test_a_start_by_hand_takes_them_from_the_environment_or_says_what_is_missing(desk: Desk) -> None:

@@ -123,11 +123,6 @@ def ended(box: Box, number: int = 1, name: str = "tiny") -> End:
     return End.parse((at(box, number, name) / "end").read_text())
 
 
-def waits(box: Box) -> str:
-    file = box.directory / "dispatch/waiting"
-    return file.read_text() if file.exists() else ""
-
-
 def state_told(box: Box) -> str:
     """The probe's word for where the server is."""
     return next(str(one["state"]) for one in box.look()["servers"] if one["name"] == "tiny")
@@ -140,7 +135,7 @@ def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(box
     assert box.start().returncode == 0
     box.ended("env_free")
     begun(box)
-    until(lambda: "env_a\tserver\t\ttiny" in waits(box), "it is told what they wait for")
+    until(lambda: box.waiting.get("env_a") == ("", "server", "tiny"), "it is told what they wait for")
     assert state_told(box) == "loading"
     assert box.begin("env_a") is None
     (box.directory / "slow").unlink()

@@ -73,20 +73,15 @@ if os.fork() == 0:
 """
 
 
-def test_a_daemon_that_finishes_its_work_in_time_is_let(box: Box) -> None:
-    box.environment["COMBORUN_GRACE_S"] = "5"
-    by_hand(box, python(DAEMON.format(seconds=0.5)))
-    assert [file.name for file in box.outputs("stairs_flat")] == ["daemon"]
-    assert box.end("stairs_flat")
-
-
-def test_a_daemon_that_goes_on_is_ended_and_the_session_with_it(box: Box) -> None:
-    by_hand(box, python(DAEMON.format(seconds=60)))
-    assert box.outputs("stairs_flat") == []
+@pytest.mark.parametrize(("seconds", "grace", "left"), [(0.5, "5", ["daemon"]), (60, "1", [])])
+def test_a_daemon_that_finishes_its_work_in_time_is_let_and_one_that_goes_on_is_ended(
+    box: Box, seconds: float, grace: str, left: list[str]
+) -> None:
+    box.environment["COMBORUN_GRACE_S"] = grace
+    by_hand(box, python(DAEMON.format(seconds=seconds)))
+    assert [file.name for file in box.outputs("stairs_flat")] == left
     assert box.marked() == []
-    end = box.end("stairs_flat")
-    assert end
-    assert end.clean
+    assert box.ended("stairs_flat").clean
 
 
 WRITES_ON = {
@@ -100,8 +95,7 @@ WRITES_ON = {
 def test_what_a_child_in_the_commands_group_still_writes_when_it_has_ended_counts(box: Box, how: str) -> None:
     box.environment["COMBORUN_GRACE_S"] = "20"
     by_hand(box, bash(WRITES_ON[how], count=3, results=("*.jsonl",)))
-    end = box.end("stairs_flat")
-    assert end
+    end = box.ended("stairs_flat")
     assert (end.completeness, end.records, end.note) == (Completeness.COMPLETE, 3, "")
 
 
@@ -109,8 +103,7 @@ def test_what_goes_on_after_the_grace_is_ended_and_a_failure_says_so(box: Box) -
     leaves = "sleep 60 & setsid sleep 60 &"
     by_hand(box, bash(f"trap '' HUP INT TERM; {leaves} exit 0", count=3, results=("*.jsonl",)))
     assert box.marked() == []
-    end = box.end("stairs_flat")
-    assert end
+    end = box.ended("stairs_flat")
     assert end.note == "processes that it left behind were ended after 1 s: 2"
 
 
@@ -141,8 +134,7 @@ def test_a_disk_that_fills_up_while_a_session_runs_still_gets_its_end(small_disk
     fills = 'cat /dev/zero >"$COMBORUN_OUTPUT_DIR/big"'
     done = by_hand(box, bash(RECORDS.format(n=2) + fills, count=4, results=("*.jsonl",)))
     assert done.returncode == 0, done.stderr
-    end = box.end("stairs_flat")
-    assert end
+    end = box.ended("stairs_flat")
     assert (end.cause, end.code, end.records) == (Cause.DISK_FULL, 1, 2)
     assert re.match(r"\d+ KiB are free on the file system of its output", end.note)
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import session_by_hand
 from box import Box, Script, alive, bash, kill, until
 from recorded import record
 
@@ -22,19 +23,11 @@ HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done'
 needs_xvfb = pytest.mark.skipif(not shutil.which("Xvfb"), reason="Xvfb is not here")
 
 
-def by_hand(box: Box, script: Script, grant: str = "") -> subprocess.CompletedProcess[str]:
+def by_hand(box: Box, script: Script, grant: str = "") -> None:
     """One session, run as a person would; `grant` is what a dispatcher would have written."""
-    box.plan({"stairs_flat": script})
     if grant:
         box.write("sessions/stairs_flat/attempt-1/grant", grant)
-    return subprocess.run(
-        box.supervisor(),
-        env=box.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    session_by_hand.by_hand(box, script)
 
 
 def told(box: Box, name: str = "stairs_flat") -> dict[str, str]:

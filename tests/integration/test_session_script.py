@@ -56,6 +56,21 @@ def test_the_command_sees_its_surroundings(box: Box) -> None:
     }
 
 
+def test_a_command_that_takes_no_range_and_a_grant_that_tells_none_make_all(box: Box) -> None:
+    grants = {
+        "takes_none": '{"first": 14, "count": 6}\n',
+        "no_number": '{"first": "x", "count": 6}\n',
+        "empty": '{"first": 14, "count": 0}\n',
+        "half": '{"first": 14}\n',
+    }
+    for name, grant in grants.items():
+        constants = ("episode=episode", *(["ranged=1"] if name != "takes_none" else []))
+        show = bash('echo "$COMBORUN_FIRST_EPISODE $COMBORUN_EPISODES"', first=10, count=10, constants=constants)
+        box.write(f"sessions/{name}/attempt-1/grant", grant)
+        by_hand(box, show, name=name)
+        assert box.log(name) == "10 10\n"
+
+
 @pytest.mark.parametrize("setup", ["", "true"])
 def test_the_command_has_a_process_session_of_its_own_and_no_terminal_to_read(box: Box, setup: str) -> None:
     by_hand(box, bash('read -r line || echo "end of input"; ps -o pid=,pgid=,sid= -p $$', setup=setup))
@@ -84,8 +99,7 @@ FAILED_LAUNCHES = {
 def test_a_command_that_never_ran_is_a_failed_launch_with_its_reason(box: Box, case: str) -> None:
     script, code, note = FAILED_LAUNCHES[case]
     by_hand(box, script)
-    end = box.end("stairs_flat")
-    assert end
+    end = box.ended("stairs_flat")
     assert (end.cause, end.code, end.outcome) == (Cause.LAUNCH_FAILED, code, Outcome.FAILED)
     assert note in end.note
     assert note in box.log("stairs_flat")
@@ -96,8 +110,7 @@ def test_a_script_with_windows_line_ends_is_told_by_its_interpreter(box: Box, tm
     program.write_bytes(b"#!/bin/bash\r\necho hello\r\n")
     program.chmod(0o755)
     by_hand(box, Script((str(program),)))
-    end = box.end("stairs_flat")
-    assert end
+    end = box.ended("stairs_flat")
     assert end.cause is Cause.LAUNCH_FAILED
     assert r"its interpreter '/bin/bash\r'" in end.note
 
@@ -105,8 +118,7 @@ def test_a_script_with_windows_line_ends_is_told_by_its_interpreter(box: Box, tm
 @pytest.mark.parametrize("code", [127, 78])
 def test_a_program_that_itself_exits_with_such_a_code_did_run(box: Box, code: int) -> None:
     by_hand(box, bash(f"exit {code}"))
-    end = box.end("stairs_flat")
-    assert end
+    end = box.ended("stairs_flat")
     assert (end.cause, end.code, end.signal) == (Cause.EXITED, code, None)
 
 

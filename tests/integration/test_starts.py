@@ -4,13 +4,14 @@ where they should. With real processes and the stand-in for nvidia-smi that coun
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from box import Box, Script, bash, until
+from box import Box, bash, until
 from nvidia import Gpus, uuid
 from recorded import record
+
+from comborun.rules.placement import Request
 
 NAMES = [f"env_p{i}" for i in range(6)]
 RECORD = """printf '{"episode": 0, "success": true}\\n' >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
@@ -21,23 +22,15 @@ def gpus(box: Box, tmp_path: Path) -> Gpus:
     return Gpus(box, tmp_path / "bin")
 
 
-def on_gpu(script: Script) -> Script:
-    """With one GPU."""
-    return replace(script, gpus=1)
-
-
-def queue(box: Box, mib: int) -> None:
-    """The rows of queue.jsonl as Python writes them: a GPU each, with so much memory."""
-    box.write(
-        "dispatch/queue.jsonl",
-        "".join(record(name=name, gpus=1, gpu_memory=mib, kind="k1") for name in box.names),
-    )
-
-
 def starts(box: Box) -> list[tuple[float, str, str]]:
     """Time, session and GPUs of each launch."""
     found = re.findall(r"^(\S+) launch (\S+) \d+ ?(\S*)$", box.journal, re.MULTILINE)
     return [(float(time), name, gpu) for time, name, gpu in found]
+
+
+def warming(box: Box) -> int:
+    """How many sessions are told to wait for one that warms up."""
+    return sum(reason == "warm_up" for _, reason, _ in box.waiting.values())
 
 
 @pytest.mark.parametrize("sign", ["line", "record"])
@@ -53,11 +46,10 @@ def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box,
     box.start()
     until(lambda: len(starts(box)) == 2, "the first of each program has started")
     assert {name for _, name, _ in starts(box)} == {NAMES[0], NAMES[4]}
-    until(lambda: "warm_up" in waiting(box), "the others are told to wait")
-    assert waiting(box).count("warm_up") == 4
+    until(lambda: warming(box) == 4, "the others are told to wait")
     box.kill_dispatcher()
     assert box.start().returncode == 0
-    until(lambda: waiting(box).count("warm_up") == 4, "a new dispatcher knows who warms up")
+    until(lambda: warming(box) == 4, "a new dispatcher knows who warms up")
     assert len(starts(box)) == 2
     box.write("warm", "")
     until(lambda: len(starts(box)) == 6, "all start when the first make progress")
@@ -67,22 +59,16 @@ def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box,
     box.await_done()
 
 
-def waiting(box: Box) -> str:
-    file = box.directory / "dispatch/waiting"
-    return file.read_text() if file.exists() else ""
-
-
 def test_where_sessions_run_out_of_memory_fewer_run_at_once(box: Box, gpus: Gpus) -> None:
     gpus.cards(10000)
     hold = 'hold-gpu 3000 --until "$COMBORUN_RUN_DIR/go"'
     box.plan(
-        {name: on_gpu(bash(hold)) for name in NAMES[:4]},
+        dict.fromkeys(NAMES[:4], bash(hold, gpus=1, request=Request(gpu_memory=2000))),  # each takes more than that
         parallel=4,
         gpus="0",
         attempts=5,
         policy={"retry_gpu_memory": 3, "wait_gpu_memory_ms": 100},
     )
-    queue(box, 2000)  # each takes more than it says
     box.start()
     until(lambda: box.told("^fewer 0 3"), "one fewer runs at once")
     assert (box.directory / "dispatch/fewer").read_text().startswith("0\t3\t")
@@ -102,13 +88,12 @@ def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu
     peak = '[[ $COMBORUN_ATTEMPT != 1 ]] || { hold-gpu 1000 --until "$COMBORUN_RUN_DIR/peak"; '
     peak += "echo 'RuntimeError: CUDA out of memory'; exit 1; }; hold-gpu 6000 --for 0.2"
     box.plan(
-        {name: on_gpu(bash(peak)) for name in NAMES[:4]},
+        dict.fromkeys(NAMES[:4], bash(peak, gpus=1, request=Request(gpu_memory=1000))),
         parallel=4,
         gpus="0",
         attempts=3,
         policy={"breaker": 3, "retry_gpu_memory": 2, "wait_gpu_memory_ms": 100},
     )
-    queue(box, 1000)
     box.start()
     until(lambda: len(starts(box)) == 4 and gpus.used_now(0) >= 4000, "all four run")
     box.write("peak", "")
