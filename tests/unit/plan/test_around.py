@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import gridtext
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,7 @@ from ruamel.yaml import YAML
 from comborun.command import CommandError, FileText, file_word, launched
 from comborun.compose import compose_text
 from comborun.errors import GridError, UserError
-from comborun.grid import Grid, parse_grid
+from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out, pace_key
 from comborun.policy_files import Match, PolicyFiles, named
@@ -29,18 +30,8 @@ HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2), "5.2", "3.4", "4.9", (
 AXES = "policies: {flat: {checkpoint: ~/c/flat.pt, envs: 4}}\nenvironments: [grass]\nepisodes: 8\n"
 
 
-def grid_of(text: str) -> Grid:
-    return parse_grid(text, Path("grid.yaml"))
-
-
 def plan_of(text: str, axes: str = AXES) -> Plan:
-    return lay_out(grid_of(axes + text), HERE)
-
-
-def mistakes(text: str, axes: str = AXES) -> list[str]:
-    with pytest.raises(GridError) as refused:
-        grid_of(axes + text)
-    return [problem.message for problem in refused.value.problems]
+    return gridtext.plan(axes + text, HERE)
 
 
 def bash(word: str, **variables: str) -> str:
@@ -118,13 +109,12 @@ def test_files_links_and_containers_are_a_part_of_the_work() -> None:
     ],
 )
 def test_a_mistake_is_told(text: str, message: str) -> None:
-    assert any(message in told for told in mistakes(text + "\n")), mistakes(text + "\n")
+    assert message in gridtext.mistakes(f"{AXES}{text}\n")
 
 
 def test_what_looks_like_a_mistake_is_told_too() -> None:
     text = "launcher: {processes: 3}\ncommand: a.py {episodes_per_rank} {output_dir}\n"
-    told = [warning.message for warning in grid_of(AXES + text).warnings]
-    assert any("8 episodes are not a multiple of 3 ranks: each runs 3, 9 in all" in line for line in told)
+    assert "8 episodes are not a multiple of 3 ranks: each runs 3, 9 in all" in gridtext.warnings(AXES + text)
 
 
 def test_an_override_changes_a_part_of_it_or_takes_it_away() -> None:
@@ -136,7 +126,7 @@ def test_an_override_changes_a_part_of_it_or_takes_it_away() -> None:
         "  - {when: {policy: b}, launcher: none, container: none, workdir: /w}\n"
         "  - {when: {policy: c}, launcher: {processes: 4}, container: {image: j}}\n"
     )
-    a, b, c = lay_out(grid_of(text), HERE).sessions
+    a, b, c = plan_of(text, "").sessions
     assert a.around.container == Container("i", "docker", ("/d:/d",), ("--ipc=host",))
     assert a.around.links == Links("/r", ("data",))
     assert (a.around.ranks, b.around.ranks, c.around.ranks) == (2, 0, 4)
@@ -182,7 +172,7 @@ def test_files_are_called_what_the_wildcards_stand_for() -> None:
 def test_a_glob_is_read_as_if_its_files_were_written_there() -> None:
     text = "policies: {glob: ~/c/*.pt, exclude: '*_last.pt'}\nenvironments: [x]\nepisodes: 1\n"
     text += "command: run {policy.checkpoint} {episodes} {output_dir}\noverrides: [{when: {policy: b}, seed: 3}]\n"
-    unasked = grid_of(text)
+    unasked = gridtext.grid(text)
     assert (unasked.policy_files, len(unasked.combos)) == (None, 1)
     with pytest.raises(ValueError, match="are not known yet"):
         lay_out(unasked, HERE)
@@ -208,7 +198,7 @@ def test_a_glob_is_read_as_if_its_files_were_written_there() -> None:
 )
 def test_a_glob_that_no_host_can_answer_is_refused(policies: str, message: str) -> None:
     axes = f"policies: {policies}\nenvironments: [x]\nepisodes: 1\n"
-    assert any(message in told for told in mistakes("command: run {episodes} {output_dir}\n", axes))
+    assert message in gridtext.mistakes(axes + "command: run {episodes} {output_dir}\n")
 
 
 # Compose

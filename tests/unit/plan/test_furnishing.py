@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
+import gridtext
 import pytest
 
 from comborun.bundle import queue, session_data
 from comborun.errors import UserError
-from comborun.grid import Grid, parse_grid
 from comborun.plan import Plan, Session
-from comborun.planner import lay_out
 from comborun.resources import Display, HostFacts
 from comborun.script import after_script, session_script
 
@@ -26,12 +24,10 @@ episodes: 10
 COMMAND = "command: python e.py --episodes {episodes} --out {output_dir} --device cuda:{gpu}\n"
 
 
-def grid(text: str) -> Grid:
-    return parse_grid(AXES + (text if "command:" in text else COMMAND + text), Path("grid.yaml"))
-
-
-def plan(text: str, host: HostFacts = HOST) -> Plan:
-    return lay_out(grid("resources: {gpus: 1}\n" + text if "resources" not in text else text), host)
+def plan(text: str) -> Plan:
+    command = "" if "command:" in text else COMMAND
+    resources = "" if "resources" in text else "resources: {gpus: 1}\n"
+    return gridtext.plan(AXES + command + resources + text, HOST)
 
 
 def first(text: str) -> Session:

@@ -12,10 +12,10 @@ from comborun.errors import UserError
 from comborun.text import LONGEST, clean, session_name
 
 
-@pytest.mark.parametrize("name", ["", "..", "/", "日本", "---", "🤖", "\n"])
-def test_a_name_with_nothing_left_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match="no letter or digit"):
-        clean(name)
+def test_a_name_with_nothing_left_is_refused() -> None:
+    for name in ("", "..", "/", "日本", "---", "🤖", "\n"):
+        with pytest.raises(UserError, match="no letter or digit"):
+            clean(name)
 
 
 @given(st.text())

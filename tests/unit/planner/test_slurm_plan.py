@@ -8,13 +8,14 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+import gridtext
 import pytest
 
 from comborun.again.amend import amend, amendment, compare
 from comborun.again.notes import taken_over
 from comborun.bundle import policy
-from comborun.errors import GridError, UserError
-from comborun.grid import Grid, parse_grid
+from comborun.errors import UserError
+from comborun.grid import Grid
 from comborun.jobs import MARGIN_S, kinds, texts
 from comborun.plan import Plan
 from comborun.planner import lay_out_on_slurm, not_held
@@ -45,7 +46,7 @@ slurm:
 
 
 def grid(text: str = "") -> Grid:
-    return parse_grid(HEAD + text, Path("grid.yaml"))
+    return gridtext.grid(HEAD + text)
 
 
 def plan(text: str = "") -> Plan:
@@ -56,23 +57,20 @@ def files(of: Plan) -> dict[str, str]:
     return {str(path): text for path, text in texts(of)}
 
 
-@pytest.mark.parametrize("name", ["array-1.sh", "array-2.sh", "settle.sh"])
-def test_the_job_scripts_are_the_golden_ones(name: str) -> None:
-    assert files(plan(FULL))[f"slurm/{name}"] == (GOLDEN / name).read_text()
+def test_the_job_scripts_are_the_golden_ones_and_a_grid_that_says_nothing_asks_for_nothing() -> None:
+    for text, prefix, names in (
+        (FULL, "", ("array-1.sh", "array-2.sh", "settle.sh")),
+        ("", "plain-", ("array-1.sh", "settle.sh")),
+    ):
+        scripts = files(plan(text))
+        for name in names:
+            assert scripts[f"slurm/{name}"] == (GOLDEN / f"{prefix}{name}").read_text(), name
 
 
-@pytest.mark.parametrize("name", ["array-1.sh", "settle.sh"])
-def test_a_grid_that_says_nothing_asks_for_nothing(name: str) -> None:
-    assert files(plan())[f"slurm/{name}"] == (GOLDEN / f"plain-{name}").read_text()
-
-
-def test_bash_and_shellcheck_read_the_job_scripts(tmp_path: Path) -> None:
-    for path, text in texts(plan(FULL)):
-        if path.endswith(".sh"):
-            script = tmp_path / Path(path).name
-            script.write_text(text)
-            subprocess.run(["bash", "-n", script], check=True)
-            subprocess.run(["shellcheck", "--exclude", "SC1091", script], check=True)
+def test_bash_and_shellcheck_read_the_job_scripts() -> None:
+    for script in GOLDEN.glob("*.sh"):
+        subprocess.run(["bash", "-n", script], check=True)
+        subprocess.run(["shellcheck", "--exclude", "SC1091", script], check=True)
 
 
 def test_a_task_gets_some_minutes_more_than_its_session_so_that_the_session_ends_by_its_own_limit() -> None:
@@ -96,7 +94,7 @@ def test_an_amendment_brings_the_arrays_of_the_new_sessions() -> None:
 def test_the_example_of_the_document_is_a_good_grid_and_asks_for_what_the_document_says() -> None:
     page = (Path(__file__).parents[3] / "docs/slurm.md").read_text()
     text = page.split("```yaml\n")[1].split("```")[0]
-    laid = lay_out_on_slurm(parse_grid(text, Path("grid.yaml")), LOGIN)
+    laid = lay_out_on_slurm(gridtext.grid(text), LOGIN)
     first, stairs = (files(laid)[f"slurm/array-{number}.sh"] for number in (1, 2))
     assert all(f"#SBATCH {option}\n" in first for option in ("--gres=gpu:1", "--cpus-per-task=8", "--mem=49152M"))
     assert "#SBATCH --time=365\n" in first
@@ -105,22 +103,16 @@ def test_the_example_of_the_document_is_a_good_grid_and_asks_for_what_the_docume
     assert json.loads(policy(laid))["slurm_parallel"] == 32
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
+def test_what_tasks_on_several_nodes_cannot_be_given_is_refused_with_the_reason() -> None:
+    for text, reason in (
         ("replaces: [eval4env]\n", "your sessions on the login node use no node"),
         ("resources: {exclusive: ray}\n", "`resources.exclusive` (ray): two tasks may share a node"),
         ("resources: {per_host: 2}\n", "Slurm decides how many tasks share a node"),
-    ],
-)
-def test_what_tasks_on_several_nodes_cannot_be_given_is_refused_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(UserError, match=re.escape(reason)):
-        plan(text)
-
-
-def test_a_node_of_its_own_gives_a_task_what_is_exclusive() -> None:
-    text = 'resources: {exclusive: ray, per_host: 1}\nslurm: {options: "--exclusive"}\n'
-    assert kinds(plan(text))
+    ):
+        with pytest.raises(UserError, match=re.escape(reason)):
+            plan(text)
+    own_node = 'resources: {exclusive: ray, per_host: 1}\nslurm: {options: "--exclusive"}\n'
+    assert kinds(plan(own_node))
 
 
 def test_what_slurm_decides_instead_is_told() -> None:
@@ -143,10 +135,9 @@ def test_what_slurm_decides_instead_is_told() -> None:
     ],
 )
 def test_a_block_that_slurm_would_misread_is_refused_with_a_hint(block: str, message: str, hint: str) -> None:
-    with pytest.raises(GridError) as refused:
-        grid(f"slurm: {block}\n")
-    assert message in str(refused.value)
-    assert hint in str(refused.value)
+    told = gridtext.mistakes(f"{HEAD}slurm: {block}\n")
+    assert message in told
+    assert hint in told
 
 
 def test_a_placement_asks_for_all_gpus_up_to_its_last_and_counts_them_from_0() -> None:
