@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from monitor_stage import a_session
 
 from comborun.command import fill
 from comborun.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
-from comborun.plan import After, Limits, Notify, Plan, Session
+from comborun.plan import After, Limits, Notify, Plan
 from comborun.resources import BashWord
 from comborun.rules.words import Failure
 from comborun.script import FRONT, notify_script, scripts, session_script
@@ -21,14 +22,8 @@ COMMAND = (
     "./isaaclab.sh -p ~/4_env_test/src/run_capstone_eval.py --headless --num_episodes {episodes} "
     "--policy {policy} --env {environment} --checkpoint {policy.checkpoint} --output_dir {output_dir}"
 )
-ISAAC = Session(
-    name="stairs_flat",
-    policy="flat",
-    environment="stairs",
-    unit="episode",
-    first=0,
-    count=100,
-    seed=None,
+ISAAC = replace(
+    a_session("flat", "stairs"),
     command=fill(COMMAND, {"policy": "flat", "environment": "stairs", "policy.checkpoint": "~/ckpt/flat.pt"}),
     setup="source ~/miniconda3/etc/profile.d/conda.sh\nconda activate env_isaaclab\n",
     workdir=BashWord('"$HOME"/IsaacLab'),

@@ -36,16 +36,21 @@ def host(*answers: tuple[int, str], config: str = CONFIG, nodes: str = UP) -> St
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("said", "nodes", "told"),
     [
-        (UNKNOWN, "invalid partition specified: nope"),
-        (TOO_MUCH, "Requested node configuration is not available"),
-        (WARNED, "invalid number of nodes"),
-        (UNKNOWN_OPTION, "unrecognized option '--bogus'"),
+        (UNKNOWN, UP, "invalid partition specified: nope"),
+        (TOO_MUCH, UP, "Requested node configuration is not available"),
+        (WARNED, UP, "invalid number of nodes"),
+        (UNKNOWN_OPTION, UP, "unrecognized option '--bogus'"),
+        (TOO_MUCH, "main*|up|idle~|2", "Requested node configuration is not available"),
+        (TOO_MUCH, "", "Requested node configuration is not available"),
+        (UNKNOWN, "main*|up|drain|2", "invalid partition specified: nope"),
     ],
 )
-def test_a_refusal_names_what_was_asked_for_and_says_why_in_slurms_words(said: str, told: str) -> None:
-    transport = host((0, STARTS), (1, said))
+def test_a_refusal_for_good_names_what_was_asked_for_and_says_why_whatever_nodes_are_away(
+    said: str, nodes: str, told: str
+) -> None:
+    transport = host((0, STARTS), (1, said), nodes=nodes)
     with pytest.raises(HostError) as refused:
         check_taken(transport, PLAN, consult(transport, PLAN))
     assert refused.value.message.startswith("Slurm on login1 would not take these jobs:\n  a task with 9 GPUs: ")
@@ -65,15 +70,6 @@ def test_what_waits_for_nodes_that_are_away_is_no_refusal(nodes: str, why: str) 
     transport = host((0, STARTS), (1, TOO_MUCH), nodes=nodes)
     (doubt,) = check_taken(transport, PLAN, consult(transport, PLAN))
     assert doubt == f"a task with 9 GPUs can't start now, {why}: Requested node configuration is not available"
-
-
-@pytest.mark.parametrize(
-    ("said", "nodes"), [(TOO_MUCH, "main*|up|idle~|2"), (UNKNOWN, "main*|up|drain|2"), (TOO_MUCH, "")]
-)
-def test_a_refusal_for_good_stays_one_whatever_nodes_are_away(said: str, nodes: str) -> None:
-    transport = host((0, STARTS), (1, said), nodes=nodes)
-    with pytest.raises(HostError, match="would not take"):
-        check_taken(transport, PLAN, consult(transport, PLAN))
 
 
 def test_only_the_nodes_of_the_partitions_that_a_job_asks_for_count() -> None:

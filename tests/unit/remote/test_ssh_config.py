@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import HostError
-from comborun.remote.ssh.config import (
-    Address,
-    Settings,
-    ssh_arguments,
-    target,
-)
+from comborun.remote.ssh.config import Address, Settings, ssh_arguments, target
 
 
 def meaning(name: str = "box", **settings: str | list[str]) -> object:
@@ -103,16 +98,10 @@ def test_every_setting_is_honoured() -> None:
 
 
 def test_tokens_and_variables_are_filled_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TUNNEL", "edge")
+    for name, value in (("TUNNEL", "edge"), ("SSH_AUTH_SOCK", "/run/mine"), ("OTHER_SOCK", "/run/other")):
+        monkeypatch.setenv(name, value)
     found = meaning("box", hostname="10.0.0.7", port="7", user="me", proxycommand="nc ${TUNNEL} %h %p %r %n 100%% %Z")
     assert found.proxy_command == "nc edge 10.0.0.7 7 me box 100% %Z"
-
-
-@pytest.mark.parametrize(
-    ("value", "socket_path"),
-    [("SSH_AUTH_SOCK", "/run/mine"), ("$OTHER_SOCK", "/run/other"), ("${OTHER_SOCK}.1", "/run/other.1"), ("/x", "/x")],
-)
-def test_the_agent_is_where_the_config_says(value: str, socket_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSH_AUTH_SOCK", "/run/mine")
-    monkeypatch.setenv("OTHER_SOCK", "/run/other")
-    assert meaning(identityagent=value).agent == socket_path
+    agents = {"SSH_AUTH_SOCK": "/run/mine", "$OTHER_SOCK": "/run/other", "${OTHER_SOCK}.1": "/run/other.1", "/x": "/x"}
+    for value, agent in agents.items():
+        assert meaning(identityagent=value).agent == agent

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import HostError
+from comborun.host import process
 from comborun.remote.ssh.shell import COMMAND, Answer, Request, program
 
 MARK = b"0123456789abcdef"
 
 
-def request(script: str = "true", *args: str, stdin: bytes = b"", timeout: float = 5.0) -> Request:
-    return Request(script, args, stdin, timeout, 1000)
+def lives(pid: int) -> bool:
+    seen = process.look(pid)
+    return bool(seen and seen.lives)
 
 
 def framed(stdout: bytes, stderr: bytes = b"", code: int = 0) -> tuple[bytes, bytes]:
@@ -62,60 +63,17 @@ def test_noise_has_no_limit_and_only_its_end_is_kept() -> None:
     assert answer.completed().stdout == b"out"
 
 
-class Held:
-    """The shell as a process of this machine, asked with nothing but bytes."""
-
-    def __init__(self) -> None:
-        self.process = subprocess.Popen(
-            ["sh", "-c", COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
-        )
-        self.process.stdin.write(program())
-
-    def ask(self, wanted: Request) -> Answer:
-        self.process.stdin.write(wanted.head(MARK) + wanted.stdin)
-        answer = Answer(MARK, wanted.limit)
-        while not answer.complete:
-            answer.feed(self.process.stdout.readline(), b"")
-            if answer.begun and not answer.complete:
-                answer.feed(b"", self.process.stderr.readline())
-        return answer
-
-
-@pytest.fixture
-def held() -> Held:
-    shell = Held()
-    yield shell
-    shell.process.stdin.close()
-    assert shell.process.wait(10) == 0
-    shell.process.stdout.close()
-    shell.process.stderr.close()
-
-
-def test_the_shell_answers_one_request_after_the_other(held: Held) -> None:
-    for number in range(5):
-        done = held.ask(request("read -r line; echo $line $1; echo $2 >&2; exit $1", str(number), "e", stdin=b"in\n"))
-        assert done.completed().stdout == b"in %d\n" % number
-        assert (done.completed().code, done.completed().stderr) == (number, b"e\n")
-
-
-def test_the_shell_ends_with_its_input_and_leaves_no_process(held: Held) -> None:
-    script = "(trap '' TERM; sleep 20) & read -r _ _ _ parent _ </proc/$PPID/stat; echo $parent $!"
-    shell, child = map(int, held.ask(request(script)).completed().stdout.split())
-    relays = [int(pid) for pid in Path(f"/proc/{shell}/task/{shell}/children").read_text(encoding="utf-8").split()]
-    assert len([pid for pid in relays if lives(pid)]) >= 2
-    held.process.stdin.close()
-    assert held.process.wait(10) == 0
-    deadline = time.monotonic() + 10
-    while any(lives(pid) for pid in relays) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(lives(pid) for pid in relays)
-    assert lives(child), "what a script leaves in the background is left alone"
-    os.kill(child, signal.SIGKILL)
-
-
-def lives(pid: int) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+def test_the_shell_ends_with_its_input_and_leaves_no_process() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(["sh", "-c", COMMAND], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as held:
+        script = "(trap '' TERM; sleep 20) & read -r _ _ _ parent _ </proc/$PPID/stat; echo $parent $!"
+        held.stdin.write(program() + Request(script, (), b"", 5.0, 1000).head(MARK))
+        assert held.stdout.readline() == MARK + b"<\n"
+        shell, child = map(int, held.stdout.readline().split())
+        relays = [int(pid) for pid in Path(f"/proc/{shell}/task/{shell}/children").read_text().split()]
+        assert len([pid for pid in relays if lives(pid)]) >= 2
+        held.stdin.close()
+        assert held.wait(10) == 0
+        assert process.wait(10, lambda: not any(lives(pid) for pid in relays))
+        assert lives(child), "what a script leaves in the background is left alone"
+        os.kill(child, signal.SIGKILL)
