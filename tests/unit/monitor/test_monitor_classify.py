@@ -110,12 +110,9 @@ def test_why_rows_do_not_count_stands_wherever_the_session_is_shown(seen: Seen) 
     assert ROUGH in "\n".join(changes(None, status))
 
 
-def test_what_can_not_be_counted_while_it_runs_is_unknown_and_not_none() -> None:
+def test_what_can_not_be_counted_is_unknown_and_records_without_a_verdict_are_done_and_no_success() -> None:
     session = only(Seen("grass_act", countable=False, why="more than 2000 result files"))
     assert (session.recorded, session.successes, session.uncounted) == (None, None, "more than 2000 result files")
-
-
-def test_records_without_a_verdict_are_done_and_no_success() -> None:
     session = only(Seen("grass_act").ended("exited", "partial", code=0, records=100, verdicts=0))
     assert (session.outcome, session.done, session.recorded, session.successes) == (Outcome.PARTIAL, 100, 0, 0)
 

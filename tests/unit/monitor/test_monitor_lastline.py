@@ -31,15 +31,7 @@ def test_the_last_line_that_shows_anything(log: bytes, shown: str) -> None:
         ("  3%|▎ | 3/100\r 62%|██▍ | 62/100", "62%|██▍ | 62/100"),
         ("50 %\r", "50 %"),
         ("a\tb", "a b"),
-    ],
-)
-def test_what_is_overwritten_is_gone(line: str, shown: str) -> None:
-    assert visible(line) == shown
-
-
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
+        ("x" * 100_000, "x" * (LONGEST - 1) + "…"),
         ("\x1b[1;31merror\x1b[0m: bad", "error: bad"),
         ("\x1b]0;evil title\x07text", "text"),
         ("\x1b[?1049htext\x1b(B", "text"),
@@ -47,7 +39,7 @@ def test_what_is_overwritten_is_gone(line: str, shown: str) -> None:
         ("no\u200bbreak\u2028here\x7f", "nobreakhere"),
     ],
 )
-def test_nothing_that_acts_on_a_terminal_is_left(line: str, shown: str) -> None:
+def test_nothing_is_left_that_is_overwritten_too_long_or_acts_on_a_terminal(line: str, shown: str) -> None:
     assert visible(line) == shown
 
 
@@ -64,7 +56,3 @@ def test_any_line_becomes_one_printable_line(line: str) -> None:
     assert len(shown) <= LONGEST
     assert not [mark for mark in shown if unicodedata.category(mark) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
     assert visible(shown) == shown
-
-
-def test_a_long_line_is_cut() -> None:
-    assert visible("x" * 100_000) == "x" * (LONGEST - 1) + "…"

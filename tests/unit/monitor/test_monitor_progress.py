@@ -189,13 +189,10 @@ def test_what_the_log_said_stays_when_newer_lines_push_it_out_and_when_the_sessi
     assert seen_of(BY_PATTERN, first, an_answer(ended, now=NOW + 120)).done == 0  # none of them has a record
 
 
-def test_another_attempt_begins_to_count_anew() -> None:
+def test_another_attempt_begins_to_count_anew_and_a_piece_that_the_tail_cut_through_is_no_number() -> None:
     lost = Seen("grass_act").ended("lost", "none", records=0, log=b"so far: 62\n")
     again = Seen("grass_act", 2, log=b"so far: 3\n")
     assert seen_of(BY_PATTERN, an_answer(lost), an_answer(lost, again)).done == 3
-
-
-def test_a_piece_that_the_tail_cut_through_is_no_number() -> None:
     view = one(ProgressRules(r"(\d+)$"))
     assert seen_of(view, look(b"99\n12\n", size=5000)).done == 12
     assert seen_of(view, look(b"99\n12\n")).done == 99
@@ -212,7 +209,6 @@ def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
 TASK = 50
 BATCHES = 5
 RULES = ProgressRules(r"eval batches:.*?(\d+)/(\d+) \[", each=TASK)
-PLANNED = Workload(0, 500)
 BEFORE = NOW - 100
 """when the attempt of `Seen` began"""
 PREAMBLE = b"Making policy.\n" * 300
@@ -226,17 +222,6 @@ def bars(*numbers: int) -> bytes:
         for number in numbers
     )
     return "".join(drawn).encode()
-
-
-def after(*looks: tuple[int, ...], workload: Workload = PLANNED) -> list[int | None]:
-    """What is done after each of these looks, 10 s from one to the next in parts of a thousand."""
-    counter, found = NOTHING, []
-    for index, numbers in enumerate(looks):
-        counter = counted(
-            counter, counting.lines(bars(*numbers), cut=False), RULES, workload, Observation(10.0 * index)
-        )
-        found.append(counter.done)
-    return found
 
 
 @given(

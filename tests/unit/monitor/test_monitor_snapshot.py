@@ -5,40 +5,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from monitor_stage import (
-    Seen,
-    StagedHost,
-    an_answer,
-    answer_of,
-    look_at,
-)
+from monitor_stage import Seen, StagedHost, an_answer, answer_of, look_at
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
-from comborun.monitor.snapshot import (
-    HostUse,
-    Snapshot,
-    parse_snapshot,
-)
+from comborun.monitor.snapshot import Snapshot, parse_snapshot
 from comborun.rules.placement import Card
 
 ANSWER: dict[str, object] = {"run": "r", "now": 5.5, "boot": "b", "dispatcher": None, "slots": 2, "attempts": []}
 
 
-def use(*lines: str) -> HostUse:
-    return parse_snapshot(an_answer(host=lines)).use
-
-
-@pytest.mark.parametrize(
-    ("line", "gpu"),
-    [
-        ("gpu index=3 used_mib= total_mib= utilization=", Card(3)),
-        ("gpu index=0 used_mib=2 total_mib=81559 utilization=", Card(0, used=2, total=81559)),
-        ("gpu index=1", Card(1)),
-    ],
-)
-def test_what_a_gpu_does_not_tell_is_unknown_and_never_nothing(line: str, gpu: Card) -> None:
-    assert use(line).gpus == (gpu,)
+def test_what_a_gpu_does_not_tell_is_unknown_and_never_nothing() -> None:
+    told = "gpu index=3 used_mib= total_mib= utilization=", "gpu index=0 used_mib=2 total_mib=81559 utilization="
+    cards = parse_snapshot(an_answer(host=(*told, "gpu index=1"))).use.gpus
+    assert cards == (Card(3), Card(0, used=2, total=81559), Card(1))
 
 
 def test_every_attempt_gets_its_own_tail_and_a_log_can_say_nothing_for_another_one() -> None:
