@@ -22,12 +22,6 @@ def test_only_what_takes_long_says_what_it_does(
     assert capsys.readouterr() == ("", said)
 
 
-def test_what_fails_leaves_nothing_that_still_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "QUIET_S", 60)
-    with pytest.raises(ZeroDivisionError), terminal.working("x"):
-        raise ZeroDivisionError
-
-
 def test_nothing_is_drawn_over_a_question(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(terminal, "QUIET_S", 0.05)
 

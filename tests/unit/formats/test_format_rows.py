@@ -63,38 +63,25 @@ def test_numbers_that_are_none_are_left_out_and_named() -> None:
     ]
 
 
-def test_a_whole_record_counts_although_its_newline_is_missing() -> None:
-    reading = read(row(0) + row(1).rstrip("\n"))
-    assert [record.episode for record in reading.records] == [0, 1]
-    assert told(reading.defects) == [(2, "the last line lacks its newline; its record is whole and counts")]
-
-
-def test_a_record_glued_to_the_front_of_a_broken_one_is_kept() -> None:
-    reading = read(row(0).strip() + '{"episode": 1, "suc\n' + row(2))
-    assert [record.episode for record in reading.records] == [0, 2]
-    assert told(reading.rejects) == [(1, "not JSON after a whole record")]
-
-
-def test_nothing_is_dug_out_of_a_broken_record() -> None:
-    """What looks like a record may be a part of the one that broke."""
-    reading = read('{"episode": 1, "before": {"episode": 9, "success": true}\n')
-    assert reading.records == []
-    assert told(reading.rejects) == [(1, "not JSON")]
-
-
 @pytest.mark.parametrize(
-    ("line", "reason"),
+    ("text", "episodes", "rejects", "defects"),
     [
-        ("null", "not a JSON object"),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"episode": 0, "success": true, "a": ' + "[" * 200 + "]" * 200 + "}", "nested too deeply"),
+        (row(0) + row(1)[:-1], [0, 1], [], [(2, "the last line lacks its newline; its record is whole and counts")]),
+        (row(0)[:-1] + '{"episode": 1, "suc\n' + row(2), [0, 2], [(1, "not JSON after a whole record")], []),
+        ('{"episode": 1, "before": {"episode": 9, "success": true}\n', [], [(1, "not JSON")], []),
+        (row(0) + "null\n" + row(1), [0, 1], [(2, "not a JSON object")], []),
+        (row(0) + "[" * 100_000 + "\n" + row(1), [0, 1], [(2, "nested too deeply")], []),
+        (row(0) + row(1, a=json.loads("[" * 200 + "]" * 200)) + row(2), [0, 2], [(2, "nested too deeply")], []),
     ],
-    ids=["null", "very deep", "deep"],
+    ids=["no newline", "glued", "no digging", "null", "very deep", "deep"],
 )
-def test_a_line_that_is_no_record_is_named_with_its_place(line: str, reason: str) -> None:
-    reading = read(row(0) + line + "\n" + row(1))
-    assert [record.episode for record in reading.records] == [0, 1]
-    assert told(reading.rejects) == [(2, reason)]
+def test_a_broken_line_is_named_with_its_place_and_costs_no_other(
+    text: str, episodes: list[int], rejects: list[tuple[int, str]], defects: list[tuple[int, str]]
+) -> None:
+    reading = read(text)
+    assert [record.episode for record in reading.records] == episodes
+    assert told(reading.rejects) == rejects
+    assert told(reading.defects) == defects
 
 
 def test_marks_and_line_ends_of_other_systems_are_no_trouble() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -11,7 +10,7 @@ from scipy.stats import barnard_exact, binomtest
 from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
-from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet, outcomes, pairs_in_order
+from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import holm
@@ -45,56 +44,45 @@ def arm_of(records: list[EpisodeRecord], caution: str = "") -> Arm:
     return arm(combo, caution)
 
 
-def steps(a: Arm, b: Arm, planned: Iterable[int]) -> tuple[int, ...]:
-    return outcomes(a, b, pairs_in_order(a, b, planned)[0])
-
-
 def only(comparisons: Comparisons) -> Comparison:
     (comparison,) = comparisons.all
     return comparison
 
 
-def test_equal_seeds_of_all_common_episodes_make_pairs() -> None:
-    found = meet("", side("a", "++-+!"), side("b", "+- ++-"))
-    assert found.paired
-    assert found.why == "equal seeds in all 3 common episodes"
+CAUTION = "numbered in the order of ending"
+HASHED = {"init_hash": "x{}"}
+SOME = [replace(record, seed=None) if record.episode else record for record in episodes("a", "+-+")]
+GAPPED = [*episodes("b", "+-", init_hash="y{}"), *episodes("b", "  +")]
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "why"),
+    ("a", "b", "paired", "why"),
     [
-        (side("a", "++"), side("b", "  ++"), "no episode index in common"),
-        (side("a", "++", None), side("b", "++", None), "no seeds in the records"),
-        (side("a", "++", 1), side("b", "++", 2), "seeds differ"),
-        (side("a", "!!"), side("b", "++"), "no episode index in common"),
+        (side("a", "++-+!"), side("b", "+- ++-"), True, "equal seeds in all 3 common episodes"),
+        (side("a", "++"), side("b", "  ++"), False, "no episode index in common"),
+        (side("a", "!!"), side("b", "++"), False, "no episode index in common"),
+        (side("a", "++", None), side("b", "++", None), False, "no seeds in the records"),
+        (arm_of(SOME), side("b", "+++"), False, "no seeds in the records in 2 of 3 common episodes"),
+        (side("a", "++", 1), side("b", "++", 2), False, "seeds differ"),
+        (arm_of(episodes("a", "+-"), CAUTION), side("b", "+-"), False, CAUTION),
+        (side("a", "+-"), arm_of(episodes("b", "+-"), CAUTION), False, CAUTION),
+        (
+            *(side("a", "+-", None, **HASHED), side("b", "++", None, **HASHED)),
+            *(True, "equal initial states (init_hash) in all 2 common episodes"),
+        ),
+        (
+            *(side("a", "+-+", **HASHED), arm_of(GAPPED)),
+            *(False, "initial states (init_hash) differ in 2 of 3 common episodes"),
+        ),
+        (
+            *(arm_of(episodes("a", "+-", **HASHED), CAUTION), side("b", "++", **HASHED)),
+            *(True, "equal initial states (init_hash) in all 2 common episodes"),
+        ),
     ],
 )
-def test_without_that_they_are_no_pairs_and_it_is_said_why(a: Arm, b: Arm, why: str) -> None:
+def test_episodes_are_pairs_where_all_are_shown_to_start_the_same(a: Arm, b: Arm, paired: bool, why: str) -> None:
     found = meet("", a, b)
-    assert not found.paired
-    assert found.why == why
-
-
-def test_seeds_of_only_some_episodes_are_not_enough() -> None:
-    some = [replace(record, seed=None) if record.episode else record for record in episodes("a", "+-+")]
-    assert meet("", arm_of(some), side("b", "+++")).why == "no seeds in the records in 2 of 3 common episodes"
-
-
-def test_hashes_of_initial_states_say_more_than_seeds() -> None:
-    a, b = side("a", "+-", init_hash="x{}"), side("b", "++", init_hash="x{}")
-    assert meet("", a, b).why == "equal initial states (init_hash) in all 2 common episodes"
-    other = side("b", "++", init_hash="y{}")
-    assert meet("", a, other).why == "initial states (init_hash) differ"
-    without_seeds = (side("a", "+-", None, init_hash="x{}"), side("b", "++", None, init_hash="x{}"))
-    assert meet("", *without_seeds).paired
-
-
-def test_pairs_stand_in_index_order_up_to_the_first_gap() -> None:
-    a, b = side("a", "++-!+ +"), side("b", "+--++++")
-    assert steps(a, b, range(7)) == (0, 1, 0, 0, 0, 0, 0)
-    assert steps(b, a, range(7)) == (0, -1, 0, 0, 0, 0, 0)
-    assert steps(a, b, range(6, 9)) == (0,)
-    assert steps(a, b, []) == ()
+    assert (found.paired, found.why) == (paired, why)
 
 
 def test_paired_episodes_are_compared_by_mcnemar_on_the_common_ones() -> None:
@@ -142,13 +130,6 @@ def test_a_policy_without_completed_episodes_is_left_out_and_named() -> None:
     assert compare({"stairs": [Counted("a", (0, 0)), side("b", "++")]}).left_out == (("stairs", ("a",)),)
 
 
-@pytest.mark.parametrize("environments", [{}, {"stairs": []}, {"stairs": [side("a", "++")]}])
-def test_where_there_is_nothing_to_compare_nothing_is(environments: dict[str, list[Arm]]) -> None:
-    found = compare(environments)
-    assert (found.environments, found.size, found.left_out) == ((), 0, ())
-    assert claims(found).decided == claims(found).undecided == claims(found).sentences == ()
-
-
 @pytest.mark.parametrize(("a", "b"), [("+", "-"), ("+++", "+++"), ("---", "---"), ("+", "+")])
 @pytest.mark.parametrize("seed", [1000, None])
 def test_the_smallest_and_the_most_equal_runs_can_be_compared(a: str, b: str, seed: int | None) -> None:
@@ -180,15 +161,6 @@ def test_claims_stand_by_environment_and_then_the_largest_difference_first() -> 
         "best beats bad in grass",
         "good beats bad in grass",
     ]
-
-
-def test_what_a_caution_says_forbids_pairing_by_seed_but_not_by_state() -> None:
-    marks = "+-+-"
-    numbered = arm_of(episodes("a", marks), "numbered in the order of ending")
-    assert meet("", numbered, side("b", marks)).why == "numbered in the order of ending"
-    assert meet("", side("b", marks), numbered).why == "numbered in the order of ending"
-    hashed = arm_of(episodes("a", marks, init_hash="x{}"), "numbered in the order of ending")
-    assert meet("", hashed, side("b", marks, init_hash="x{}")).paired
 
 
 def test_the_gap_that_could_be_found_grows_with_the_family() -> None:
@@ -249,14 +221,6 @@ def test_repeated_starts_are_counted_once_without_pairs_too() -> None:
     assert one.p == pytest.approx(barnard_exact([[4, 0], [1, 50]], n=256).pvalue, abs=2e-8)
 
 
-def test_one_differing_hash_unpairs_although_seeds_are_equal() -> None:
-    a = [replace(one, **packed(extra={"init_hash": f"x{one.episode}"})) for one in episodes("a", "+-" * 50)]
-    b = [replace(one, **packed(extra={"init_hash": f"y{one.episode}"})) for one in episodes("b", "+-" * 50)]
-    b[7] = replace(b[7], **packed(extra={}))
-    found = meet("", arm_of(a), arm_of(b))
-    assert (found.paired, found.why) == (False, "initial states (init_hash) differ in 99 of 100 common episodes")
-
-
 def many(policy: str, marks: str, environments: int = 10) -> dict[str, Arm]:
     return {f"e{index}": side(policy, marks) for index in range(environments)}
 
@@ -297,10 +261,6 @@ def test_ranks_are_those_that_the_overall_comparisons_leave_open() -> None:
     arms = [many(name, marks, 3) for name, marks in (("a", "+" * 20), ("b", "+" * 19 + "-"), ("c", "-" * 20))]
     found = compare({name: [one[name] for one in arms] for name in arms[0]})
     assert [found.rank(name) for name in "abc"] == [(1, 2), (1, 2), (3, 3)]
-
-
-def test_one_environment_has_no_overall_comparison() -> None:
-    assert compare({"stairs": three()}).overall == ()
 
 
 def test_too_many_comparisons_are_none_and_the_report_says_so() -> None:

@@ -55,10 +55,6 @@ def test_no_row_begins_with_what_the_line_above_takes_for_its_argument(
         assert any(shown in line for line in rows), "the name stays as it is"
 
 
-def test_names_that_begin_with_nothing_of_that_kind_have_nothing_in_front(tmp_path: Path) -> None:
-    assert any(line.startswith("plain & ") for line in table(tmp_path, ("plain", "other"), ("x",)))
-
-
 @pytest.mark.parametrize(("policies", "environments"), [(1, 1), (3, 4), (12, 13)])
 def test_the_table_compiles_and_fits_its_paper(tmp_path: Path, policies: int, environments: int) -> None:
     if not shutil.which("pdflatex"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from report_runs import RUN, START, RunDirectory, planned_session, row, troubled_run
+from report_runs import RUN, START, RunDirectory, planned_session, row
 
 from comborun.attempt import Begin, End
 from comborun.reporter.collect import collect_run
@@ -16,7 +16,6 @@ from comborun.reporter.figures.sessions import sessions
 from comborun.reporter.records.collector import Attempt
 from comborun.reporter.summary import summarize
 from comborun.resources import NO_SLURM
-from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
     from comborun.reporter.counting.ending import Span
@@ -48,15 +47,6 @@ def test_an_attempt_without_end_leaves_work_and_bound_open() -> None:
     assert (running.work, running.bound, running.seen) == (None, None, 12)
 
 
-def test_every_attempt_with_a_start_is_there_with_its_outcome(tmp_path: Path) -> None:
-    found = summarize(collect_run(troubled_run(tmp_path))).summary.timing
-    assert found.slots == 8
-    assert [start for start, _, _ in found.spans] == sorted(start for start, _, _ in found.spans)
-    ends = [(one.number, start - START, one.end) for start, session, one in found.spans if session.name == "grass_flat"]
-    grass = [(number, start, end and end.outcome) for number, start, end in ends]
-    assert grass == [(1, 0.0, Outcome.LOST), (2, 70.0, Outcome.SUCCEEDED)]
-
-
 def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for name, start, end in (("grass", 0, 60), ("stairs", 0, 90), ("boulder", 60, 120)):
@@ -65,10 +55,6 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
     assert figure
     assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in figure.note
     assert "in 8 slots takes less than 1 min 30 s" in figure.note
-
-
-def test_without_a_plan_there_are_no_sessions_to_show() -> None:
-    assert sessions(Timing((), None)) is None
 
 
 @pytest.mark.parametrize(("end", "own"), [({"nonce": "new"}, True), ({"nonce": "old"}, False), ({}, False)])

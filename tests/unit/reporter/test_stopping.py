@@ -98,11 +98,6 @@ def test_a_seed_that_comes_again_pairs_nothing() -> None:
     assert again.unpaired == "the start of an earlier one (episode 4)"
 
 
-def test_unequal_hashes_of_the_first_state_weigh_more_than_equal_seeds() -> None:
-    records = [replace(one, **packed(extra={"init_hash": f"{one.policy} {one.episode // 6}"})) for one in drawn(1)]
-    assert stand(records).unpaired == "initial states (init_hash) differ (episode 0)"
-
-
 def test_a_comparison_is_given_up_where_the_grid_says_so_and_nobody_wins() -> None:
     records = drawn(4, 0.5, 0.5)
     (combo, other) = merge(records, {})

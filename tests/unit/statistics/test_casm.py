@@ -63,15 +63,6 @@ def test_swapping_the_policies_turns_the_winner_and_nothing_else(outcomes: list[
     assert (one.pairs, one.winner, one.final) == (other.pairs, -other.winner, other.final)
 
 
-@given(OUTCOMES, OUTCOMES)
-def test_what_comes_after_a_decision_changes_nothing(outcomes: list[int], later: list[int]) -> None:
-    rule = 60, 0.2
-    decision = decide(outcomes, *rule)
-    if decision.winner:
-        assert decide(outcomes + later, *rule) == decision
-        assert decide(outcomes[: decision.pairs], *rule) == decision
-
-
 @given(OUTCOMES)
 def test_looking_after_every_pair_or_once_at_the_end_gives_the_same_decision(outcomes: list[int]) -> None:
     rule = 60, 0.2
