@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_runs import planned_session
 
 from comborun.again.amend import Amended, Choice, Kind, amend, compare
 from comborun.again.notes import taken_over
 from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
 from comborun.command import fill
-from comborun.judging import ResultRules, WatchRules
+from comborun.judging import WatchRules
 from comborun.plan import Limits, Plan, Session
 from comborun.planner import range_session, session_digest
 from comborun.rules.placement import Request
@@ -20,12 +21,9 @@ from comborun.work import episodes_of, minus
 
 
 def session(policy: str = "p", environment: str = "e", count: int = 4, **fields: object) -> Session:
-    made = Session(
-        f"{environment}_{policy}", policy, environment, "episode", 0, count, None, fill("eval --n 1", {}), "", None, (),
-        0, ResultRules(), "", counted=True, ranged=True,
-    )  # fmt: skip
-    changed = replace(made, **fields)  # type: ignore[arg-type]
-    return replace(changed, digest=session_digest(changed))
+    values = {"seed": None, "command": fill("eval --n 1", {}), "counted": True, "ranged": True, **fields}
+    made = planned_session(policy, environment, count, **values)
+    return replace(made, digest=session_digest(made))
 
 
 def plan(*sessions: Session, **fields: object) -> Plan:

@@ -10,7 +10,7 @@ from scipy.stats import barnard_exact, binomtest
 from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
-from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet
+from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet, outcomes, pairs_in_order
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import holm
@@ -83,6 +83,11 @@ GAPPED = [*episodes("b", "+-", init_hash="y{}"), *episodes("b", "  +")]
 def test_episodes_are_pairs_where_all_are_shown_to_start_the_same(a: Arm, b: Arm, paired: bool, why: str) -> None:
     found = meet("", a, b)
     assert (found.paired, found.why) == (paired, why)
+
+
+def test_nobody_wins_a_pair_without_a_verdict() -> None:
+    a, b = side("a", "++-!+"), side("b", "+--+!")
+    assert outcomes(a, b, pairs_in_order(a, b, range(5))[0]) == (0, 1, 0, 0, 0)
 
 
 def test_paired_episodes_are_compared_by_mcnemar_on_the_common_ones() -> None:

@@ -82,8 +82,3 @@ def test_a_canary_that_shares_no_episode_says_nothing_and_says_so() -> None:
     assert [combo.name for combo in found.silent] == ["flat × stairs"]
     assert "the same" not in found.combos[0].words
     assert found.differing == ()
-
-
-def test_what_is_written_beside_the_run_is_read_again() -> None:
-    found = compare_canary("canary-1", [record(0, FAILURE)], [record(0)])
-    assert Canary.from_json(found.to_json()) == found

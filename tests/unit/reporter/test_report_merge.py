@@ -44,17 +44,6 @@ def test_an_errored_record_gives_way_to_a_verdict_of_a_later_attempt() -> None:
     assert (combo.replays, combo.differing) == ((), ())
 
 
-def test_within_an_attempt_the_first_line_counts_and_repetitions_are_named() -> None:
-    combo = merged(
-        record(0, source="f:1"),
-        record(0, source="f:2"),
-        record(1, "failure", source="f:3"),
-        record(1, "success", source="f:4"),
-    )
-    assert [entry.source for entry in combo.accepted] == ["f:1", "f:3"]
-    assert (combo.duplicates, combo.conflicts) == ((range(1),), (range(1, 2),))
-
-
 def test_records_that_differ_in_anything_are_a_conflict() -> None:
     first = replace(record(0), **packed(metrics={"x": 1.0}))
     assert merged(first, replace(first, path="f:9")).conflicts == ()
