@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from sshd import Sshd, make_key, public, until
+from test_ssh_hosts import Kind, config, kind
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Options
@@ -19,12 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-Kind = type[SshTransport] | type[OpensshTransport]
-
-
-@pytest.fixture(params=[SshTransport, OpensshTransport], ids=["ssh", "openssh"])
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return request.param
+__all__ = ["kind"]
 
 
 @pytest.fixture
@@ -46,12 +42,6 @@ def _asked(agent: str) -> int:
 
 def add(agent: str, *arguments: str) -> None:
     subprocess.run(["ssh-add", "-q", *arguments], env={**os.environ, "SSH_AUTH_SOCK": agent}, check=True)
-
-
-def config(folder: Path, *stanzas: str) -> Options:
-    file = folder / "config"
-    file.write_text("\n".join(stanzas))
-    return Options(config=file)
 
 
 def reaches(transport: SshTransport | OpensshTransport, user: str) -> bool:
@@ -83,13 +73,22 @@ def test_only_the_named_key_of_a_full_agent_is_offered(sshd: Sshd, agent: str, t
     assert "IdentitiesOnly" in refusal(SshTransport("testbox", unnamed)).message
 
 
-def test_a_key_that_the_agent_holds_is_not_asked_a_passphrase_for(sshd: Sshd, agent: str, tmp_path: Path) -> None:
+@pytest.fixture
+def locked(sshd: Sshd, tmp_path: Path) -> Path:
     key = tmp_path / "locked"
     shutil.copy(sshd.key, key)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-p", "-N", "open sesame", "-f", str(key)], check=True, stdout=subprocess.DEVNULL
+    )
+    return key
+
+
+def test_a_key_that_the_agent_holds_is_not_asked_a_passphrase_for(
+    sshd: Sshd, agent: str, locked: Path, tmp_path: Path
+) -> None:
     shutil.copy(sshd.key.with_name("id_ed25519.pub"), tmp_path / "locked.pub")
-    add(agent, str(key))
-    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "secret", "-f", str(key)], check=True, stdout=subprocess.DEVNULL)
-    options = config(tmp_path, sshd.stanza(f"IdentityAgent {agent}", key=key))
+    add(agent, str(sshd.key))
+    options = config(tmp_path, sshd.stanza(f"IdentityAgent {agent}", key=locked))
     assert reaches(SshTransport("testbox", options), sshd.user.name)
 
 
@@ -114,16 +113,6 @@ def test_a_refused_key_of_the_agent_is_not_asked_a_passphrase_for(sshd: Sshd, ag
     options = config(tmp_path, sshd.stanza(f"IdentityAgent {agent}", key=key))
     refusal(SshTransport("testbox", Options(config=options.config, ask=ask)))
     assert prompts == []
-
-
-@pytest.fixture
-def locked(sshd: Sshd, tmp_path: Path) -> Path:
-    key = tmp_path / "locked"
-    shutil.copy(sshd.key, key)
-    subprocess.run(
-        ["ssh-keygen", "-q", "-p", "-N", "open sesame", "-f", str(key)], check=True, stdout=subprocess.DEVNULL
-    )
-    return key
 
 
 def test_an_encrypted_key_is_asked_for_once_in_the_life_of_a_transport(
@@ -197,12 +186,12 @@ def test_a_certificate_in_an_agent_lets_us_in(
     assert reaches(SshTransport("testbox", options), server.user.name)
 
 
-@pytest.mark.parametrize("algorithm", ["rsa", "ecdsa"])
-def test_other_kinds_of_key_work_too(own_sshd: Callable[..., Sshd], tmp_path: Path, algorithm: str) -> None:
+def test_other_kinds_of_key_work_too(own_sshd: Callable[..., Sshd], tmp_path: Path) -> None:
     server = own_sshd()
-    key = make_key(tmp_path / "key", kind=algorithm)
-    server.authorized.write_text(public(key))
-    assert reaches(SshTransport("testbox", config(tmp_path, server.stanza(key=key))), server.user.name)
+    keys = [make_key(tmp_path / kind, kind=kind) for kind in ("rsa", "ecdsa")]
+    server.authorized.write_text("".join(map(public, keys)))
+    for key in keys:
+        assert reaches(SshTransport("testbox", config(tmp_path, server.stanza(key=key))), server.user.name)
 
 
 def test_a_second_factor_is_named_and_sent_to_openssh(own_sshd: Callable[..., Sshd]) -> None:

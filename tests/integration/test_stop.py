@@ -8,7 +8,6 @@ import subprocess
 import time
 from pathlib import Path
 
-import pytest
 from box import Box, Script, alive, bash, frozen, kill, python, until
 from nvidia import Gpus
 from recorded import record
@@ -29,34 +28,38 @@ except KeyboardInterrupt:
 ESCAPES = {
     "setsid": "setsid sleep 600 & sleep 600",
     "nohup": "nohup sleep 600 >/dev/null 2>&1 & sleep 600",
-    "double fork": "( ( setsid sleep 600 & ) & ) & sleep 600",
-    "lock closed": "setsid sleep 600 9>&- & sleep 600",
+    "double_fork": "( ( setsid sleep 600 & ) & ) & sleep 600",
+    "lock_closed": "setsid sleep 600 9>&- & sleep 600",
     "deaf": "trap '' HUP INT TERM; setsid sleep 600 & while :; do sleep 1; done",
 }
 
 
-def test_a_python_program_sees_the_stop_as_a_keyboard_interrupt(any_box: Box) -> None:
-    any_box.plan({"env_one": python(KEYBOARD)})
+def test_python_programs_see_the_stop_as_a_keyboard_interrupt_and_all_of_them_are_gone_soon(any_box: Box) -> None:
+    any_box.environment["COMBORUN_STOP_INT_S"] = "30"
+    any_box.plan({f"env_p{i}": python(KEYBOARD) for i in range(4)})
     any_box.start()
-    until(lambda: "ready" in any_box.log("env_one"), "the program is ready")
+    until(lambda: all("ready" in any_box.log(name) for name in any_box.names), "the programs are ready")
+    began = time.monotonic()
     stopped = any_box.stop()
+    assert time.monotonic() - began < 10
     assert stopped.returncode == 0, stopped.stderr
-    assert any_box.log("env_one") == "ready\nKeyboardInterrupt\n"
-    end = any_box.ended("env_one")
-    assert (end.cause, end.code, end.outcome) == (Cause.STOPPED, 0, Outcome.CANCELLED)
+    for name in any_box.names:
+        assert any_box.log(name) == "ready\nKeyboardInterrupt\n"
+        end = any_box.ended(name)
+        assert (end.cause, end.code, end.outcome) == (Cause.STOPPED, 0, Outcome.CANCELLED)
 
 
-@pytest.mark.parametrize("escape", ESCAPES)
-def test_what_left_its_group_is_gone_too(box: Box, escape: str) -> None:
+def test_what_left_its_group_is_gone_too(box: Box) -> None:
     box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
-    box.plan({"env_one": bash(f"echo ready; {ESCAPES[escape]}")})
+    box.plan({name: bash(f"echo ready; {command}") for name, command in ESCAPES.items()}, parallel=len(ESCAPES))
     box.start()
-    until(lambda: "ready" in box.log("env_one"), "the program is ready")
-    until(lambda: len(box.marked()) >= 2, "it has its children")
+    for name in box.names:
+        until(lambda name=name: "ready" in box.log(name), f"the program {name} is ready")
+        until(lambda name=name: len(box.marked(name)) >= 2, "it has its children")
     stopped = box.stop()
     assert stopped.returncode == 0, stopped.stdout
     assert box.marked() == []
-    assert box.ended("env_one").cause is Cause.STOPPED
+    assert {box.ended(name).cause for name in box.names} == {Cause.STOPPED}
 
 
 def test_a_queued_session_that_is_named_never_starts(box: Box) -> None:
@@ -104,48 +107,37 @@ def test_a_program_that_ignores_int_and_term_is_killed(box: Box) -> None:
 DEAF = "trap '' INT TERM; echo ready; while :; do sleep 0.2; done"
 
 
-def stopping(box: Box, *constants: str) -> subprocess.Popen[bytes]:
-    """A stop that waits for a program which ignores INT and TERM."""
+def stopping(box: Box, *constants: str, count: int = 1) -> list[subprocess.Popen[bytes]]:
+    """Stops of one session each, which wait for programs that ignore INT and TERM."""
     box.environment |= {"COMBORUN_STOP_INT_S": "2", "COMBORUN_STOP_TERM_S": "2", "COMBORUN_WATCH_S": "0.2"}
-    box.plan({"env_one": bash(DEAF, constants=constants)}, attempts=1)
+    box.plan({f"env_p{i}": bash(DEAF, constants=constants) for i in range(count)}, attempts=1)
     box.start()
-    until(lambda: "ready" in box.log("env_one"), "the program is ready")
-    process = subprocess.Popen(
-        box.command("stop", "env_one"), env=box.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    until((box.attempt("env_one") / "stop").exists, "it is being stopped")
-    return process
+    until(lambda: all("ready" in box.log(name) for name in box.names), "the programs are ready")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    started = [subprocess.Popen(box.command("stop", name), env=box.environment, **quiet) for name in box.names]
+    until(lambda: all((box.attempt(name) / "stop").exists() for name in box.names), "they are being stopped")
+    return started
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
-def test_a_stop_goes_on_to_its_end_whoever_asked(box: Box, number: int) -> None:
-    process = stopping(box)
-    process.send_signal(number)
-    process.wait(10)
-    end = box.ended("env_one")
-    assert (end.cause, end.signal) == (Cause.STOPPED, signal.SIGKILL)
+def test_a_stop_goes_on_to_its_end_whoever_asked(box: Box) -> None:
+    numbers = (signal.SIGINT, signal.SIGHUP, signal.SIGKILL)
+    for asked, number in zip(stopping(box, count=len(numbers)), numbers, strict=True):
+        asked.send_signal(number)
+        asked.wait(10)
+    for name in box.names:
+        end = box.ended(name)
+        assert (end.cause, end.signal) == (Cause.STOPPED, signal.SIGKILL)
     assert box.marked() == []
 
 
 def test_a_stopper_that_is_killed_leaves_the_watchdog_at_work(box: Box) -> None:
-    process = stopping(box, "max_s=4")
-    stopper = int(box.fields("sessions/env_one/attempt-1/stop")["pid"])
+    (process,) = stopping(box, "max_s=4")
+    stopper = int(box.fields("sessions/env_p0/attempt-1/stop")["pid"])
     assert stopper != process.pid
     kill(stopper, signal.SIGKILL)
     assert process.wait(10) != 0
-    end = box.ended("env_one")
+    end = box.ended("env_p0")
     assert (end.cause, end.outcome) == (Cause.TIMED_OUT, Outcome.FAILED)
-
-
-def test_stopping_is_quick_when_the_programs_are(box: Box) -> None:
-    box.environment |= {"COMBORUN_STOP_INT_S": "30"}
-    box.plan({f"env_p{i}": bash("sleep 600") for i in range(4)})
-    box.start()
-    for name in box.names:
-        box.begun(name)
-    began = time.monotonic()
-    assert box.stop().returncode == 0
-    assert time.monotonic() - began < 10
 
 
 def test_an_orphan_is_stopped_and_its_end_written(box: Box) -> None:
@@ -196,27 +188,26 @@ def comm(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-@pytest.mark.parametrize("who", ["sleep", "comborun"])
-def test_what_survives_is_named(box: Box, who: str) -> None:
+def test_what_survives_is_named(box: Box) -> None:
     box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_STOP_KILL_S": "1"}
-    box.plan({"env_one": Script(("sleep", "600"))})
+    box.plan(dict.fromkeys(("env_one", "env_two"), Script(("sleep", "600"))))
     box.start()
-    begin = box.begun("env_one")
-    until(lambda: comm(begin.pid) == "sleep", "its script has become the program")
-    pid = begin.pid if who == "sleep" else begin.supervisor
-    with frozen(pid):
+    program, supervisor = box.begun("env_one").pid, box.begun("env_two").supervisor
+    until(lambda: comm(program) == "sleep", "its script has become the program")
+    with frozen(program), frozen(supervisor):
         stopped = box.stop()
         assert stopped.returncode == 1
-        assert f"survives: {pid} {who}" in stopped.stdout
+        assert f"survives: {program} sleep" in stopped.stdout
+        assert f"survives: {supervisor} comborun" in stopped.stdout
 
 
 def test_memory_that_a_gpu_did_not_give_back_is_named(box: Box, tmp_path: Path) -> None:
     gpus = Gpus(box, tmp_path / "bin")
     gpus.cards(81559)
     box.environment["COMBORUN_GPU_BACK_S"] = "0"
-    box.plan({f"env_{n}": bash("sleep 600", gpus=1) for n in ("one", "two")}, gpus="0", per_gpu=2)
+    box.plan({f"env_{n}": bash("sleep 600", gpus=1) for n in ("one", "two", "three")}, gpus="0", per_gpu=3)
     box.start()
-    held, clean = box.begun("env_one"), box.begun("env_two")
+    held, clean, _ = (box.begun(name) for name in box.names)
     gpus.processes(f"{held.pid}, 4096", "1, 200", f"{clean.pid}9, [N/A]")
     stopped = box.stop("env_one")
     assert (stopped.returncode, stopped.stdout.splitlines()[-1]) == (
@@ -225,33 +216,22 @@ def test_memory_that_a_gpu_did_not_give_back_is_named(box: Box, tmp_path: Path) 
     )
     stopped = box.stop("env_two")
     assert (stopped.returncode, stopped.stdout) == (0, "env_two: cancelled, 0 records\n")
-
-
-def test_memory_of_gpus_that_nobody_can_ask_about_is_unknown(box: Box, tmp_path: Path) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.cards(81559)
-    box.plan({"env_one": bash("sleep 600", gpus=1)}, gpus="0")
-    box.start()
-    box.begun("env_one")
     gpus.fault("fail")
-    stopped = box.stop()
+    stopped = box.stop("env_three")
     assert stopped.returncode == 0
     assert "GPU memory: unknown whether all of it came back" in stopped.stdout
 
 
-def test_a_name_that_is_no_session_is_refused_and_nothing_is_stopped(box: Box) -> None:
-    box.plan({"env_one": bash("sleep 600")})
+def test_a_name_that_is_no_session_is_refused_and_one_that_has_ended_is_told_and_nothing_is_stopped(box: Box) -> None:
+    box.plan({"env_one": bash("sleep 600"), "env_two": bash("true")})
     box.start()
     begin = box.begun("env_one")
     for name in ("env_on", "../sessions/env_one", "env_one env_two", ""):
         refused = box.stop(name)
         assert refused.returncode == 64, name
         assert "there is no session" in refused.stderr
+    box.ended("env_two")
+    stopped = box.stop("env_two")
+    assert (stopped.returncode, stopped.stdout) == (0, "env_two: has ended already\n")
+    assert box.ended("env_two").outcome is Outcome.SUCCEEDED
     assert alive(begin.pid)
-
-
-def test_a_session_that_has_ended_says_so(box: Box) -> None:
-    box.run({"env_one": bash("true")})
-    stopped = box.stop("env_one")
-    assert (stopped.returncode, stopped.stdout) == (0, "env_one: has ended already\n")
-    assert box.ended("env_one").outcome is Outcome.SUCCEEDED

@@ -12,11 +12,49 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from box import Box, bash, make_box, python, until
-from watched import SESSIONS
+from box import PYTHON, Box, bash, make_box, python, until
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
 """look ten times a second; step from INT to TERM to KILL after a second"""
+
+
+RECORDS = """\
+for ((i = 0; i < 3; i++)); do
+  printf '{"episode": %d, "success": true}\\n' "$i"
+done >"$COMBORUN_OUTPUT_DIR/records.jsonl"
+"""
+STUBBORN = """
+import signal, subprocess, time
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+subprocess.Popen(["setsid", "sleep", "60"])
+subprocess.Popen(["nohup", "sleep", "60"])
+time.sleep(60)
+"""
+POLITE = """
+import time
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("saved")
+"""
+MEMORY = f"""
+import subprocess, time
+x = bytearray(60 << 20)
+other = subprocess.Popen(["{PYTHON}", "-c", "import time; y = bytearray(60 << 20); print(flush=True); time.sleep(60)"],
+                         stdout=subprocess.PIPE)
+other.stdout.readline()
+time.sleep(4)
+other.kill()
+"""
+"""holds more than 120 MiB in two processes for forty looks of the watch"""
+SESSIONS = {
+    "hangs": bash(RECORDS + "sleep 60", count=3, results=("*.jsonl",), constants=("hang_s=1",)),
+    "is_stubborn": python(STUBBORN, constants=("stall_s=1",)),
+    "is_polite": python(POLITE, constants=("stall_s=1",)),
+    "takes_memory": python(MEMORY),
+    "is_short": bash("true"),
+}
 
 
 def start(box: Box, name: str) -> subprocess.Popen[bytes]:
@@ -49,12 +87,6 @@ def test_a_program_that_hangs_after_its_work_is_ended_and_has_succeeded(all_ende
     assert (record["cause"], record["class"], record["completeness"]) == ("hung", "", "complete")
     assert record["note"] == "it did not end within 1 s after its work was done"
     assert int(record["signal"]) == signal.SIGINT
-
-
-def test_a_program_that_does_nothing_is_stalled_and_ended(all_ended: Box) -> None:
-    record = end(all_ended, "does_nothing")
-    assert (record["cause"], record["class"], record["completeness"]) == ("stalled", "stalled", "none")
-    assert re.search(r"no new result, no new line and 0 % of a core for [0-9]+ s", record["note"])
 
 
 def test_what_ignores_every_signal_that_can_be_is_killed_and_its_daemons_with_it(all_ended: Box) -> None:
