@@ -31,7 +31,7 @@ from comborun.rules.names import RUN  # noqa: E402 - after the path to it
 
 POLICIES = 8
 REPORT = (
-    "import sys, pathlib; from comborun.reporter import report_run;"
+    "import sys, pathlib; from comborun.reporter.report import report_run;"
     " report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))"
 )
 READ = "import sys, pathlib; from comborun.reporter.collect import collect_run; collect_run(pathlib.Path(sys.argv[1]))"

@@ -81,7 +81,7 @@ def report(run: str | None, wanted: str | None, where: Where, output: Path | Non
         return
     forms, grid, ranked = _forms(how["figures"] or ""), how["grid"], bool(how["ranking"])
     if run and (grid or _is_folder(run, where)):
-        from comborun.reporter import report_folder
+        from comborun.reporter.report import report_folder
 
         if how["videos"] or how["max_size"]:
             option = "--videos" if how["videos"] else "--max-size"
@@ -118,7 +118,7 @@ def make_report(
     ranked: bool = False,
 ) -> tuple[Summary, Path]:
     """Make the report of a run, from its directory on this machine or its mirror. Returns it and its folder."""
-    from comborun.reporter import report_run
+    from comborun.reporter.report import report_run
 
     show_skipped(skipped)
     folder = output or source / "report"

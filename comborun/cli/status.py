@@ -184,7 +184,7 @@ class Mirroring:
         with suppress(ImportError):  # the report names what is missing
             import scipy.special  # noqa: F401
 
-            import comborun.reporter  # noqa: F401
+            import comborun.reporter.report  # noqa: F401
         ended = sum(one.life is Life.ENDED for one in seen.every)
         changed = (seen.recorded, ended) != self._brought
         if changed and not seen.finished and time.monotonic() >= self._at + _MIRROR_S:  # the report copies at the end

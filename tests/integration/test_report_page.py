@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from comborun.reporter import report_folder
+from comborun.reporter.report import report_folder
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="Chromium is not here")

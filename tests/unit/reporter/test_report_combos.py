@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from comborun.reporter import report_folder
 from comborun.reporter.collect import collect_folder
 from comborun.reporter.records.collector import Collected
 from comborun.reporter.records.reading import Reading
+from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:

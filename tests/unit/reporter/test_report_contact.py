@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from report_runs import row
 
-from comborun.reporter import report_folder
 from comborun.reporter.pages.contact import MOST, last_frame
+from comborun.reporter.report import report_folder
 
 av = pytest.importorskip("av")
 

@@ -25,13 +25,13 @@ from report_runs import RunDirectory, document, row, troubled_run
 from comborun import __version__
 from comborun.errors import UserError
 from comborun.judging import ResultRules
-from comborun.reporter import report_folder, report_run, write_report
 from comborun.reporter.collect import collect_run
 from comborun.reporter.figures.figure import fit, fit_apart, measure
 from comborun.reporter.figures.files import FORMS
 from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.pages.page import TEMPLATES
+from comborun.reporter.report import report_folder, report_run, write_report
 from comborun.reporter.summary import summarize
 from comborun.rules.formats import FORMATS
 
@@ -78,7 +78,8 @@ def test_the_files_are_readable_for_others(troubled: Path) -> None:
 
 
 SCRIPT = (
-    "import sys, pathlib; from comborun.reporter.figures.files import FORMS; from comborun.reporter import report_run;"
+    "import sys, pathlib; from comborun.reporter.figures.files import FORMS;"
+    " from comborun.reporter.report import report_run;"
     " report_run(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), forms=FORMS)"
 )
 

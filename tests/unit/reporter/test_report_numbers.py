@@ -13,8 +13,8 @@ from report_runs import RunDirectory, document, row
 from scipy.stats import binomtest
 
 from comborun.judging import ResultRules
-from comborun.reporter import report_run
 from comborun.reporter.pages.data import limits, scaled, significant
+from comborun.reporter.report import report_run
 from comborun.reporter.statistics.difference import mcnemar
 from comborun.reporter.text import p_value, unbroken
 

@@ -15,13 +15,13 @@ from recorded import record as one_record
 from report_runs import RUN, RunDirectory, document, planned_session, row
 
 from comborun.attempt import EpisodeRecord, Verdict, packed
-from comborun.reporter import report_run
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
 from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.words import methods
+from comborun.reporter.report import report_run
 from comborun.reporter.summary import Summary, summarize
 from comborun.stopping import PlannedComparison, StopRule
 
