@@ -248,8 +248,7 @@ class Dispatcher(Lifecycle):
         """Notice changes that come without a message. Leaves if the run was removed or moved while its file system is
         there.
         """
-        directory = self.layout.directory
-        if not os.path.exists(directory) and os.path.isdir(os.path.dirname(directory)):
+        if not os.path.exists(self.layout.id) and os.path.isdir(os.path.dirname(self.layout.directory)):
             raise Leave
         if not self._fifo.whole():
             try:

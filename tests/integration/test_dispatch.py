@@ -150,6 +150,7 @@ def test_a_dispatcher_whose_run_was_removed_leaves(box: Box) -> None:
     command = box.begun("env_one").pid
     dispatcher = int(box.fields("dispatch/dispatcher")["pid"])
     shutil.rmtree(box.directory)
+    (box.attempt("env_one") / "out").mkdir(parents=True)  # the session goes on and writes
     until(lambda: not alive(dispatcher), "it holds no lease for what is gone")
     kill(command, signal.SIGKILL)  # no `stop` finds it any more
 
