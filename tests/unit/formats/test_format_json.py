@@ -127,7 +127,6 @@ def test_a_list_cut_off_anywhere_gives_its_episode_or_says_why_not(cut: int) -> 
 
 def test_lists_of_successes_become_episodes_task_after_task() -> None:
     reading = read_sample("eval-info", "lerobot/smolvla/eval_info.json")
-    assert combos(reading) == {("smolvla", "libero_spatial"), ("smolvla", "libero_object")}
     spatial = [record for record in reading.records if record.environment == "libero_spatial"]
     assert [record.success for record in spatial] == [True, False, True, False, False, True]
     assert [record.episode for record in spatial] == [0, 1, 2, 3, 4, 5]
@@ -146,7 +145,6 @@ def test_in_a_run_all_tasks_are_of_the_sessions_combo_and_follow_its_first_episo
 
 def test_the_older_generation_names_index_and_seed() -> None:
     reading = read_sample("eval-info", "lerobot_older/act/pusht/eval_info.json")
-    assert combos(reading) == {("act", "pusht")}
     assert {episode: (record.success, record.seed) for episode, record in by_episode(reading).items()} == {
         0: (False, 1000),
         1: (True, 1001),

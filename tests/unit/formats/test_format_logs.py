@@ -61,7 +61,6 @@ def test_what_of_a_line_is_too_long_is_passed_over_and_the_next_is_read() -> Non
 
 def test_every_counted_episode_is_a_record_and_one_with_an_exception_is_errored() -> None:
     reading = read_sample("log-lines", "clients/pi0/libero_spatial.log")
-    assert combos(reading) == {("pi0", "libero_spatial")}
     assert verdicts(reading) == {0: "success", 1: "failure", 2: "errored", 3: "success"}
     assert by_episode(reading)[2].extra == {
         "exception": "received 1011 (internal error) keepalive ping timeout",
@@ -109,7 +108,6 @@ def test_in_a_run_episodes_follow_the_sessions_first() -> None:
 
 def test_a_tuple_printed_by_numpy_over_two_lines_is_read_with_its_columns() -> None:
     reading = read_sample("log-tuple", "rollouts/gr00t/rollout.log")
-    assert combos(reading) == {("gr00t", "libero_sim/task_a")}
     assert [record.success for record in reading.records] == [True, False, True, False, True, True]
     assert [record.metrics["task_progress"] for record in reading.records] == [1.0, 0.25, 1.0, 0.5, 1.0, 1.0]
     odd, biased = complaints(reading)
