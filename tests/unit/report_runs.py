@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 from recorded import record as one_record
 
+from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
 from comborun.reporter.collect import collect_run
@@ -19,6 +20,7 @@ from comborun.rules import records
 from comborun.rules.names import RunLayout
 
 RUN = RunLayout()
+VERDICTS = {"+": Verdict.SUCCESS, "-": Verdict.FAILURE, "!": Verdict.ERRORED}
 START = 1_778_312_125.25
 """2026-05-09 07:35:25.250 UTC"""
 
@@ -26,6 +28,20 @@ START = 1_778_312_125.25
 def row(episode: int, success: Any = True, **fields: Any) -> str:
     """One line of a result file, as an evaluator would write it."""
     return json.dumps({"episode": episode, "success": success, **fields}) + "\n"
+
+
+def episode(
+    index: int,
+    mark: str = "+",
+    policy: str = "flat",
+    environment: str = "stairs",
+    seed: int | None = None,
+    **fields: Any,
+) -> EpisodeRecord:
+    """A record of one: `+` success, `-` failure, `!` errored. Numbers among the fields are its metrics."""
+    numbers = {name: float(value) for name, value in fields.items() if isinstance(value, int | float)}
+    others = {name: value for name, value in fields.items() if name not in numbers}
+    return EpisodeRecord(policy, environment, index, VERDICTS[mark], seed, **packed(numbers, others))
 
 
 def planned_session(policy: str, environment: str, count: int, **fields: Any) -> Session:

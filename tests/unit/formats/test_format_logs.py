@@ -98,11 +98,6 @@ def test_the_programs_own_total_is_compared(total: str, complaint: list[str]) ->
     assert complaints(read_text("log-lines", text + total)) == complaint
 
 
-def test_in_a_run_episodes_follow_the_sessions_first() -> None:
-    text = "Success: True\n# episodes completed so far: 3\n"
-    assert verdicts(read_text("log-lines", text, replace(OURS, first=100))) == {102: "success"}
-
-
 # a printed tuple
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from report_runs import episode
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.counting.measures import (
     KINDS,
     balanced_rate,
@@ -17,16 +17,10 @@ from comborun.reporter.counting.measures import (
 )
 
 
-def record(index: int, verdict: Verdict = Verdict.FAILURE, **fields: object) -> EpisodeRecord:
-    numbers = {name: float(value) for name, value in fields.items() if isinstance(value, int | float)}
-    others = {name: value for name, value in fields.items() if name not in numbers}
-    return EpisodeRecord("flat", "stairs", index, verdict, **packed(numbers, others))  # type: ignore[arg-type]
-
-
 def test_failures_are_counted_by_what_their_program_calls_them() -> None:
     kinds = ["fell", "stuck", "fell", "", "  fell\nTraceback"]
-    records = [record(index, termination=kind) for index, kind in enumerate(kinds)]
-    others = [record(8, Verdict.SUCCESS, termination="goal"), record(9, Verdict.ERRORED, termination="nan")]
+    records = [episode(index, "-", termination=kind) for index, kind in enumerate(kinds)]
+    others = [episode(8, termination="goal"), episode(9, "!", termination="nan")]
     found = failure_kinds(ends_of([*records, *others]))
     assert found.field == "termination"
     assert found.counts == (("fell", 3), ("stuck", 1))
@@ -34,18 +28,21 @@ def test_failures_are_counted_by_what_their_program_calls_them() -> None:
 
 
 def test_the_plainest_field_names_the_failure() -> None:
-    records = [record(0, reason="why not", failure="slipped", termination="fall"), record(1, termination="fall")]
+    records = [
+        episode(0, "-", reason="why not", failure="slipped", termination="fall"),
+        episode(1, "-", termination="fall"),
+    ]
     found = failure_kinds(ends_of(records))
     assert (found.field, found.counts, found.untold) == ("failure", (("slipped", 1),), 1)
 
 
 def test_failures_that_nobody_names_are_untold() -> None:
-    found = failure_kinds(ends_of([record(0), record(1, termination=7), record(2, Verdict.SUCCESS)]))
+    found = failure_kinds(ends_of([episode(0, "-"), episode(1, "-", termination=7), episode(2)]))
     assert (found.field, found.counts, found.untold) == (None, (), 2)
 
 
 def test_more_kinds_than_a_reader_takes_in_are_summed() -> None:
-    found = failure_kinds(ends_of([record(index, error=f"kind {index % 20:02d}") for index in range(41)]))
+    found = failure_kinds(ends_of([episode(index, "-", error=f"kind {index % 20:02d}") for index in range(41)]))
     assert len(found.counts) == KINDS
     assert found.counts[0] == ("kind 00", 3)
     assert (found.other, found.total) == (16, 41)
@@ -53,11 +50,11 @@ def test_more_kinds_than_a_reader_takes_in_are_summed() -> None:
 
 def test_time_to_success_is_of_all_completed_episodes() -> None:
     records = [
-        record(0, Verdict.SUCCESS, time_s=4.0, steps=80),
-        record(1, Verdict.FAILURE, time_s=1.0),
-        record(2, Verdict.SUCCESS, time_s=2.0),
-        record(3, Verdict.SUCCESS),
-        record(4, Verdict.ERRORED, time_s=0.5),
+        episode(0, time_s=4.0, steps=80),
+        episode(1, "-", time_s=1.0),
+        episode(2, time_s=2.0),
+        episode(3),
+        episode(4, "!", time_s=0.5),
     ]
     found = time_to_success(records, time_field([records]))
     assert found is not None
@@ -67,22 +64,22 @@ def test_time_to_success_is_of_all_completed_episodes() -> None:
 
 
 def test_without_a_success_or_a_time_there_is_no_curve() -> None:
-    assert time_to_success([record(0, time_s=1.0)], "time_s") is None
-    assert time_to_success([record(0, Verdict.SUCCESS, wall_s=1.0)], "time_s") is None
-    assert time_field([[record(0, Verdict.SUCCESS, wall_s=1.0)], []]) is None
+    assert time_to_success([episode(0, "-", time_s=1.0)], "time_s") is None
+    assert time_to_success([episode(0, wall_s=1.0)], "time_s") is None
+    assert time_field([[episode(0, wall_s=1.0)], []]) is None
 
 
 def test_all_curves_have_one_field_and_fractions_are_no_steps() -> None:
-    timed = [record(0, Verdict.SUCCESS, time_s=1.0, steps=20)]
-    stepped = [record(0, Verdict.SUCCESS, steps=20)]
+    timed = [episode(0, time_s=1.0, steps=20)]
+    stepped = [episode(0, steps=20)]
     assert time_field([timed, stepped, stepped]) == "steps"
     assert time_field([timed, stepped, timed, timed]) == "steps"
-    assert time_field([timed, [record(0, Verdict.SUCCESS, steps=20.5)]]) == "time_s"
+    assert time_field([timed, [episode(0, steps=20.5)]]) == "time_s"
 
 
 def test_a_metric_has_a_mean_its_interval_and_the_spread_of_the_episodes() -> None:
     values = np.random.default_rng(3).normal(5, 2, size=40).tolist()
-    (found,) = metrics([record(index, distance_m=value) for index, value in enumerate(values)], ())
+    (found,) = metrics([episode(index, "-", distance_m=value) for index, value in enumerate(values)], ())
     assert found.interval is not None
     assert found.interval[0] < found.mean < found.interval[1]
     assert found.percentiles == pytest.approx(tuple(np.percentile(values, (5, 95))), abs=1e-12)
@@ -90,23 +87,15 @@ def test_a_metric_has_a_mean_its_interval_and_the_spread_of_the_episodes() -> No
 
 
 def test_few_values_have_no_percentiles_and_equal_ones_no_interval() -> None:
-    found = {mean.name: mean for mean in metrics([record(index, a=index, b=3.0) for index in range(19)], ())}
+    found = {mean.name: mean for mean in metrics([episode(index, "-", a=index, b=3.0) for index in range(19)], ())}
     assert found["a"].percentiles is found["b"].interval is None
     assert found["a"].interval is not None
 
 
 def test_copies_that_ran_side_by_side_give_a_balanced_rate() -> None:
     records = [
-        record(index, verdict, env_id=copy, episode_in_env=order)
-        for index, (copy, order, verdict) in enumerate(
-            [
-                (0, 1, Verdict.FAILURE),
-                (0, 0, Verdict.SUCCESS),
-                (1, 0, Verdict.SUCCESS),
-                (0, 2, Verdict.FAILURE),
-                (2, 0, Verdict.FAILURE),
-            ]
-        )
+        episode(index, mark, env_id=copy, episode_in_env=order)
+        for index, (copy, order, mark) in enumerate([(0, 1, "-"), (0, 0, "+"), (1, 0, "+"), (0, 2, "-"), (2, 0, "-")])
     ]
     found = balanced_rate(records)
     assert found is not None
@@ -114,7 +103,7 @@ def test_copies_that_ran_side_by_side_give_a_balanced_rate() -> None:
 
 
 def test_without_several_copies_there_is_nothing_to_balance() -> None:
-    one = [record(index, Verdict.SUCCESS, env_id=0, episode_in_env=index) for index in range(3)]
+    one = [episode(index, env_id=0, episode_in_env=index) for index in range(3)]
     assert balanced_rate(one) is None
-    assert balanced_rate([*one, record(9, Verdict.SUCCESS)]) is None
+    assert balanced_rate([*one, episode(9)]) is None
     assert balanced_rate([]) is None

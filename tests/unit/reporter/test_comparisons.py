@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from report_runs import episode
 from scipy.stats import barnard_exact, binomtest
 
 from comborun.attempt import EpisodeRecord, Verdict, packed
@@ -15,22 +16,13 @@ from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import holm
 
-VERDICTS = {"+": Verdict.SUCCESS, "-": Verdict.FAILURE, "!": Verdict.ERRORED}
-
 
 def episodes(policy: str, marks: str, seed: int | None = 1000, **fields: object) -> list[EpisodeRecord]:
-    """An episode per mark: `+` success, `-` failure, `!` errored, a blank for none. Fields are formatted with the
-    index."""
+    """An episode per mark, a blank for none. Fields are formatted with the index."""
+    filled = ({name: str(value).format(index) for name, value in fields.items()} for index in range(len(marks)))
     return [
-        EpisodeRecord(
-            policy,
-            "stairs",
-            index,
-            VERDICTS[mark],
-            seed=None if seed is None else seed + index,
-            **packed(extra={name: str(value).format(index) for name, value in fields.items()}),
-        )
-        for index, mark in enumerate(marks)
+        episode(index, mark, policy, seed=None if seed is None else seed + index, **more)
+        for index, (mark, more) in enumerate(zip(marks, filled, strict=True))
         if mark != " "
     ]
 

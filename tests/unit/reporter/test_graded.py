@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from gridtext import plan
-from report_runs import RunDirectory, document, row
+from report_runs import RunDirectory, document, episode, row
 from scipy import stats
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
 from comborun.judging import ResultRules
 from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.graded import MOST, Graded, KindComparison, compare_graded, compare_kinds, scores
@@ -32,14 +31,9 @@ def combo(
 ) -> MergedCombo:
     """An episode per value; None for one that gave no verdict."""
     told = [
-        EpisodeRecord(
-            policy,
-            environment,
-            index,
-            Verdict.ERRORED if value is None else Verdict.FAILURE,
-            seed=None if seed is None else seed + index,
-            **packed({} if value is None else {"progress": value}),
-        )
+        episode(index, "!", policy, environment, seed and seed + index)
+        if value is None
+        else episode(index, "-", policy, environment, seed and seed + index, progress=value)
         for index, value in enumerate(values)
     ]
     return merge(told, {})[0]
@@ -138,17 +132,10 @@ def test_metrics_share_the_error_with_success_rates() -> None:
 
 def kinds(marks: dict[tuple[str, str], str]) -> tuple[KindComparison, ...]:
     """By policy and environment a mark per episode: `f` fell, `t` timed out, `+` success, `!` errored."""
-    words = {"f": "fell", "t": "timeout"}
+    words = {"f": ("-", {"failure": "fell"}), "t": ("-", {"failure": "timeout"}), "+": ("+", {}), "!": ("!", {})}
     told = [
-        EpisodeRecord(
-            policy,
-            environment,
-            index,
-            {"+": Verdict.SUCCESS, "!": Verdict.ERRORED}.get(mark, Verdict.FAILURE),
-            seed=index,
-            **packed(extra={"failure": words[mark]} if mark in words else {}),
-        )
-        for (policy, environment), some in marks.items()
+        episode(index, words[mark][0], *key, seed=index, **words[mark][1])
+        for key, some in marks.items()
         for index, mark in enumerate(some)
     ]
     merged = {one.key: one for one in merge(told, {})}
