@@ -6,9 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 ONE = {"policies": "[good]", "environments": "[maze]"}
 REFUSED = {

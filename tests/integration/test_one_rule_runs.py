@@ -9,9 +9,7 @@ import shlex
 import sys
 
 from box import until
-from desk import Desk, desk
-
-__all__ = ["desk"]
+from desk import Desk
 
 PROGRAM = """
 import json, os, pathlib, sys, time

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 from box import Box, Script, alive, bash, kill, until
+from test_retries import FIRST
+from traces import RECORD
 
 from comborun.rules.words import Cause, Completeness, Failure, Outcome
-
-RECORD = """printf '{"episode": 0, "success": true}\\n' >"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
-FIRST = "[[ $COMBORUN_ATTEMPT == 1 ]] || exit 0; "
-"""only the first attempt goes wrong"""
 
 
 @pytest.fixture

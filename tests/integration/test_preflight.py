@@ -6,15 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 
 from comborun.grid import parse_grid
 from comborun.host import machine, preflight
 from comborun.remote.grids import question
 from comborun.remote.host import ask
 from comborun.remote.transport import LocalTransport
-
-__all__ = ["desk"]
 
 HEAD = "name: g\npolicies: {a: {ckpt: CKPT}}\nenvironments: [x]\nresults: none\n"
 

@@ -9,13 +9,11 @@ from pathlib import Path
 
 from box import Box, alive, bash, kill, until
 from recorded import record
+from test_notices import RECORDS
+from test_retries import HOLD
 
 from comborun.monitor.snapshot import Snapshot, parse_snapshot
 from comborun.rules.words import Outcome
-
-RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
->>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
-WAIT = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done; '
 
 
 def answer(box: Box, known: str = "", tail: int = 400) -> bytes:
@@ -50,7 +48,7 @@ def test_before_the_start_there_is_a_header_and_what_the_machine_has(box: Box) -
 
 def test_a_running_session_is_told_with_its_counts_and_the_end_of_its_log(any_box: Box) -> None:
     any_box.plan(
-        {"env_one": bash("echo first; " + RECORDS + "echo last; " + WAIT, count=5, results=("*.jsonl",))}, parallel=3
+        {"env_one": bash("echo first; " + RECORDS + "echo last; " + HOLD, count=5, results=("*.jsonl",))}, parallel=3
     )
     any_box.start()
     until(lambda: "last" in any_box.log("env_one"), "it has written")
@@ -111,7 +109,7 @@ def test_an_orphan_works_without_a_supervisor_as_its_child_that_holds_the_lock_d
 
 def test_what_keeps_sessions_from_starting_is_told(box: Box) -> None:
     policy = {"retry_killed": 1, "wait_killed_ms": 600000}
-    box.plan({"env_one": bash("kill -KILL $$"), "env_two": bash(WAIT)}, policy=policy)
+    box.plan({"env_one": bash("kill -KILL $$"), "env_two": bash(HOLD)}, policy=policy)
     box.write("plan-1.json", "{}")
     box.write("plan-2.json", "{}")
     box.start()

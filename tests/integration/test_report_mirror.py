@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from box import put_library
-from click.testing import CliRunner
 from recorded import queue_rows, record
 from report_runs import RUN, RunDirectory, row
 
 from comborun.cli.options import Target
 from comborun.cli.report import bring_videos, make_report
-from comborun.cli.status import Shown, monitor, status, watch_until_the_end
+from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
 from comborun.judging import ResultRules
@@ -131,20 +129,6 @@ def test_ctrl_c_while_the_report_waits_for_the_host_says_how_to_make_it(
     assert f"report {ID}" in said
     assert "The sessions go on" not in said
     assert not list(data.rglob("report.html"))
-
-
-@pytest.mark.parametrize("command", [[status], [monitor, "--once"], [monitor]])
-def test_programs_get_a_status_in_ascii_whatever_the_names_are(tmp_path: Path, command: list[Any]) -> None:
-    run = RunDirectory(tmp_path / ID)
-    run.attempt(run.session("gr\u00fcn\u202e", "stairs", 1, name="stairs_gr_n"), row(0))
-    run.put(RUN.queue, queue_rows(stairs_gr_n=""))
-    run.put(RUN.policy, record(parallel=2))
-    run.write(run=ID)
-    put_library(run.path)
-    said = CliRunner().invoke(command[0], [str(run.path), "--json", *command[1:]], standalone_mode=False)
-    assert said.exception is None
-    assert said.stdout.isascii()
-    assert [one["policy"] for one in json.loads(said.stdout)["sessions"]] == ["gr\u00fcn\u202e"]
 
 
 def test_a_report_that_is_asked_for_once_does_not_wait_for_the_host(run: Path) -> None:

@@ -6,12 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from box import until
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["desk"]
 
 ONE = {"policies": "[good]", "environments": "[maze]"}
 

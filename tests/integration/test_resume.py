@@ -6,12 +6,9 @@ import json
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from box import until
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 ONE = {"policies": "[good]", "environments": "[maze]"}
 
@@ -97,20 +94,6 @@ def test_a_run_that_is_held_or_stopped_goes_on(desk: Desk) -> None:
     assert sum(episodes(desk).values()) >= len(episodes(desk)) == 16
     assert desk.combo("stop").returncode == 0
     assert "nothing is missing; there is nothing to resume" in desk.combo("resume", "--dry-run").stdout
-
-
-def test_a_run_under_way_has_nothing_to_resume(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(**ONE, command=evaluate(pace=30)))
-    before = snapshot(desk)
-    assert "there is nothing to resume" in desk.combo("resume").stdout
-    assert snapshot(desk) == before
-
-
-def snapshot(desk: Desk) -> dict[str, Any]:
-    """What a run is to do, and what it has begun."""
-    (run,) = desk.runs
-    names = [*run.glob("plan-*.json"), *run.glob("sessions/*/attempt-*")]
-    return {"names": sorted(map(str, names)), "queue": (run / "dispatch/queue.jsonl").read_text()}
 
 
 def test_records_that_the_report_rejects_are_not_made_again_and_the_reason_is_told(desk: Desk) -> None:

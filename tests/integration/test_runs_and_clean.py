@@ -6,14 +6,11 @@ import time
 from dataclasses import replace
 
 from box import until
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 
 from comborun.errors import HostError
 from comborun.monitor.listing import each_once
 from comborun.remote.runs import Listing, Run, list_everywhere
-
-__all__ = ["desk"]
-
 
 _SHARED = ("run", "grid", "host", "directory", "reachable", "finished", "stopped", "hold", "counts", "smoke")
 

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 from box import Box, bash, kill, until
-from desk import Desk, desk
+from desk import Desk
 from recorded import record
 
 from comborun.errors import UserError
 from comborun.remote.control import StartOptions, laptop_secrets
 from comborun.rules.records import parse
-
-__all__ = ["desk"]
 
 PLANTED = '-----BEGIN KEY-----\nplanted\'value "$HOME" `id` \\n\n\nlast plänted line=1\n'
 """what a private key looks like, and all that could be misread on the way"""

@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 SET = ("--set", "episodes=3", "--set", "limits.parallel=2", "--plain")
 SEEDS = (0, 100, 200)

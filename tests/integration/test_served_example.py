@@ -12,15 +12,13 @@ from pathlib import Path
 
 import pytest
 from box import until
-from desk import Desk, desk
+from desk import Desk
 
 from comborun.attempt import Begin
 from comborun.rules.records import parse
 
 if not all(map(find_spec, ("mujoco", "fastapi", "uvicorn"))):
     pytest.skip("the example's simulator, or the extra `serve`, is not installed", allow_module_level=True)
-
-__all__ = ["desk"]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quadruped"
 EPISODES = 2

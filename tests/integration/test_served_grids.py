@@ -7,12 +7,10 @@ import shlex
 import sys
 
 from box import alive, until
-from desk import Desk, desk
+from desk import Desk
 
 from comborun.attempt import Begin
 from comborun.rules.records import parse
-
-__all__ = ["desk"]
 
 
 def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: Desk) -> None:

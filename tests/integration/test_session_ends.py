@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from box import Box, Script, bash, kill, python, until
 from session_by_hand import RECORDS, again_by_hand, by_hand
+from test_stop import KEYBOARD
 
 from comborun.rules.words import Cause, Completeness, Outcome
 
@@ -25,18 +26,8 @@ def test_a_signal_to_the_supervisor_reaches_the_group_and_counts_as_a_stop(box: 
     assert box.marked() == []
 
 
-INTERRUPTED = """
-import time
-try:
-    print("ready", flush=True)
-    time.sleep(60)
-except KeyboardInterrupt:
-    print("saved")
-"""
-
-
 def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_program(any_box: Box) -> None:
-    any_box.plan({"stairs_flat": python(INTERRUPTED)})
+    any_box.plan({"stairs_flat": python(KEYBOARD)})
     any_box.start()
     until(lambda: "ready" in any_box.log("stairs_flat"), "the program is ready")
     begin = any_box.begun("stairs_flat")
@@ -46,7 +37,7 @@ def test_ctrl_c_in_an_attached_window_is_a_keyboard_interrupt_for_a_python_progr
         keys = ["screen", "-S", begin.address, "-p", "0", "-X", "stuff", "\x03"]
         subprocess.run(keys, env=any_box.environment, timeout=20, check=True)
     end = any_box.ended("stairs_flat")
-    assert any_box.log("stairs_flat") == "ready\nsaved\n"
+    assert any_box.log("stairs_flat") == "ready\nKeyboardInterrupt\n"
     assert (end.cause, end.note) == (Cause.STOPPED, "interrupted in its window")
 
 

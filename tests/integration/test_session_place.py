@@ -13,13 +13,12 @@ import pytest
 import session_by_hand
 from box import Box, Script, alive, bash, kill, until
 from recorded import record
+from traces import HOLD
 
 from comborun.rules.words import Cause
 
 UUIDS = "GPU-05d35c06-da01-4b1d-9f3e-000000000002,GPU-05d35c06-da01-4b1d-9f3e-000000000005"
 TELL = "env | grep -E '^({})' | sort"
-HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done'
-
 needs_xvfb = pytest.mark.skipif(not shutil.which("Xvfb"), reason="Xvfb is not here")
 
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from box import until
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quadruped"
 

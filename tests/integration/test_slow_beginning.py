@@ -10,13 +10,11 @@ from typing import cast
 
 import pytest
 from box import Box, put_library
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 from nvidia import Gpus
 
 from comborun.remote.control import Beginning, await_first
 from comborun.remote.transport import LocalTransport
-
-__all__ = ["desk"]
 
 ONE = {"policies": "[good]", "environments": "[maze]"}
 

@@ -24,6 +24,11 @@ done"""
 only_slow = pytest.mark.skipif(not os.environ.get("COMBORUN_SLOW"), reason="takes long: set COMBORUN_SLOW=1")
 
 
+@pytest.fixture
+def box(slurm_box: SlurmBox) -> SlurmBox:
+    return slurm_box
+
+
 def steps(count: int = 4) -> Script:
     return bash(STEPS, count=count, results=("*.jsonl",), constants=("ranged=1", "episode=episode"))
 
@@ -54,8 +59,7 @@ def await_records(box: SlurmBox, name: str, number: int, *episodes: int) -> None
     box.wait_for(lambda: records(box, name, number) == list(episodes), f"attempt {number} has made {episodes}")
 
 
-def test_the_old_process_of_a_task_that_was_started_again_does_not_count(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_the_old_process_of_a_task_that_was_started_again_does_not_count(box: SlurmBox) -> None:
     box.environment["COMBORUN_WATCH_S"] = "60"  # so that it does not hear of it and goes on, as without a network
     box.lay_out({"env_one": steps()})
     box.submit()
@@ -83,8 +87,7 @@ def test_the_old_process_of_a_task_that_was_started_again_does_not_count(slurm_b
     assert box.ends("env_one") == [("lost", "partial"), ("exited", "complete")]
 
 
-def test_a_process_that_was_given_up_ends_as_soon_as_it_hears_of_it(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_a_process_that_was_given_up_ends_as_soon_as_it_hears_of_it(box: SlurmBox) -> None:
     box.lay_out({"env_one": steps(1)})
     box.submit()
     box.begun("env_one")
@@ -100,8 +103,7 @@ def test_a_process_that_was_given_up_ends_as_soon_as_it_hears_of_it(slurm_box: S
     assert box.ends("env_one") == [("lost", "none"), ("exited", "complete")]
 
 
-def test_a_node_that_goes_down_costs_its_sessions_an_attempt_and_nothing_else(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_a_node_that_goes_down_costs_its_sessions_an_attempt_and_nothing_else(box: SlurmBox) -> None:
     names = [f"env_{number}" for number in range(8)]
     kind = KIND._replace(cpus=2)  # four to a node
     box.lay_out(dict.fromkeys(names, steps(1)), kind=kind, policy={"retry_lost": 1, "breaker": 3, "fail_fast": 1})
@@ -128,8 +130,7 @@ def test_a_node_that_goes_down_costs_its_sessions_an_attempt_and_nothing_else(sl
 
 
 @pytest.mark.parametrize("how", ["requeue", "preemption"])
-def test_what_slurm_puts_back_into_the_queue_goes_on_where_it_was(slurm_box: SlurmBox, how: str) -> None:
-    box = slurm_box
+def test_what_slurm_puts_back_into_the_queue_goes_on_where_it_was(box: SlurmBox, how: str) -> None:
     box.lay_out({"env_one": steps()}, attempts=1)
     box.submit()
     go(box, 1, 0)
@@ -150,8 +151,7 @@ def test_what_slurm_puts_back_into_the_queue_goes_on_where_it_was(slurm_box: Slu
     assert box.task("env_one", 2) == task
 
 
-def test_scancel_by_somebody_else_is_a_stop_and_not_a_failure(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_scancel_by_somebody_else_is_a_stop_and_not_a_failure(box: SlurmBox) -> None:
     box.lay_out({"env_one": steps(), "env_two": steps(1)}, policy={"retry_lost": 3})
     box.submit()
     box.begun("env_two")
@@ -167,8 +167,7 @@ def test_scancel_by_somebody_else_is_a_stop_and_not_a_failure(slurm_box: SlurmBo
     assert accepted(box) == [0, 0, 1, 2, 3]
 
 
-def test_what_ends_while_the_controller_is_dead_is_not_lost(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_what_ends_while_the_controller_is_dead_is_not_lost(box: SlurmBox) -> None:
     box.lay_out({"env_one": steps(1), "env_two": steps(2)})
     box.submit("--parallel", "1")
     box.begun("env_one")
@@ -192,8 +191,7 @@ def test_what_ends_while_the_controller_is_dead_is_not_lost(slurm_box: SlurmBox)
     assert box.ends("env_one") == box.ends("env_two") == [("exited", "complete")]
 
 
-def test_a_supervisor_that_is_killed_with_its_task_is_judged_by_what_it_left(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_a_supervisor_that_is_killed_with_its_task_is_judged_by_what_it_left(box: SlurmBox) -> None:
     box.lay_out({"env_one": steps(2)}, policy={"retry_lost": 1})
     box.submit()
     go(box, 1, 0)
@@ -207,8 +205,7 @@ def test_a_supervisor_that_is_killed_with_its_task_is_judged_by_what_it_left(slu
     assert accepted(box) == [0, 1]
 
 
-def test_what_needs_too_much_memory_or_is_warned_of_its_limit_is_told_as_that(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_what_needs_too_much_memory_or_is_warned_of_its_limit_is_told_as_that(box: SlurmBox) -> None:
     hungry = "x = bytearray(600 << 20); x[::4096] = b'1' * len(x[::4096]); import time; time.sleep(60)"
     box.lay_out({"env_hungry": python(hungry), "env_slow": bash("sleep 100; true")})
     box.submit()
@@ -222,16 +219,14 @@ def test_what_needs_too_much_memory_or_is_warned_of_its_limit_is_told_as_that(sl
 
 @pytest.mark.slow
 @only_slow
-def test_slurm_warns_of_its_limit_in_time(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_slurm_warns_of_its_limit_in_time(box: SlurmBox) -> None:
     box.lay_out({"env_slow": bash("sleep 300; true")}, kind=KIND._replace(minutes=1))
     box.submit()
     box.await_end(110)
     assert box.ends("env_slow") == [("timed_out", "none")]
 
 
-def test_two_tasks_for_the_same_attempt_make_it_once(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_two_tasks_for_the_same_attempt_make_it_once(box: SlurmBox) -> None:
     box.lay_out({"env_one": bash('echo once >>"$COMBORUN_RUN_DIR/made"; sleep 1')})
     box.submit()
     for _ in range(3):  # as if nothing were known of the first
@@ -247,8 +242,7 @@ def test_two_tasks_for_the_same_attempt_make_it_once(slurm_box: SlurmBox) -> Non
 
 @pytest.mark.slow
 @only_slow
-def test_a_run_ends_though_slurm_is_silent_and_holds_a_task_that_is_over(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_a_run_ends_though_slurm_is_silent_and_holds_a_task_that_is_over(box: SlurmBox) -> None:
     box.lay_out({"env_one": steps(1), "env_two": steps(1)})
     box.submit()
     box.begun("env_one")
@@ -271,8 +265,7 @@ def test_a_run_ends_though_slurm_is_silent_and_holds_a_task_that_is_over(slurm_b
     box.wait_for(lambda: not box.slurm.tasks(), "nothing of it is in the queue")
 
 
-def test_a_submission_that_was_killed_is_found_again_and_not_repeated(slurm_box: SlurmBox) -> None:
-    box = slurm_box
+def test_a_submission_that_was_killed_is_found_again_and_not_repeated(box: SlurmBox) -> None:
     box.lay_out({"env_one": steps(1)})
     real = shutil.which("sbatch", path=box.slurm.environment["PATH"])
     box.write("bin/sbatch", f'#!/usr/bin/env bash\n{real} "$@"\nkill -KILL "$(cat {box.directory}/pid)"\n').chmod(0o755)

@@ -15,11 +15,9 @@ from typing import Any
 
 import pytest
 from box import until
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 from slurm import Slurm
 from sshd import Sshd
-
-__all__ = ["desk"]
 
 HERE = Path(__file__)
 KNOBS = {

@@ -6,9 +6,7 @@ import signal
 from pathlib import Path
 
 from box import until
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 
 def halted(run: Path) -> bool:

@@ -10,11 +10,11 @@ import pytest
 from box import Box, bash, until
 from nvidia import Gpus, uuid
 from recorded import record
+from traces import HOLD, RECORD
 
 from comborun.rules.placement import Request
 
 NAMES = [f"env_p{i}" for i in range(6)]
-RECORD = """printf '{"episode": 0, "success": true}\\n' >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 
 
 @pytest.fixture
@@ -38,8 +38,7 @@ def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box,
     box.environment["COMBORUN_WATCH_S"] = "0.1"
     tell = RECORD if sign == "record" else "printf 'Episodes: 1/9\\r'; "
     work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.1; done; ' + tell
-    work += 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done'
-    script = bash(work, constants=("progress_line='Episodes: (\\d+)/(\\d+)'",), results=("*.jsonl",))
+    script = bash(work + HOLD, constants=("progress_line='Episodes: (\\d+)/(\\d+)'",), results=("*.jsonl",))
     box.plan(dict.fromkeys(NAMES, script), parallel=6, policy={"warm_up_ms": 60000})
     rows = [record(name=name, gpus=0, kind="k1" if i < 4 else "k2") for i, name in enumerate(NAMES)]
     box.write("dispatch/queue.jsonl", "".join(rows))

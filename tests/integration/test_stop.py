@@ -11,10 +11,9 @@ from pathlib import Path
 from box import Box, Script, alive, bash, frozen, kill, python, until
 from nvidia import Gpus
 from recorded import record
+from traces import HOLD, RECORD
 
 from comborun.rules.words import Cause, Completeness, Outcome
-
-RECORD = """printf '{"episode": %d, "success": true}\\n' 0 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 
 KEYBOARD = """
 import time
@@ -63,8 +62,7 @@ def test_what_left_its_group_is_gone_too(box: Box) -> None:
 
 
 def test_a_queued_session_that_is_named_never_starts(box: Box) -> None:
-    hold = "until [[ -e $COMBORUN_RUN_DIR/go ]]; do sleep 0.1; done"
-    box.plan({"env_one": bash(hold), "env_two": bash("true"), "env_three": bash("true")}, parallel=1)
+    box.plan({"env_one": bash(HOLD), "env_two": bash("true"), "env_three": bash("true")}, parallel=1)
     box.start()
     box.begun("env_one")
     stopped = box.stop("env_two")

@@ -8,9 +8,7 @@ import pty
 import subprocess
 
 from box import until
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 
 def launched(desk: Desk, **keys: str) -> None:

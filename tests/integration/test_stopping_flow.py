@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 
 from box import until
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 STOPPING = {
     "environments": "[maze]",

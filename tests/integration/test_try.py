@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import Desk, desk
-
-__all__ = ["desk"]
+from desk import Desk
 
 PROGRAM = """
 import json, sys

@@ -7,7 +7,7 @@ import shlex
 import sys
 
 from box import until
-from desk import Desk, desk
+from desk import Desk
 
 from comborun.remote.fetch import fetch
 from comborun.remote.transport import LocalTransport
@@ -15,8 +15,6 @@ from comborun.reporter.collect import collect_run
 from comborun.reporter.records import videos
 from comborun.reporter.summary import summarize
 from comborun.rules.videos import FAULTS, NO_MOOV
-
-__all__ = ["desk"]
 
 
 def test_a_torn_list_costs_its_last_line() -> None:

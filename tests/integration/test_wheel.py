@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 from box import until
-from desk import CHECKOUT, Desk, desk
-
-__all__ = ["desk"]
+from desk import CHECKOUT, Desk
 
 LINKED = ("monitor", "remote", "reporter")
 
