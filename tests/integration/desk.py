@@ -49,18 +49,24 @@ class Desk:
     def command(self, *arguments: object) -> list[str]:
         return [sys.executable, "-m", "comborun", *map(str, arguments)]
 
-    def combo(self, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def combo(
+        self, *arguments: object, timeout: float = 60, code: int | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """A command, which has ended; with `code`, where that is given."""
         if quick_combo.can_run(self.environment):
-            return quick_combo.run(list(map(str, arguments)), self.environment, self.home, timeout)
-        return subprocess.run(
-            self.command(*arguments),
-            capture_output=True,
-            text=True,
-            env=self.environment,
-            cwd=self.home,
-            timeout=timeout,
-            check=False,
-        )
+            done = quick_combo.run(list(map(str, arguments)), self.environment, self.home, timeout)
+        else:
+            done = subprocess.run(
+                self.command(*arguments),
+                capture_output=True,
+                text=True,
+                env=self.environment,
+                cwd=self.home,
+                timeout=timeout,
+                check=False,
+            )
+        assert code in (None, done.returncode), f"{arguments}\n{done.stdout}{done.stderr}"
+        return done
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -39,8 +39,7 @@ def made_by_an_older_version(desk: Desk) -> Path:
 def test_an_older_run_is_refused_with_a_sentence_and_can_be_reported_looked_at_and_stopped(desk: Desk) -> None:
     grid = made_by_an_older_version(desk)
     for command, words in {**REFUSED, "launch": (str(grid),)}.items():
-        refused = desk.combo(command, *words)
-        assert refused.returncode == 2, (command, refused.stdout, refused.stderr)
+        refused = desk.combo(command, *words, code=2)
         assert "an older comborun" in refused.stderr, (command, refused.stderr)
         assert "Traceback" not in refused.stderr
     assert desk.combo("logs", "maze_good").returncode == 0

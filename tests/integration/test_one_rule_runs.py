@@ -43,8 +43,7 @@ def grid(desk: Desk, rows: dict[str, str], *waits_for: str) -> object:
 
 
 def test_whoever_looks_sees_the_same_numbers(desk: Desk) -> None:
-    ended = desk.combo("run", grid(desk, {policy: row for policy, (row, *_) in TABLE.items()}))
-    assert ended.returncode == 1, ended.stdout + ended.stderr
+    ended = desk.combo("run", grid(desk, {policy: row for policy, (row, *_) in TABLE.items()}), code=1)
     sessions = {one["policy"]: one for one in desk.json("status")["sessions"]}
     combos = {one["policy"]: one for one in desk.report()["combos"]}
     listed = desk.combo("runs").stdout
@@ -71,8 +70,7 @@ def test_it_is_said_while_the_first_session_runs(desk: Desk) -> None:
 
 
 def test_a_smoke_test_without_a_verdict_is_none_that_passed(desk: Desk) -> None:
-    launched = desk.combo("launch", grid(desk, {"mason": NESTED}), "--smoke", "2")
-    assert launched.returncode == 1, launched.stdout + launched.stderr
+    launched = desk.combo("launch", grid(desk, {"mason": NESTED}), "--smoke", "2", code=1)
     assert "0 of 1 combos have left a record" in launched.stdout
     assert "no field 'success'" in " ".join(launched.stdout.split())
     assert not (desk.runs[-1] / "sessions/stairs_mason/attempt-1/claim").exists()

@@ -42,8 +42,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def launched(desk: Desk, **keys: str) -> list[Path]:
     """The folders of both sessions, when their run has ended."""
-    done = desk.combo("launch", desk.grid(**{**PLACED, **keys}), "--json")
-    assert done.returncode == 0, done.stderr
+    done = desk.combo("launch", desk.grid(**{**PLACED, **keys}), "--json", code=0)
     run = Path(json.loads(done.stdout)["directory"])
     until((run / "dispatch/done").exists, "both sessions have ended", 60)
     return [run / f"sessions/radio_{policy}" for policy in ("one", "other")]
@@ -67,8 +66,7 @@ def test_gpus_that_the_host_does_not_have_are_named_and_the_others_used(desk: De
     grid = desk.grid(**keys, use_gpus="[0, 7, 9]")
     said = "`use_gpus` names GPUs 7, 9, and this machine has 0, 1, 2, 3: the others of it are used"
     for command in ("plan", "launch"):
-        done = desk.combo(command, grid)
-        assert done.returncode == 0
+        done = desk.combo(command, grid, code=0)
         assert said in done.stderr
     assert "others of it" not in desk.combo("plan", desk.grid("other.yaml", **keys, use_gpus="[0, 3]")).stderr
 

@@ -136,8 +136,7 @@ def test_all_that_is_wrong_is_said_at_once_with_what_mends_it(desk: Desk) -> Non
         command="no-such-program {policy.ckpt}", policies="{a: {ckpt: ~/none.pt}}", environments="[maze]",
         setup="conda activate nowhere", workdir="~/gone", resources="{gpus: 1}",
     )  # fmt: skip
-    refused = desk.combo("launch", grid)
-    assert refused.returncode == 2
+    refused = desk.combo("launch", grid, code=2)
     assert "5 things are wrong" in refused.stderr
     for mends in ("from: ., to: ~/gone", "to: ~/none.pt", "etc/profile.d/conda.sh", "PATH in `setup`", "nvidia-smi -L"):
         assert mends in refused.stderr
@@ -160,8 +159,7 @@ def test_a_disk_without_room_for_what_the_last_run_wrote_is_said(desk: Desk, mon
 def test_plan_warns_launch_refuses_before_there_is_a_run_and_force_goes_on(desk: Desk) -> None:
     grid = desk.grid(policies="[one]", environments="[maze]", command="pyton7 nothing.py", workdir="~/gone")
     assert "pyton7 is not on the PATH" in desk.combo("plan", grid).stderr
-    refused = desk.combo("launch", grid)
-    assert refused.returncode == 2
+    refused = desk.combo("launch", grid, code=2)
     assert all(word in refused.stderr for word in ("pyton7 is not on the PATH", "--force"))
     assert desk.runs == []
     told = [finding["found"] for finding in desk.json("doctor", "--grid", grid)["findings"]]

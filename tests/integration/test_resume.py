@@ -84,8 +84,7 @@ def test_a_run_that_is_held_or_stopped_goes_on(desk: Desk) -> None:
     for how, lifted in {"pause": ["paused: by hand"], "drain stop": ["draining: by hand", "stopped"]}.items():
         for verb in how.split():
             assert desk.combo(verb).returncode == 0
-        resumed = desk.combo("resume")
-        assert resumed.returncode == 0, resumed.stderr
+        resumed = desk.combo("resume", code=0)
         told = [line.removeprefix("  no longer ") for line in resumed.stdout.splitlines() if "no longer" in line]
         assert told == lifted
         assert ("running" in resumed.stdout) is (how == "pause"), "after a stop nothing runs"

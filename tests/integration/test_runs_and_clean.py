@@ -95,6 +95,5 @@ def test_clean_says_what_it_would_remove_and_leaves_what_has_not_finished(desk: 
 def test_a_folder_that_is_not_there_is_told_as_such(desk: Desk) -> None:
     (desk.home / "results.jsonl").touch()
     for word, why in (("./typo", "no such file or folder"), ("./results.jsonl", "is a file")):
-        refused = desk.combo("report", word)
-        assert refused.returncode == 2
+        refused = desk.combo("report", word, code=2)
         assert f"{word}: {why}" in refused.stderr

@@ -39,8 +39,7 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
     assert calibrating.returncode == 130, output
     assert not list((desk.home / "comborun/.calibrate").glob("little*"))
 
-    launched = desk.combo("launch", grid)
-    assert launched.returncode == 0, launched.stderr
+    launched = desk.combo("launch", grid, code=0)
     assert "1 session planned; the first waits for GPU memory: " in launched.stdout
     again = desk.json("launch", grid)
     assert (again["state"], again["run"]) == ("resumed", desk.runs[0].name)
@@ -97,8 +96,7 @@ def test_a_server_that_loads_is_waited_for_and_one_that_never_gets_ready_is_told
 
     desk.environment["COMBORUN_FIRST_S"] = "50"
     broken = "{tiny: {command: 'false {port}', restarts: 0}}"
-    refused = desk.combo("launch", desk.grid(**ONE, servers=broken, overrides=uses, name="broken"), "--new")
-    assert refused.returncode == 2
+    refused = desk.combo("launch", desk.grid(**ONE, servers=broken, overrides=uses, name="broken"), "--new", code=2)
     assert " is halted: the server tiny " in refused.stderr
     assert "logs tiny --run " in refused.stderr
 
@@ -107,8 +105,7 @@ def test_an_nvidia_smi_that_fails_is_named_instead_of_a_host_without_gpus(desk: 
     gpus = Gpus(cast("Box", desk), tmp_path / "bin")
     gpus.cards(20000)
     gpus.fault("fail")
-    refused = desk.combo("plan", desk.grid(**ONE, resources="{gpus: 1}"))
-    assert refused.returncode == 2
+    refused = desk.combo("plan", desk.grid(**ONE, resources="{gpus: 1}"), code=2)
     assert "on this machine nvidia-smi failed with code 9: NVIDIA-SMI has failed because" in refused.stderr
     gpus.fault("")
     laid = desk.combo("plan", desk.grid(**ONE))

@@ -115,13 +115,11 @@ def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None
     assert (other.returncode, "is on Slurm" in other.stderr, "--slurm" in other.stderr) == (2, True, True)
 
     gate.touch()
-    ended = login.combo("monitor", "--plain", timeout=120)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    ended = login.combo("monitor", "--plain", timeout=120, code=0)
     on_slurm = login.runs[-1]
     assert "finished: 4 succeeded" in ended.stdout
 
-    local = login.combo("run", login.grid(), "--new", "--plain", timeout=120)
-    assert local.returncode == 0, local.stdout + local.stderr
+    login.combo("run", login.grid(), "--new", "--plain", timeout=120, code=0)
     assert login.runs[-1] != on_slurm
     assert episodes(on_slurm / "report") == episodes(login.runs[-1] / "report")
 
@@ -144,8 +142,7 @@ def test_over_ssh_it_is_launched_watched_and_reported_from_a_laptop(
     shutil.copy(HERE.with_name("evaluator.py"), place)
     command = evaluate().split(" --", 1)[1]
     grid = login.grid(resources="{gpus: 1}", host="testbox", command=f"/usr/bin/python3 {place} --{command}")
-    done = login.combo("run", grid, "--slurm", "--plain", timeout=150)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = login.combo("run", grid, "--slurm", "--plain", timeout=150, code=0)
     assert "finished: 4 succeeded" in done.stdout
     (report,) = login.home.glob(".local/share/comborun/testbox/*/report")
     assert len(episodes(report)) == 16
@@ -153,8 +150,7 @@ def test_over_ssh_it_is_launched_watched_and_reported_from_a_laptop(
 
 def test_what_slurm_would_not_take_is_refused_before_anything_is_written(login: Desk) -> None:
     grid = login.grid(resources="{gpus: 5}", slurm="{partition: main}")
-    refused = login.combo("launch", grid, "--slurm")
-    assert refused.returncode == 3
+    refused = login.combo("launch", grid, "--slurm", code=3)
     assert "a task with 5 GPUs: Requested node configuration is not available" in refused.stderr
     assert not login.runs
     unknown = login.combo("plan", login.grid(slurm="{partition: nope}"), "--slurm")
@@ -175,8 +171,7 @@ def test_a_controller_that_is_down_changes_nothing_that_is_known(login: Desk, sl
     assert "! Slurm does not answer; this is from" in login.combo("status").stdout
     slurm.start("slurmctld")
     until(lambda: login.json("status")["slurm"]["answered"], "Slurm answers again", 30)
-    stopped = login.combo("stop", timeout=90)
-    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    login.combo("stop", timeout=90, code=0)
     await_states(login, running=0)
 
 
@@ -202,8 +197,7 @@ def test_a_session_is_stopped_and_started_again_while_others_run_and_wait(login:
     assert login.combo("launch", grid, "--slurm").returncode == 0
     seen = await_states(login, running=2, queued=2)
     running, queued = ([one["name"] for one in seen.values() if one["state"] == word] for word in ("running", "queued"))
-    stopped = login.combo("stop", queued[0], running[0], timeout=90)
-    assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+    login.combo("stop", queued[0], running[0], timeout=90, code=0)
     until(lambda: states(login)[queued[1]]["state"] == "running", "the node is given to the next", 40)
     outcomes = {name: one["outcome"] for name, one in states(login).items()}
     assert [outcomes[name] for name in (queued[0], running[0])] == ["cancelled", "cancelled"]

@@ -19,8 +19,7 @@ def begun(run: Path) -> set[str]:
 
 
 def test_a_smoke_test_that_passes_lets_the_rest_begin_and_counts_for_nothing(desk: Desk) -> None:
-    ended = desk.combo("run", desk.grid(), "--smoke", "2")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    ended = desk.combo("run", desk.grid(), "--smoke", "2", code=0)
     assert "4 of 4 combos have left a record" in ended.stdout
     totals = desk.report()["totals"]
     assert totals["completed"] == totals["planned"] == 16
@@ -38,8 +37,7 @@ def test_a_combo_without_a_record_stops_the_launch_and_mended_it_alone_is_tried_
     (desk.home / "broken").touch()
     command = f"""bash -c '[ "$0" = good ] || [ ! -e ~/broken ] || exit 3; exec "$@"' {{policy}} {evaluate()}"""
     grid = desk.grid(command=command)
-    refused = desk.combo("launch", grid, "--smoke", "1")
-    assert refused.returncode == 1, refused.stdout + refused.stderr
+    refused = desk.combo("launch", grid, "--smoke", "1", code=1)
     assert "2 of 4 combos have left a record" in refused.stdout
     assert "✗  poor" in refused.stdout
     until(lambda: halted(desk.runs[-1]), "the run is halted", 10)
@@ -47,8 +45,7 @@ def test_a_combo_without_a_record_stops_the_launch_and_mended_it_alone_is_tried_
         f"{place}_{policy}_smoke" for place in ("maze", "field") for policy in ("good", "poor")
     }
     (desk.home / "broken").unlink()
-    launched = desk.combo("launch", grid, "--smoke", "1")
-    assert launched.returncode == 0, launched.stdout + launched.stderr
+    launched = desk.combo("launch", grid, "--smoke", "1", code=0)
     assert "no longer halted: " in launched.stdout
     (run,) = desk.runs
     until((run / "dispatch/done").exists, "the rest runs", 40)
@@ -70,7 +67,6 @@ def test_leaving_while_it_waits_ends_nothing(desk: Desk) -> None:
 
 
 def test_a_program_that_takes_no_number_is_refused_with_a_reason(desk: Desk) -> None:
-    refused = desk.combo("launch", desk.grid(command=evaluate().replace("{episodes}", "4")), "--smoke", "1")
-    assert refused.returncode == 2
+    refused = desk.combo("launch", desk.grid(command=evaluate().replace("{episodes}", "4")), "--smoke", "1", code=2)
     assert "its command takes no {episodes}" in refused.stderr
     assert not desk.runs

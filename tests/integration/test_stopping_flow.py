@@ -27,8 +27,7 @@ def causes(run: Path) -> list[str]:
 
 
 def test_a_comparison_is_decided_early_and_the_rest_is_not_needed(desk: Desk) -> None:
-    watched = desk.combo("run", desk.grid(**STOPPING), "--plain")
-    assert watched.returncode == 0, watched.stdout + watched.stderr
+    watched = desk.combo("run", desk.grid(**STOPPING), "--plain", code=0)
     (run,) = desk.runs
     (decision,) = decided(run)
     assert (decision["better"], decision["n_max"]) == ("good", 40)
@@ -50,16 +49,14 @@ def test_a_comparison_is_decided_early_and_the_rest_is_not_needed(desk: Desk) ->
 
     desk.combo("launch", desk.home / "grid.yaml", "--new")
     until((desk.runs[-1] / "dispatch/done").exists, "all episodes have run", 40)
-    late = desk.combo("monitor", "--plain")
-    assert late.returncode == 0, late.stdout + late.stderr
+    desk.combo("monitor", "--plain", code=0)
     assert sum(map(len, desk.records(desk.runs[-1]).values())) == 80
     assert decided(desk.runs[-1]) == [decision], "looking late costs compute, and changes no decision"
 
 
 def test_equal_policies_are_given_up_and_monitor_and_report_say_the_same(desk: Desk) -> None:
     keys = {"policies": "[poor, bad]", "episodes": "60", "stop_early": "{comparisons: all, width: 0.6}"}
-    watched = desk.combo("run", desk.grid(**STOPPING | keys), "--plain")
-    assert watched.returncode == 0, watched.stdout + watched.stderr
+    watched = desk.combo("run", desk.grid(**STOPPING | keys), "--plain", code=0)
     (run,) = desk.runs
     (over,) = decided(run)
     pairs = over["pairs"]
@@ -77,13 +74,11 @@ def test_equal_policies_are_given_up_and_monitor_and_report_say_the_same(desk: D
 def test_records_that_can_carry_no_decision_are_told_by_whoever_looks(desk: Desk) -> None:
     unseeded = 'sed --unbuffered -i "s/.seed.: *[0-9]*, *//" "$0"/*.jsonl'
     command = f"sh -c '\"$@\"; {unseeded}; until [ -e ~/gate ]; do sleep 0.1; done' {{output_dir}} {evaluate()}"
-    launched = desk.combo("launch", desk.grid(**STOPPING | {"command": command}))
-    assert launched.returncode == 0, launched.stderr
+    desk.combo("launch", desk.grid(**STOPPING | {"command": command}), code=0)
     said = "stop_early can't decide good against poor in maze, so all episodes run: no seeds in the records (episode 0)"
     until(lambda: desk.json("status")["undecided"] == said, "both policies have records", 20)
     assert f"! {said}" in " ".join(desk.combo("status").stdout.split())
     (desk.home / "gate").touch()
-    watched = desk.combo("monitor", "--plain", "--interval", "0.3")
-    assert watched.returncode == 0, watched.stdout + watched.stderr
+    watched = desk.combo("monitor", "--plain", "--interval", "0.3", code=0)
     assert f"! {said}" in watched.stdout
     assert sum(map(len, desk.records(desk.runs[-1]).values())) == 80

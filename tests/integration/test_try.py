@@ -30,8 +30,7 @@ def program(desk: Desk, file: str = "r.jsonl", count: str = "{episodes}", rows: 
 
 def test_one_episode_of_the_combo_that_was_named_is_run_and_counted(desk: Desk) -> None:
     grid = desk.grid(command=program(desk))
-    done = desk.combo("try", grid, "poor", "field")
-    assert done.returncode == 0, done.stderr
+    done = desk.combo("try", grid, "poor", "field", code=0)
     for told in (
         "| evaluating 1",
         "wrote r.jsonl",
@@ -84,8 +83,7 @@ def test_where_a_line_would_count_more_the_reading_is_tried_again(desk: Desk) ->
 
 def test_a_command_that_names_one_policy_itself_is_no_matter_of_results(desk: Desk) -> None:
     grid = desk.grid(command=program(desk, rows='{"policy": "good"}'))
-    done = desk.combo("try", grid, "poor", "maze")
-    assert done.returncode == 1
+    done = desk.combo("try", grid, "poor", "maze", code=1)
     for said in (done.stdout, desk.combo("check", grid).stdout):
         assert "'good'" in said
         assert "policy: ignore" not in said
