@@ -31,6 +31,8 @@ LITTLE = {
     "limits": "{parallel: 4}",
     "poll": "0.3",
 }
+ONE = {"policies": "[good]", "environments": "[maze]"}
+"""keys of a grid with one combo"""
 
 
 @dataclass

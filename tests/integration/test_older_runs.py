@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
-from desk import Desk, evaluate
+from desk import ONE, Desk, evaluate
 
-ONE = {"policies": "[good]", "environments": "[maze]"}
 REFUSED = {
     "status": (),
     "monitor": ("--plain",),
@@ -22,8 +20,7 @@ REFUSED = {
 }
 
 
-def made_by_an_older_version(desk: Desk) -> Path:
-    """A run that has ended, with a library and a plan as versions before the host program had them."""
+def test_an_older_run_is_refused_with_a_sentence_and_can_be_reported_looked_at_and_stopped(desk: Desk) -> None:
     grid = desk.grid(**ONE, command=evaluate())
     assert desk.combo("run", grid, "--plain").returncode == 0
     run = desk.runs[-1]
@@ -33,11 +30,6 @@ def made_by_an_older_version(desk: Desk) -> Path:
     plan["limits"]["give_way"] = 30.0
     (run / "plan-1.json").write_text(json.dumps(plan))
     (run / "lib/stop.sh").write_text('printf "maze_good: %s\\n" "stopped as of old" "$#"\n')
-    return grid
-
-
-def test_an_older_run_is_refused_with_a_sentence_and_can_be_reported_looked_at_and_stopped(desk: Desk) -> None:
-    grid = made_by_an_older_version(desk)
     for command, words in {**REFUSED, "launch": (str(grid),)}.items():
         refused = desk.combo(command, *words, code=2)
         assert "an older comborun" in refused.stderr, (command, refused.stderr)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from box import until
 from click.testing import CliRunner
-from desk import CHECKOUT, Desk, desk_at, evaluate
+from desk import CHECKOUT, Desk, desk_at
 
 from comborun.cli import combo
 from comborun.remote.fetch import fetch
@@ -217,17 +217,6 @@ def test_a_program_that_takes_ranges_is_cut_into_blocks_without_gap_or_overlap(p
     until((run / "dispatch/done").exists, f"the blocks of {preset} have ended", 60)
     assert len(list(run.glob("sessions/*"))) == 3
     assert {policy: told(one) for policy, one in found(run).items()} == {"good": GOOD}
-
-
-def test_a_preset_of_ones_own_is_run_like_a_shipped_one(furnished: Desk) -> None:
-    command = evaluate().replace("--pace 0.0", "--pace {policy.pace}")
-    about = "about: {summary: mine, starter: 'policies: [a]', defaults: {policy: {pace: 0.001}}}\n"
-    (furnished.home / "own.yaml").write_text(f"{about}command: {json.dumps(command)}\nseed: 7\nepisodes: 4\n")
-    run = launched(furnished, "mine", "preset: ./own.yaml\npolicies: [good]\nenvironments: [maze]\n")
-    until((run / "dispatch/done").exists, "the run of the preset of one's own has ended", 60)
-    (one,) = found(run).values()
-    assert told(one)[:2] == ("succeeded", 4)
-    assert "--pace 0.001" in (run / "sessions/maze_good/session.sh").read_text()
 
 
 def test_what_pairs_nothing_is_known_from_the_preset(runs: dict[str, Path]) -> None:

@@ -1,8 +1,7 @@
-"""What one look tells about the host, about sessions that end while it looks, and how many bytes it costs."""
+"""What one look tells about the host, and how many bytes it costs."""
 
 from __future__ import annotations
 
-import subprocess
 import time
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from comborun.rules import counting
 from comborun.rules.placement import Card
 
 END = {"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}
-DEAD = '{"supervisor": 2, "supervisor_start": 1, "boot": "gone"}\n'
-
-
 UNKNOWN = (None, None, None)
 SEEN = {
     "": [(0, 42188, 81559, 5), (1, 0, 81559, 5)],
@@ -61,38 +57,6 @@ def test_a_run_that_uses_no_gpus_asks_for_none(box: Box, gpus: Gpus) -> None:
     box.write("sessions/env_one/attempt-1/log", "")
     assert probe(box).use.gpus == ()
     assert gpus.asked == 0
-
-
-# While it looks
-
-
-@pytest.mark.parametrize(("claim", "alive"), [(DEAD, False), ("", False), (None, True)])
-def test_a_claim_whose_supervisor_died_before_the_begin_is_told_from_one_that_is_on_its_way(
-    box: Box, claim: str | None, alive: bool
-) -> None:
-    box.plan({"env_one": bash("true")})
-    box.write("sessions/env_one/lock", "")
-    if claim is None:
-        claim = identity(pid="", pid_start="")
-    box.write("sessions/env_one/attempt-1/claim", claim)
-    (one,) = probe(box).attempts
-    assert (one.begin, one.life, one.alive) == (None, "starting" if alive else "lost", alive)
-
-
-def test_a_supervisor_that_holds_the_lock_and_has_not_signed_its_claim_yet_is_on_its_way(box: Box) -> None:
-    box.plan({"env_one": bash("true")})
-    box.write("sessions/env_one/attempt-1/claim", "")
-    lock = box.write("sessions/env_one/lock", "")
-    command = ["flock", lock, "bash", "-c", "echo held; read -r"]
-    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert holder.stdout
-    assert holder.stdout.readline() == b"held\n"
-    (one,) = probe(box).attempts
-    holder.communicate(b"\n", timeout=10)
-    assert (one.begin, one.claimed, one.alive, one.life) == (None, True, True, "starting")
-
-
-# Bytes
 
 
 def test_a_look_at_a_large_run_costs_few_bytes(box: Box) -> None:

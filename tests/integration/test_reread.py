@@ -6,12 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from box import until
-from desk import Desk, evaluate
+from desk import ONE, Desk, evaluate
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-ONE = {"policies": "[good]", "environments": "[maze]"}
 
 
 def counted(desk: Desk) -> tuple[Any, ...]:

@@ -10,13 +10,11 @@ from typing import cast
 
 import pytest
 from box import Box, put_library
-from desk import Desk, evaluate
+from desk import ONE, Desk, evaluate
 from nvidia import Gpus
 
 from comborun.remote.control import Beginning, await_first
 from comborun.remote.transport import LocalTransport
-
-ONE = {"policies": "[good]", "environments": "[maze]"}
 
 
 def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tmp_path: Path) -> None:

@@ -4,36 +4,11 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from box import bash
 from slurm_box import SlurmBox
 from traces import HOLD
-
-
-def tasks(box: SlurmBox) -> dict[str, dict[str, Any]]:
-    """Session -> what the probe tells of its task."""
-    return {task["session"]: task for task in box.look()["tasks"]}
-
-
-def test_the_probe_tells_of_tasks_and_their_reasons(slurm_box: SlurmBox) -> None:
-    box = slurm_box
-    box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD)})
-    nothing = box.look()
-    assert (nothing["scheduler"], nothing["tasks"]) == ({"at": None, "answered": True, "why": ""}, [])
-    assert nothing["dispatcher"] is None
-    box.submit("--parallel", "1")
-    begun = box.begun("env_one")
-    box.environment["COMBORUN_ASK_S"] = "0"
-    box.wait_for(lambda: tasks(box).get("env_two", {}).get("reason") == "JobArrayTaskLimit", "a reason is told")
-    told = tasks(box)
-    assert (told["env_one"]["state"], told["env_one"]["node"]) == ("RUNNING", begun.host)
-    assert told["env_one"]["job"] == begun.address
-    assert told["env_two"]["attempt"] == 1
-    answer = box.look()
-    assert answer["dispatcher"] == 0
-    assert [(one["session"], one["life"]) for one in answer["attempts"]] == [("env_one", "running")]
 
 
 def test_a_run_is_stopped_with_all_that_it_started(slurm_box: SlurmBox) -> None:

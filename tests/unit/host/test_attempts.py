@@ -66,6 +66,12 @@ def test_the_life_of_an_attempt(run: RunDirectory) -> None:
     assert (run.latest("s"), run.glance("s", 1).life) == (1, STARTING)
     pid, start, _ = process.identity()
     me = {"supervisor": pid, "supervisor_start": start}
+    Path(at.claim).write_text(record(**DEAD))
+    assert run.look("s", 1).life == LOST
+    Path(at.claim).write_text("")
+    lock = files.lock(f"{run.path}/sessions/s/lock")
+    assert run.look("s", 1).life == STARTING, "it has not signed its claim yet"
+    os.close(lock)
     Path(at.claim).write_text(record(**me))
     assert run.glance("s", 1).life == STARTING
     Path(at.begin).write_text(record(**me))
