@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import gridtext
 import pytest
 
@@ -10,7 +12,6 @@ from comborun.placement import placement_lines
 from comborun.plan import Plan
 from comborun.planner import rooms
 from comborun.resources import HostFacts
-from comborun.rules.placement import Card
 
 GIB = 1024
 HEAD = """\
@@ -27,9 +28,8 @@ components:
 """
 
 
-def host(gpus: int, gib: int | None = 32) -> HostFacts:
-    cards = tuple(Card(index, f"GPU-{index}", "", None if gib is None else gib * GIB) for index in range(gpus))
-    return HostFacts("box", "box", 48, 256 << 30, tuple(range(gpus)), "5", "3", "", (), cards=cards)
+def host(gpus: int, gib: int = 32) -> HostFacts:
+    return replace(gridtext.host(gpus, gib * GIB), host="box")
 
 
 def plan(text: str, on: HostFacts, head: str = HEAD) -> Plan:

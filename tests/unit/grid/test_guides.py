@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from gridtext import host
 
 from comborun.cli import combo
 from comborun.grid import load_grid
 from comborun.resources import HostFacts
-from comborun.rules.placement import Card
 
 Planned = Callable[..., Result]
 GUIDES = Path(__file__).parents[3] / "examples" / "guides"
@@ -21,11 +21,6 @@ H100 = 81559
 GH200 = 97871
 RTX5090 = 32607
 """MiB that nvidia-smi tells"""
-
-
-def host(gpus: int, mib: int, cpus: int = 64) -> HostFacts:
-    cards = tuple(Card(index, f"GPU-{index}", "", mib, 0) for index in range(gpus))
-    return HostFacts("local", "box", cpus, 512 << 30, tuple(range(gpus)), "5.2", "3.4", "4.9", (), cards=cards)
 
 
 @pytest.fixture

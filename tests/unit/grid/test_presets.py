@@ -8,6 +8,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import gridtext
 import pytest
 from click.testing import CliRunner
 
@@ -18,7 +19,6 @@ from comborun.grid.draft import keys_of
 from comborun.grid.presets import SHIPPED, AboutKeys, find_preset, known_presets
 from comborun.plan import Session
 from comborun.planner import lay_out
-from comborun.resources import HostFacts
 from comborun.script import server_script, session_script
 from comborun.servers import instances
 
@@ -32,7 +32,6 @@ SERVED = {
     "openpi-server": "{config: pi05_libero, directory: ~/ckpt/pi05}",
 }
 PROGRAMS = [name for name in NAMES if name not in SERVED]
-HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2, 3), "5.2", "3.4", "4.9", ())
 MINE = """\
 about: {summary: mine, starter: 'policies: [a]', unpaired: it ignores seeds, defaults: {policy: {size: 3}}}
 command: run {policy} --size {policy.size} --env {environment} --episodes {episodes} {output_dir}
@@ -63,7 +62,7 @@ def starter(name: str) -> str:
 
 
 def sessions(grid: Grid) -> tuple[Session, ...]:
-    return lay_out(grid, HERE).sessions
+    return lay_out(grid, gridtext.host(4)).sessions
 
 
 def told(grid: str, folder: Path, preset: str) -> str:
@@ -79,18 +78,12 @@ def test_a_starter_names_the_command_that_explains_its_preset(tmp_path: Path, mo
     assert CliRunner().invoke(combo, shlex.split(shown)).output.startswith("my preset: mine")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_its_starter_is_a_good_grid_without_a_warning(name: str) -> None:
-    grid = parse_grid(starter(name), Path("grid.yaml"))
-    assert grid.warnings == ()
-    assert grid.program is not None
-    assert len(grid.combos) >= 2
-
-
-def test_the_commands_of_presets_and_of_their_servers_are_the_golden_ones() -> None:
+def test_starters_are_good_grids_and_the_commands_of_presets_and_of_their_servers_are_the_golden_ones() -> None:
     found, scripts = {}, []
     for name in PROGRAMS:
-        first = sessions(parse_grid(starter(name), Path("/grids/grid.yaml")))[0]
+        grid = parse_grid(starter(name), Path("/grids/grid.yaml"))
+        assert (grid.warnings, len(grid.combos) >= 2) == ((), True), name
+        first = sessions(grid)[0]
         found[name] = first.command
         scripts.append(session_script(first))
     for name, attributes in SERVED.items():
@@ -98,7 +91,7 @@ def test_the_commands_of_presets_and_of_their_servers_are_the_golden_ones() -> N
         entry = f"servers:\n  it: {{preset: {name}, attributes: {attributes}}}\n"
         grid = parse_grid(text + entry, Path("grid.yaml"))
         assert grid.warnings == ()
-        (one,) = instances(lay_out(grid, HERE))
+        (one,) = instances(lay_out(grid, gridtext.host(4)))
         found[name] = one.server.command
         scripts.append(server_script(one))
     assert sorted(found) == NAMES

@@ -23,9 +23,7 @@ def test_a_block_cuts_a_combo_into_ranges_and_leaves_short_combos_whole() -> Non
     found = [(one.name, one.first, one.count) for one in plan(text).sessions if one.environment == "x"]
     first = [("x_a_e0-9", 0, 10), ("x_b", 0, 10), ("x_c", 0, 10)]
     assert found == [*first, ("x_a_e10-19", 10, 10), ("x_a_e20-24", 20, 5)], "in turn"
-
-
-def test_with_stop_early_policies_take_turns_and_environments_go_side_by_side() -> None:
+    # with stop_early policies take turns, and environments go side by side
     names = [one.name for one in plan(STOP).sessions]
     assert names[:7] == ["x_a_e0-9", "x_b_e0-9", "x_c_e0-9", "y_a_e0-9", "y_b_e0-9", "y_c_e0-9", "x_a_e10-19"]
     assert len(names) == len(set(names)) == 18

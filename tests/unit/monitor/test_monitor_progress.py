@@ -6,18 +6,16 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import gridtext
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.grid import parse_grid
 from comborun.judging import ProgressRules
 from comborun.monitor.observe import RunView
 from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.planner import lay_out
-from comborun.resources import HostFacts
 from comborun.rules import counting
 from comborun.rules.words import Life
 
@@ -144,8 +142,7 @@ def test_the_examples_of_the_document_work() -> None:
         line = re.search(r"`(.*?)`(?:,|$)", printed)
         written = f"progress: {rule.strip('`')}\n" if rule.startswith("`") else ""
         head = "policies: [a]\nenvironments: [x]\nepisodes: 100\ncommand: run {episodes} {output_dir}\n"
-        here = HostFacts("h", "h", 4, 0, (), "5", "3", "", ())
-        (session,) = lay_out(parse_grid(head + written, Path("grid.yaml")), here).sessions
+        (session,) = gridtext.plan(head + written).sessions
         count = 50 if "batches" in printed else 100_000 if "train" in printed else 100
         found[printed] = told(line[1], session.progress, Workload(0, count)) if line else told("", session.progress)
     assert list(found.values()) == [12, 3, 40, 8, 4096]

@@ -54,14 +54,11 @@ def told(name: str, *header: str, **fields: Any) -> Explanation:
     return explain(VIEW, history, classify(VIEW, history), name)
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_table_is_the_golden_one(width: int) -> None:
-    assert picture(seen(ANSWERED, *TASKS), width) == (GOLDEN / f"slurm-{width}.txt").read_text()
-
-
-def test_a_slurm_that_does_not_answer_leaves_what_was_known_with_its_age() -> None:
-    shown = picture(seen(SILENT, *TASKS), 120)
-    assert shown == (GOLDEN / "slurm-silent-120.txt").read_text()
+@pytest.mark.parametrize(
+    ("said", "width", "name"), [(ANSWERED, 80, "slurm"), (ANSWERED, 120, "slurm"), (SILENT, 120, "slurm-silent")]
+)
+def test_the_table_is_the_golden_one_and_has_what_was_known_of_a_silent_slurm(said: str, width: int, name: str) -> None:
+    assert picture(seen(said, *TASKS), width) == (GOLDEN / f"{name}-{width}.txt").read_text()
 
 
 def test_of_a_login_node_only_the_disk_matters_and_nobody_tells_when_slurm_starts_what_waits() -> None:

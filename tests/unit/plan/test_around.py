@@ -22,11 +22,11 @@ from comborun.grid import parse_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out, pace_key
 from comborun.policy_files import Match, PolicyFiles, named
-from comborun.resources import Container, HostFacts, Links
+from comborun.resources import Container, Links
 from comborun.script import session_script
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-HERE = HostFacts("local", "box", 16, 64 << 30, (0, 1, 2), "5.2", "3.4", "4.9", ())
+HERE = gridtext.host(3, cpus=16)
 AXES = "policies: {flat: {checkpoint: ~/c/flat.pt, envs: 4}}\nenvironments: [grass]\nepisodes: 8\n"
 
 

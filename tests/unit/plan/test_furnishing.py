@@ -12,10 +12,9 @@ import pytest
 from comborun.bundle import queue, session_data
 from comborun.errors import UserError
 from comborun.plan import Plan, Session
-from comborun.resources import Display, HostFacts
+from comborun.resources import Display
 from comborun.script import after_script, session_script
 
-HOST = HostFacts("local", "box", 32, 64 << 30, (0, 1, 2, 3), "5.2", "3.3a", "4.09", ())
 AXES = """\
 policies: {flat: {lr: 1e-3}, rough: {lr: 1e-4}}
 environments: [grass, stairs]
@@ -27,7 +26,7 @@ COMMAND = "command: python e.py --episodes {episodes} --out {output_dir} --devic
 def plan(text: str) -> Plan:
     command = "" if "command:" in text else COMMAND
     resources = "" if "resources" in text else "resources: {gpus: 1}\n"
-    return gridtext.plan(AXES + command + resources + text, HOST)
+    return gridtext.plan(AXES + command + resources + text, gridtext.host(4, cpus=32))
 
 
 def first(text: str) -> Session:

@@ -30,7 +30,7 @@ from comborun.planner.knowledge import Calibration, Measured, Step, calibration_
 from comborun.resources import HostFacts
 from comborun.rules.placement import Card
 
-HOST = HostFacts("local", "box", 8, 64 << 30, (), "5", "3", "", ())
+HOST = gridtext.host(cpus=8)
 GRID = "environments: [x, y]\nepisodes: 100\nname: g\ncommand: run {policy} {episodes} {first_episode} {output_dir}\n"
 
 

@@ -15,7 +15,6 @@ from comborun.bundle import queue, server_sheet, session_data
 from comborun.errors import UserError
 from comborun.plan import Plan
 from comborun.planner import pace_key
-from comborun.resources import HostFacts
 from comborun.script import server_script
 from comborun.servers import instances, table
 
@@ -24,12 +23,8 @@ COMMAND = "command: run {policy.url} {episodes} {output_dir}\n"
 VLM = "servers: {vlm: {command: 'serve {port}'}}\n"
 
 
-def host(gpus: int = 4) -> HostFacts:
-    return HostFacts("local", "box", 16, 64 << 30, tuple(range(gpus)), "5.2", "3.4", "4.9", ())
-
-
 def plan(text: str, gpus: int = 4) -> Plan:
-    return gridtext.plan(text, host(gpus))
+    return gridtext.plan(text, gridtext.host(gpus))
 
 
 def asked(laid: Plan) -> dict[str, tuple[str, ...]]:
@@ -96,7 +91,6 @@ def test_a_server_that_leaves_no_gpu_for_its_clients_is_refused() -> None:
     [
         ("servers: {vlm: {}}\n", "`servers.vlm` has no `command`"),
         ("servers: {vlm: {command: serve}}\n", "is not told on which port to listen"),
-        ("servers: {vlm: {command: 'serve {port} {server.model}'}}\n", "there is no placeholder {server.model}"),
         ("servers: {vlm: {command: 'serve {port} {gpu}'}}\n", "{gpu} has no value"),
         ("servers: {vlm: {command: 'serve {port}', ready: health}}\n", "`health` is not a path of a server"),
         ("servers: {vlm: {command: 'serve {port}', ready: {text: x}}}\n", "expected one check of the server"),
