@@ -6,15 +6,13 @@ import os
 import select
 import signal
 import socket
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+from watched import Watched
 
 from comborun.host import clients, files, process
-from comborun.host.attempt import Attempt
 from comborun.host.clients import request, taken_by_another
 from comborun.host.health import Health
 from comborun.rules import records
@@ -48,39 +46,14 @@ def free_port():
         return one.getsockname()[1]
 
 
-class Serving:
-    """A server in a run, and its watch."""
+class Serving(Watched):
+    """A server in a run."""
 
     def __init__(self, folder, *checks, marker="", **data):
-        self.folder, self.said, run = folder, [], folder / "run"
-        run.mkdir()
-        (run / "id").write_text("grid-1\n")
-        self.port = free_port()
-        self.of = of = Attempt(str(run), "servers/tiny", "1")
-        self.at = of.at
-        of.data, of.port, of.tell = {"ready": checks, **data}, str(self.port), self.said.append
-        Path(of.at.output).mkdir(parents=True)
-        with Path(of.at.log).open("wb") as log:
-            self.child = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, str(self.port), str(folder)],
-                env={**os.environ, "COMBORUN_SESSION": marker or of.marker}, stdout=log, stderr=log,
-            )  # fmt: skip
-        of.pid, of.start = self.child.pid, process.look(self.child.pid).start
-        self.watch = Health(of)
-
-    def until(self, happened, seconds=20):
-        """The verdict, or None once something has happened."""
-        deadline = time.monotonic() + seconds
-        while not happened():
-            assert time.monotonic() < deadline, "it did not happen"
-            pause = max(0.0, min(self.watch.due(), deadline) - time.monotonic())
-            readable = select.select(self.watch.descriptors(), [], [], min(pause, 0.05))[0]
-            if not readable and time.monotonic() < self.watch.due():
-                continue
-            verdict = self.watch.look()
-            if verdict:
-                return verdict
-        return None
+        self.folder, self.port = folder, free_port()
+        words = ["-c", PROGRAM, str(self.port), str(folder)]
+        fields = {"data": {"ready": checks, **data}, "port": str(self.port)}
+        super().__init__(folder / "run", "grid-1", "servers/tiny", Health, words, marker, **fields)
 
     @property
     def asked(self):
@@ -100,9 +73,7 @@ def serve(tmp_path, monkeypatch):
 
     yield start
     for one in started:
-        one.watch.close()
-        one.child.kill()
-        one.child.wait()
+        one.end()
 
 
 def told(path):

@@ -6,7 +6,6 @@ import math
 import os
 import re
 import secrets
-import select
 import signal
 import subprocess
 import sys
@@ -14,9 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
+from watched import Watched
 
 from comborun.host import files, process
-from comborun.host.attempt import Attempt
 from comborun.host.judging import Rules
 from comborun.host.watch import Activity, Watch
 
@@ -33,51 +32,19 @@ MOVES = """for i in range(50):
 """
 
 
-class Supervisor:
-    """Starts a program of Python that is to make three episodes, and asks a watch about it until one of them ends."""
+class Session(Watched):
+    """It is to make three episodes."""
 
-    def __init__(self, run, program, gpus="", count=3, grant=None, **data):
-        run.mkdir()
-        (run / "id").write_text(f"grid-{secrets.token_hex(4)}\n")  # others may run this test now: no process is theirs
-        self.said = []
-        self.of = of = Attempt(str(run), "env_one", "1")
-        self.at = of.at
-        Path(of.at.output).mkdir(parents=True)
-        of.data = {"judging": {"files": ["*.jsonl"]}, **data}
-        of.gpus, of.count, of.grant = gpus, count, grant or {}
-        of.rules = Rules(of.data["judging"], 0, count)
-        of.tell = self.said.append
-        environment = {**os.environ, "COMBORUN_SESSION": of.marker, "OUT": of.at.output, "PYTHONUNBUFFERED": "1"}
-        with Path(of.at.log).open("wb") as log:
-            self.child = subprocess.Popen(
-                [sys.executable, "-S", "-c", "import os, sys, time\n" + program],
-                env=environment, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
-        of.pid, of.start = self.child.pid, process.look(self.child.pid).start
-        self.watch = Watch(of)
-
-    def until(self, happened, seconds=20):
-        """The first verdict, or None once something has happened."""
-        deadline = time.monotonic() + seconds
-        while not happened():
-            assert time.monotonic() < deadline, "it did not happen"
-            pause = max(0.0, min(self.watch.due(), deadline) - time.monotonic())
-            readable = select.select(self.watch.descriptors(), [], [], min(pause, 0.05))[0]
-            if not readable and time.monotonic() < self.watch.due():
-                continue
-            verdict = self.watch.look()
-            if verdict:
-                return verdict
-        return None
+    def __init__(self, folder, program, count=3, grant=None, **data):
+        judging = {"files": ["*.jsonl"]}
+        run = f"grid-{secrets.token_hex(4)}"  # others may run this test now: no process is theirs
+        words = ["-S", "-c", "import os, sys, time\n" + program]
+        fields = {"data": {"judging": judging, **data}, "rules": Rules(judging, 0, count)}
+        super().__init__(folder, run, "env_one", Watch, words, count=count, grant=grant or {}, **fields)
 
     def verdict(self, seconds=20):
         """Why it is to be ended; None when it came to its own end first."""
         return self.until(lambda: self.child.poll() is not None, seconds)
-
-    def end(self):
-        self.watch.close()
-        self.child.kill()
-        self.child.wait()
 
 
 @pytest.fixture
@@ -87,7 +54,7 @@ def supervise(tmp_path, monkeypatch):
     def start(program, environment=(), **data):
         for name, value in {"COMBORUN_WATCH_S": "0.05", **dict(environment)}.items():
             monkeypatch.setenv(name, value)
-        started.append(Supervisor(tmp_path / "run", program, **data))
+        started.append(Session(tmp_path / "run", program, **data))
         return started[-1]
 
     yield start
