@@ -32,6 +32,7 @@ SERVED = {
     "openpi-server": "{config: pi05_libero, directory: ~/ckpt/pi05}",
 }
 PROGRAMS = [name for name in NAMES if name not in SERVED]
+AXES = "policies: [a]\nenvironments: [x]\nepisodes: 9\n"
 MINE = """\
 about: {summary: mine, starter: 'policies: [a]', unpaired: it ignores seeds, defaults: {policy: {size: 3}}}
 command: run {policy} --size {policy.size} --env {environment} --episodes {episodes} {output_dir}
@@ -51,7 +52,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def grid_of(folder: Path, preset: str, grid: str = "policies: [a]\nenvironments: [x]\nepisodes: 9\n") -> Grid:
+def grid_of(folder: Path, preset: str, grid: str = AXES) -> Grid:
     (folder / "mine.yaml").write_text(preset)
     (folder / "grid.yaml").write_text("preset: ./mine.yaml\n" + grid)
     return load_grid(folder / "grid.yaml")
@@ -142,8 +143,9 @@ def test_the_grid_wins_and_maps_are_merged(tmp_path: Path) -> None:
 
 
 def test_a_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
-    axes = "policies: [a]\nenvironments: [x]\nepisodes: 0\n"
-    text = told(axes, tmp_path, MINE.replace("30 s", "soon").replace("{policy.size}", "{policy.sise}"))
+    text = told(
+        AXES.replace("9", "0"), tmp_path, MINE.replace("30 s", "soon").replace("{policy.size}", "{policy.sise}")
+    )
     assert "grid.yaml has 3 mistakes" in text
     assert re.search(r"^grid\.yaml:4:11: `episodes`", text, re.MULTILINE)
     assert re.search(r"^mine\.yaml:2:30: `command`: \{policy\.sise\}.*\n.*`size`", text, re.MULTILINE)
@@ -159,8 +161,7 @@ def test_a_mistake_is_told_where_it_stands(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_key_of_a_preset_is_refused(wrong: str, place: str, words: str, tmp_path: Path) -> None:
-    axes = "policies: [a]\nenvironments: [x]\nepisodes: 9\n"
-    assert re.search(rf"mine\.yaml:{place}: .*({words})", told(axes, tmp_path, MINE + wrong))
+    assert re.search(rf"mine\.yaml:{place}: .*({words})", told(AXES, tmp_path, MINE + wrong))
 
 
 def test_a_preset_that_is_not_there_is_told_with_the_one_that_was_meant() -> None:

@@ -14,8 +14,6 @@ from comborun.planner import range_session
 
 FLAT = replace(a_session("flat", "stairs"), ranged=True)
 ROBUST = a_session("robust", "stairs")
-SHARDS = tuple(range_session(FLAT, first, 50) for first in (0, 50))
-SHARD_NAMES = tuple(shard.name for shard in SHARDS)
 OTHER = a_session("pi0.5 (flow)", "Push cube")
 
 
@@ -32,9 +30,11 @@ def test_a_session_goes_by_its_name_and_by_its_policy_and_environment_in_either_
 
 
 def test_the_name_of_a_combo_means_all_of_its_shards() -> None:
-    plan = a_plan([*SHARDS, ROBUST])
-    assert meant(plan, "stairs_flat") == meant(plan, "flat", "stairs") == SHARD_NAMES
-    assert meant(plan, SHARD_NAMES[1]) == SHARD_NAMES[1:]
+    shards = tuple(range_session(FLAT, first, 50) for first in (0, 50))
+    names = tuple(shard.name for shard in shards)
+    plan = a_plan([*shards, ROBUST])
+    assert meant(plan, "stairs_flat") == meant(plan, "flat", "stairs") == names
+    assert meant(plan, names[1]) == names[1:]
 
 
 def test_a_replaced_session_is_meant_only_while_it_runs() -> None:
