@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import json
-from collections import Counter
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import Any
 
 from box import until
 from ground import Ground
+from laptop import episodes as episodes_in
 
 Key = tuple[str, str, int]
 """policy, environment, episode"""
@@ -27,7 +25,7 @@ def accounted_for(ground: Ground, episodes: set[Key], missing: Collection[Key] =
     target = ground.desk.home / "accounts"
     ground.combo("report", *ground.of_run(), "--output", target, ground.run.id)
     document = json.loads((target / "final_benchmark_report.json").read_text())
-    told, named = rows(target / "episodes.csv"), set(named_missing(document))
+    told, named = episodes_in(target), set(named_missing(document))
     assert {key: count for key, count in told.items() if count > 1} == {}, "no episode is in the report twice"
     assert set(told) & named == set(), "none is there and named as missing"
     untold = sorted((set(told) | named) ^ episodes)
@@ -38,11 +36,6 @@ def accounted_for(ground: Ground, episodes: set[Key], missing: Collection[Key] =
     assert (totals["planned"], totals["missing"]) == (len(episodes), len(named))
     nothing_lives(ground)
     return document
-
-
-def rows(file: Path) -> Counter[Key]:
-    with file.open(newline="") as stream:
-        return Counter((row["policy"], row["environment"], int(row["episode"])) for row in csv.DictReader(stream))
 
 
 def named_missing(document: dict[str, Any]) -> Iterator[Key]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from box import alive, kill, until
+from box import carrying, kill, until
 from desk import Desk
 from laptop import FarRun
 from matrix import Cell
@@ -153,7 +153,7 @@ class Ground:
         return carrying(f"COMBORUN_TMUX_SOCKET={self.token}")
 
     def marked(self) -> list[int]:
-        return carrying(f"COMBORUN_SESSION={self.run.id}/", whole=False)
+        return carrying(f"COMBORUN_SESSION={self.run.id}/")
 
     def windows(self) -> list[int]:
         """The processes of tmux or screen."""
@@ -199,17 +199,6 @@ def name(pid: int) -> str:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().lower()
     return ""
-
-
-def carrying(entry: str, *, whole: bool = True) -> list[int]:
-    """Live processes whose environment holds an entry, or one that begins so."""
-    wanted, found = entry.encode(), []
-    for file in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            entries = file.read_bytes().split(b"\0")
-            if wanted in entries or (not whole and any(each.startswith(wanted) for each in entries)):
-                found.append(int(file.parent.name))
-    return [pid for pid in found if alive(pid)]
 
 
 def kill_all(which: Callable[[], list[int]]) -> None:

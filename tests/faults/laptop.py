@@ -10,18 +10,16 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from box import until
-from desk import Desk
+from desk import EVALUATOR, Desk
 
 from comborun.attempt import Begin
 
-GATED = Path(__file__).with_name("gated.py")
 MONITOR = """
 import sys
 import comborun.monitor.observe as observe
@@ -73,7 +71,7 @@ class Laptop:
     watchers: list[Watcher] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        shutil.copy(GATED, self.far_home / "gated.py")
+        shutil.copy(EVALUATOR, self.far_home / "evaluator.py")
         self.gates.mkdir()
 
     @property
@@ -86,12 +84,14 @@ class Laptop:
             (self.gates / session).touch()
 
     def grid(self, *, pace: float, episodes: int, **keys: str) -> Path:
-        command = (
-            "/usr/bin/python3 ~/gated.py --gate ~/gates/{environment}_{policy} --policy {policy} --env {environment}"
+        program = "/usr/bin/python3 ~/evaluator.py --output-dir {output_dir} --gate ~/gates/{environment}_{policy}"
+        asked = (
+            "--policy {policy} --env {environment} --episodes {episodes} --first-episode {first_episode} --seed {seed}"
         )
-        command += " --episodes {episodes} --first-episode {first_episode} --seed {seed} --output-dir {output_dir}"
         return self.desk.grid(
-            command=f"{command} --pace {pace}", episodes=str(episodes), **{"host": "testbox", "poll": "0.5", **keys}
+            command=f"{program} {asked} --pace {pace}",
+            episodes=str(episodes),
+            **{"host": "testbox", "poll": "0.5", **keys},
         )
 
     def combo(self, *arguments: object, timeout: float = 90) -> subprocess.CompletedProcess[str]:
@@ -181,10 +181,3 @@ def episodes(report: Path) -> Counter[tuple[str, str, int]]:
     """How often a report has each episode: policy, environment, index."""
     with (report / "episodes.csv").open(newline="") as file:
         return Counter((row["policy"], row["environment"], int(row["episode"])) for row in csv.DictReader(file))
-
-
-def planned(count: int) -> Iterator[tuple[str, str, int]]:
-    """The episodes of a grid of the little one's policies and environments."""
-    for policy in ("good", "poor"):
-        for environment in ("maze", "field"):
-            yield from ((policy, environment, episode) for episode in range(count))

@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accounts import planned
 from box import until
 from desk import Desk
 from hosts import Site
-from laptop import ANSWER_S, FarRun, Laptop, Watcher, episodes, only_run, planned
+from laptop import ANSWER_S, FarRun, Laptop, Watcher, episodes, only_run
 from sshd import Sshd, fresh_user, running_sshd
 
 FULL = bool(os.environ.get("COMBORUN_SLOW"))
@@ -132,7 +133,9 @@ def endures(laptop: Laptop, fault: Fault) -> None:
     assert [plain.await_exit(), in_json.await_exit()] == [0, 0]
     assert states(in_json) == {("running", None, 1), ("ended", "succeeded", 1)}
     assert run.processes == before
-    assert dict(episodes(plain.report)) == dict.fromkeys(planned(EPISODES), 1)
+    assert dict(episodes(plain.report)) == dict.fromkeys(
+        planned("good", "poor", environments=("maze", "field"), episodes=EPISODES), 1
+    )
     totals = json.loads((plain.report / "final_benchmark_report.json").read_text())["totals"]
     assert (totals["planned"], totals["completed"]) == (4 * EPISODES, 4 * EPISODES)
 

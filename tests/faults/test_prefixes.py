@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from accounts import accounted_for, planned
-from box import alive, until
-from ground import Ground, carrying
+from box import alive, carrying, until
+from ground import Ground
 from matrix import faults
 
 POLICIES = ("family-1", "family-10", "family-100")
@@ -58,4 +58,4 @@ def two(policy: str) -> set[tuple[str, str, int]]:
 
 
 def members(ground: Ground, policy: str) -> list[int]:
-    return carrying(f"COMBORUN_SESSION={ground.run.id}/maze_{policy}/", whole=False)
+    return carrying(f"COMBORUN_SESSION={ground.run.id}/maze_{policy}/")

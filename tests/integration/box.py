@@ -1,4 +1,4 @@
-"""A run directory made by hand and the bash library run on it, with a tmux server and a screen folder of its own.
+"""A run directory made by hand and the host program run on it, with a tmux server and a screen folder of its own.
 
 The fixtures are `box` (tmux), `screen_box`, `any_box` (both, one after the other) and `small_disk_box`.
 """
@@ -220,13 +220,6 @@ class Box:
     def id(self) -> str:
         return (self.directory / "id").read_text().strip()
 
-    def library(self, script: str, *args: str) -> subprocess.CompletedProcess[str]:
-        """Run a script of the library on this run."""
-        command = ["bash", str(self.directory / "lib" / script), str(self.directory), *args]
-        return subprocess.run(
-            command, env=self.environment, capture_output=True, text=True, errors="replace", timeout=60, check=False
-        )
-
     def program(self, verb: str, *args: str, told: str | None = None) -> subprocess.CompletedProcess[str]:
         """Run a verb of the host program on this run; `told` is its standard input."""
         return subprocess.run(
@@ -346,7 +339,7 @@ class Box:
 
     def marked(self, session: str = "") -> list[int]:
         """The processes that carry the marker of this run, or of one of its sessions."""
-        return marked(f"{self.id}/{session}/" if session else f"{self.id}/")
+        return carrying(f"COMBORUN_SESSION={self.id}/{session}/" if session else f"COMBORUN_SESSION={self.id}/")
 
     def fill_disk(self) -> Path:
         """Leave no byte on the disk; returns the file to delete again."""
@@ -387,9 +380,9 @@ def kill(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def marked(marker: str) -> list[int]:
-    """The processes whose environment holds COMBORUN_SESSION=<marker>..."""
-    wanted = f"COMBORUN_SESSION={marker}".encode()
+def carrying(beginning: str) -> list[int]:
+    """The processes whose environment has an entry that begins so."""
+    wanted = beginning.encode()
     found = []
     for file in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import secrets
 import shlex
 import shutil
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,22 @@ class Desk:
             env=self.environment,
             cwd=self.home,
         )
+
+    def typed(self, *arguments: object, answer: str = "", **variables: str) -> tuple[int, str]:
+        """The exit code of a command on a terminal, where `answer` is typed, and what it shows."""
+        ours, theirs = pty.openpty()
+        environment = {**self.environment, **variables}
+        asked = subprocess.Popen(
+            self.command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=self.home
+        )
+        os.close(theirs)
+        os.write(ours, answer.encode() + b"\x04")  # who is asked more than that is answered with the end of input
+        shown = b""
+        with suppress(OSError):  # the other end is closed
+            while piece := os.read(ours, 4096):
+                shown += piece
+        os.close(ours)
+        return asked.wait(30), shown.decode()
 
     def json(self, *arguments: object) -> Any:
         done = self.combo(*arguments, "--json")

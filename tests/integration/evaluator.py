@@ -1,8 +1,8 @@
 """A small evaluation program, as a user's would be: an episode after the other, a record for each, flushed.
 
-`--pace` seconds pass in an episode; the last one begins when the file `--gate` is there; `--fail` says how it goes
-wrong: exit3, half, holes, segfault, silent or misnamed. The outcome of an episode depends on policy, environment and
-seed alone. The suite starts it a thousand times, so it imports little.
+`--pace` seconds pass in an episode; the last one begins when the file `--gate` is there, and no episode takes time from
+then on; `--fail` says how it goes wrong: exit3, half, holes, segfault, silent or misnamed. The outcome of an episode
+depends on policy, environment and seed alone. The suite starts it a thousand times, so it imports little.
 """
 
 import _random
@@ -34,7 +34,7 @@ def main() -> None:
         for episode in range(first, stop):
             while gate and episode == stop - 1 and not os.path.exists(gate):  # noqa: PTH110
                 time.sleep(0.02)
-            time.sleep(float(told.get("pace", "0")))
+            time.sleep(0 if gate and os.path.exists(gate) else float(told.get("pace", "0")))  # noqa: PTH110
             if fail == "holes" and count > 3 and episode % 3 == 1:
                 continue
             drawn = f"{policy} {told['env']} {seed + episode}".encode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,18 +20,17 @@ def receive(root: Path, stream: bytes) -> Completed:
     return program.run_packed(LocalTransport(), "sync", "receive", str(root), stdin=stream)
 
 
-@dataclass
-class Counting:
+class Counting(LocalTransport):
     """The local host, under another name, with what it was sent."""
 
-    host: str = "box"
-    sent: list[int] = field(default_factory=list)
+    host = "box"
 
-    def run(
-        self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
-    ) -> Completed:
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    def run(self, script: str, *args: str, stdin: bytes = b"", **options: Any) -> Completed:
         self.sent.append(len(stdin))
-        return LocalTransport().run(script, *args, stdin=stdin, timeout=timeout, limit=limit)
+        return super().run(script, *args, stdin=stdin, **options)
 
 
 @dataclass

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from box import carrying
 
 SETUP = Path(__file__).parents[1] / "testbed/slurm_setup.sh"
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
@@ -107,13 +108,7 @@ class Slurm:
 
     def processes(self) -> list[int]:
         """Everything that was started with this Slurm's configuration: daemons, steps, jobs."""
-        mark = f"SLURM_CONF={self.environment['SLURM_CONF']}".encode()
-        found = []
-        for file in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if mark in file.read_bytes().split(b"\0"):
-                    found.append(int(file.parent.name))
-        return found
+        return carrying(f"SLURM_CONF={self.environment['SLURM_CONF']}")
 
 
 def missing() -> str:

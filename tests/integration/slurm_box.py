@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from box import Box, Script, kill, make_box
+from box import Box, Script, kill, make_box, until
 from recorded import record
 from slurm import Slurm, slurm_at
 
@@ -82,11 +81,7 @@ class SlurmBox(Box):
 
     def wait_for(self, condition: Callable[[], object], what: str, seconds: float = LONG) -> None:
         """Poll until `condition` holds; fail with all that is known of the run when it does not in time."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline:
-                pytest.fail(f"within {seconds:g} s: {what}\n{self.story()}")
-            time.sleep(0.05)
+        until(condition, lambda: f"{what}\n{self.story()}", seconds)
 
     def story(self) -> str:
         """What a failing test wants to know."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from network import await_that as until
 
 from comborun.remote.ssh.config import Options
 
@@ -38,17 +39,6 @@ PasswordAuthentication no
 KbdInteractiveAuthentication no
 Subsystem sftp internal-sftp
 """
-
-
-def until(what: str, true: Callable[[], Any], seconds: float = 15.0) -> Any:
-    """What `true` returns as soon as it is something."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = true()
-        if found:
-            return found
-        time.sleep(0.01)
-    raise AssertionError(f"still not after {seconds} s: {what}")
 
 
 @dataclass(frozen=True)
@@ -72,7 +62,7 @@ def fresh_user(*, home: Path | None = None, shell: str = "/bin/bash") -> Iterato
     finally:
         _end_processes_of(user.uid)
         command = ["userdel", "--force", name]
-        with contextlib.suppress(AssertionError):
+        with contextlib.suppress(TimeoutError):
             until("userdel", lambda: subprocess.run(command, capture_output=True, check=False).returncode in {0, 6})
         shutil.rmtree(home, ignore_errors=True)
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from box import Box, Script, bash, make_box, until
 from nvidia import Gpus, uuid
+from traces import HOLD
 
 from comborun.rules.placement import Request
-
-HOLD = 'until [[ -e "$COMBORUN_RUN_DIR/go" ]]; do sleep 0.1; done'
 
 
 def taking(mib: int, steps: int = 4, then: str = '--until "$COMBORUN_RUN_DIR/go"', **asked: object) -> Script:
@@ -68,23 +67,6 @@ def test_what_nvidia_smi_does_not_tell_is_never_free(box: Box, tmp_path: Path, f
     assert not box.told("^launch env_big")
     gpus.fault("")
     assert box.await_done()["succeeded"] == "2"
-
-
-@pytest.mark.parametrize("fault", ["", "fail"])
-def test_who_says_no_memory_waits_for_a_gpu_that_strangers_fill_or_that_does_not_answer(
-    box: Box, tmp_path: Path, fault: str
-) -> None:
-    gpus = Gpus(box, tmp_path / "bin")
-    gpus.cards(24576)
-    gpus.taken(24000)
-    gpus.fault(fault)  # type: ignore[arg-type]
-    box.plan({"env_any": bash("true", gpus=1)}, gpus="0")
-    box.start()
-    until(lambda: reason(box, "env_any") == ("unknown" if fault else "gpu_memory"), lambda: f"it waits: {box.waiting}")
-    assert not box.told("^launch env_any")
-    gpus.taken(0)
-    gpus.fault("")
-    assert box.await_done()["succeeded"] == "1"
 
 
 def test_without_gpus_the_cores_and_the_memory_are_shared_out(box: Box) -> None:

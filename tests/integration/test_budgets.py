@@ -121,19 +121,6 @@ def test_the_training_job_counts_once(total: int, fit: int, job: int) -> None:
         assert said.startswith("gpu_memory needs 4608 MiB; ")
 
 
-def test_whoever_holds_more_than_it_asked_for_counts_with_that() -> None:
-    with host((20000,)) as one:
-        for who in "ab":
-            one.ask(who, 1, 6000, 0, "-", 0)
-        assert one.start("a") == "ok 0"
-        one.holds["a", 0] = 14000
-        one.answer()
-        assert one.start("b") == (
-            "gpu_memory needs 6000 MiB; 5872 of 20000 MiB of GPU 0 are free: others use 0, 1 session of this run holds "
-            "14000, headroom 128"
-        )
-
-
 def test_what_is_not_known_and_what_is_old_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with host((20000, 20000)) as one:
         one.ask("a", 1, 4000, 0, "-", 0)

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import select
 import shlex
 import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +120,7 @@ def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk)
     counts = [run / f"sessions/{name}/attempt-1/.counts" for name in launches(run)]
     until(lambda: all(path.exists() and parse(path.read_text())["records"] == "3" for path in counts), "they record")
     changed = desk.grid(command=evaluate(pace=29, gate=gate))
-    said, code = typed(desk, ["launch", str(changed)], "n\n")
+    code, said = desk.typed("launch", changed, answer="n\n")
     assert code == 0, said
     assert "Use the new grid?" in said
     assert "kept as the run has it" in said
@@ -147,24 +143,3 @@ def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(d
 def counted(pace: float = 0.0) -> str:
     """A command that differs by an attribute of its policy."""
     return shlex.join(["env", "N={policy.n}"]) + " " + evaluate(pace)
-
-
-def typed(desk: Desk, arguments: list[str], answer: str) -> tuple[str, int]:
-    """What a command says at a terminal where `answer` is typed once it asks, and its exit code."""
-    ours, theirs = pty.openpty()
-    child = subprocess.Popen(
-        desk.command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=desk.environment, cwd=desk.home
-    )
-    os.close(theirs)
-    said, deadline = "", time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if select.select([ours], [], [], 0.1)[0]:
-            try:
-                said += os.read(ours, 4096).decode()
-            except OSError:  # the other end is closed
-                break
-        if answer and "[Y/n]" in said:
-            os.write(ours, answer.encode())
-            answer = ""
-    os.close(ours)
-    return said, child.wait(timeout=20)

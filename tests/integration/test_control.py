@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from box import Box, alive, bash, until
 from recorded import queue_rows
-from test_retries import HOLD, launches, waiting
+from test_retries import HOLD, launches
 from traces import RECORD
 
 FAILS_ONCE = "[[ $COMBORUN_ATTEMPT != 1 ]]"
@@ -31,18 +31,6 @@ def test_a_drained_run_is_left_by_its_dispatcher_when_nothing_runs_any_more(box:
     box.start()
     box.await_done()
     assert box.ended("env_two").clean
-
-
-def test_a_retry_gives_a_live_run_and_one_that_is_done_another_attempt(box: Box) -> None:
-    box.plan({"env_one": bash(FAILS_ONCE), "env_two": bash(HOLD)})
-    box.start()
-    box.ended("env_one")
-    until(lambda: box.told("^ended env_one"), "the dispatcher knows")
-    assert box.program("control", "retry", "env_one").stdout == "env_one: attempt 2 comes next\n"
-    assert box.ended("env_one", 2).clean
-    box.write("go", "")
-    box.await_done()
-    assert box.done["failed"] == "0"
 
 
 def test_a_retry_that_a_person_asked_for_has_fresh_budgets(box: Box) -> None:
@@ -175,7 +163,7 @@ def test_others_wait_until_each_session_of_the_smoke_test_has_left_a_record(box:
     box.write("dispatch/queue.jsonl", ROWS)
     box.start()
     box.ended("env_one_smoke")
-    until(lambda: [words[0] for words in waiting(box).values()] == ["smoke", "smoke"], "the others wait")
+    until(lambda: [reason for _, reason, _ in box.waiting.values()] == ["smoke", "smoke"], "the others wait")
     box.kill_dispatcher()
     box.start()
     box.write("go", "")

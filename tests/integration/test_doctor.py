@@ -222,12 +222,6 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[in
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_running_server_is_fine(tmp_path: Path, server: tuple[int, Path]) -> None:
-    (finding,) = found(tmp_path, "tmux")
-    assert finding.level is Level.OK
-    assert finding.found.endswith("our server runs")
-
-
 def test_a_stopped_server_is_told_and_the_fix_wakes_it(tmp_path: Path, server: tuple[int, Path]) -> None:
     os.kill(server[0], signal.SIGSTOP)
     (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.ERROR)
@@ -247,18 +241,6 @@ def test_a_server_without_its_socket_is_told_and_the_fix_brings_it_back(
     while not server[1].exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert [finding.level for finding in found(tmp_path, "tmux")] == [Level.OK]
-
-
-def test_a_low_limit_is_told(tmp_path: Path) -> None:
-    class Limited(LocalTransport):
-        host = "far"
-
-        def run(self, script: str, *args: str, **options: object):  # type: ignore[no-untyped-def,override]
-            return super().run(f"ulimit -n 200\n{script}", *args, **options)  # type: ignore[arg-type]
-
-    findings = examine(Limited(), str(tmp_path)).findings
-    (finding,) = (finding for finding in findings if finding.check == "open files")
-    assert (finding.level, finding.found.split()[0]) == (Level.WARNING, "200")
 
 
 def test_an_old_bash_is_told_and_nothing_else(tmp_path: Path, fake: Fake) -> None:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import pty
-import subprocess
-
 from box import until
 from desk import Desk, desk, evaluate
 
@@ -16,21 +11,6 @@ __all__ = ["desk"]
 def launched(desk: Desk, begun: int, **keys: str) -> None:
     desk.combo("launch", desk.grid(**keys))
     until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == begun, f"{begun} begin")
-
-
-def in_terminal(desk: Desk, *words: str, **environment: str) -> str:
-    """What a command shows on a terminal."""
-    ours, theirs = pty.openpty()
-    told = {**desk.environment, "TERM": "xterm", **environment}
-    shown = subprocess.Popen(desk.command(*words), stdin=theirs, stdout=theirs, stderr=theirs, env=told, cwd=desk.home)
-    os.close(theirs)
-    pieces = []
-    with contextlib.suppress(OSError):  # the other end is closed
-        while piece := os.read(ours, 4096):
-            pieces.append(piece)
-    os.close(ours)
-    shown.wait(30)
-    return b"".join(pieces).decode()
 
 
 def states(desk: Desk) -> dict[str, str]:
@@ -64,7 +44,7 @@ def test_no_color_takes_all_colour(desk: Desk) -> None:
     launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
     for environment, coloured in ({"NO_COLOR": "1"}, False), ({}, True):
         for session, words in ("maze_good", "good in maze"), ("nothing", "Error: "):
-            shown = in_terminal(desk, "explain", session, **environment)
+            _, shown = desk.typed("explain", session, TERM="xterm", **environment)
             assert words in shown.replace("\x1b[0m", "")
             assert ("\x1b[" in shown) is coloured
 

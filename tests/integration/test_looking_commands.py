@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import subprocess
@@ -37,17 +36,6 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
         yield there
 
 
-def test_status_in_json_has_what_programs_need(ended: Desk) -> None:
-    once = ended.combo("monitor", "--once", "--json")
-    document = json.loads(once.stdout)
-    assert {"run", "host", "reachable", "finished", "sessions"} <= set(document)
-    session = document["sessions"][0]
-    assert session["name"] == "maze_good"
-    assert (session["state"], session["outcome"], session["attempt"]) == ("ended", "succeeded", 1)
-    assert (session["episodes_done"], session["episodes_planned"]) == (4, 4)
-    assert {"policy", "environment", "successes", "idle_seconds", "last_line"} <= set(session)
-
-
 def test_logs_shows_the_end_of_a_log_byte_for_byte(ended: Desk) -> None:
     assert ended.combo("logs", "maze_good", "-n", 2).stdout == "".join(
         (ended.runs[-1] / "sessions/maze_good/attempt-1/log").read_text().splitlines(keepends=True)[-2:]
@@ -56,12 +44,6 @@ def test_logs_shows_the_end_of_a_log_byte_for_byte(ended: Desk) -> None:
     assert missing.returncode == 2
     assert "there is no session nothing" in missing.stderr
     assert "--run little" in ended.combo("logs", "little").stderr, "a run is named by --run, and that is said"
-
-
-def test_an_unknown_run_is_told(ended: Desk) -> None:
-    unknown = ended.combo("status", "nothing-like-it")
-    assert unknown.returncode == 2
-    assert ended.runs[-1].name in unknown.stderr
 
 
 def test_attach_names_the_exact_window(running: Desk) -> None:

@@ -10,7 +10,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from sshd import Sshd, until
+from network import await_that as until
+from sshd import Sshd
 
 from comborun.errors import HostError
 from comborun.remote.ssh.openssh import OpensshTransport

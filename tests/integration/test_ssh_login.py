@@ -8,7 +8,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from sshd import Sshd, make_key, public, until
+from network import await_that as until
+from sshd import Sshd, make_key, public
 from test_ssh_hosts import Kind, config, kind
 
 from comborun.errors import HostError

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import pty
-import subprocess
-
 from box import until
 from desk import Desk, evaluate
 
@@ -14,22 +9,6 @@ from desk import Desk, evaluate
 def launched(desk: Desk, **keys: str) -> None:
     desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}", **keys))
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
-
-
-def typed(desk: Desk, answer: bytes, *words: str) -> tuple[int, str]:
-    """The exit code of a command on a terminal, where somebody answers its question, and what it shows."""
-    ours, theirs = pty.openpty()
-    asked = subprocess.Popen(
-        desk.command(*words), stdin=theirs, stdout=theirs, stderr=theirs, env=desk.environment, cwd=desk.home
-    )
-    os.close(theirs)
-    os.write(ours, answer + b"\x04")  # who is asked more than that is answered with the end of input
-    shown = b""
-    with contextlib.suppress(OSError):  # the other end is closed
-        while piece := os.read(ours, 4096):
-            shown += piece
-    os.close(ours)
-    return asked.wait(30), shown.decode()
 
 
 def running(desk: Desk) -> list[str]:
@@ -41,13 +20,13 @@ def test_stop_alone_names_the_run_its_host_and_what_runs_and_asks_on_a_terminal(
     told = desk.json("stop", "--dry-run")
     assert (told["running"], told["queued"]) == (["maze_good"], 3)
     assert desk.json("stop", "maze_good", "--dry-run")["sessions"] == ["maze_good"]
-    code, shown = typed(desk, b"n\n", "stop")
+    code, shown = desk.typed("stop", answer="n\n")
     assert f"{desk.runs[-1].name} on local" in shown
     assert "maze_good" in shown
     assert (code, running(desk)) == (130, ["maze_good"])
-    code, _ = typed(desk, b"", "stop", "good", "maze")
+    code, _ = desk.typed("stop", "good", "maze")
     assert (code, "maze_good" in running(desk)) == (0, False), "what was named is not asked about"
-    code, shown = typed(desk, b"y\n", "stop")
+    code, shown = desk.typed("stop", answer="y\n")
     assert (code, running(desk)) == (0, [])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from sshd import until
+from network import await_that as until
 
 from comborun.errors import HostError
 from comborun.remote.ssh.openssh import OpensshTransport

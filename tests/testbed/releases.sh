@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # releases.sh RELEASE [argument of pytest]... : the tests of what runs on a host, with the bash, tmux, screen, coreutils
-# and sshd of another release of Debian. Wants root, debootstrap and bats.
+# and sshd of another release of Debian. Wants root and debootstrap.
 #
 #   sudo bash tests/testbed/releases.sh bullseye
 #   sudo bash tests/testbed/releases.sh sid tests/integration/test_stop.py -k screen
@@ -16,7 +16,7 @@ root=${COMBORUN_RELEASES:-/var/tmp/comborun-releases}/$release
 mirror=${COMBORUN_MIRROR:-http://deb.debian.org/debian}
 proofs=(tests/integration/test_{dispatch,dispatch_kills,start_script,starts,stop,control,orphans,watchdog,replace}.py
   tests/integration/test_{session_script,session_ends,doctor,secrets,host_flow,sync,fetch,transport,control_commands}.py
-  tests/faults/test_{killed,twice,prefixes,programs,records,matrix}.py)
+  tests/faults/test_{killed,twice,prefixes,programs,records}.py)
 
 inside() { # <command>...
   # shellcheck disable=SC2016 # for the shell inside
@@ -61,9 +61,6 @@ make_python() { # the oldest that comborun knows, from the sources of a release 
 if [[ ! -e $root/.made ]]; then make; fi
 rm -rf -- "$root/comborun"
 git clone -q --no-hardlinks "$checkout" "$root/comborun"
-dpkg -L bats | grep -E '^/usr/(bin|lib|libexec)/' | while read -r file; do # of this machine: an old release's lacks what is used
-  [[ ! -f $file ]] || install -D -m "$(stat -c %a "$file")" "$file" "$root$file"
-done
 [[ -x $root/opt/venv/bin/pip ]] || inside python3 -m venv /opt/venv
 inside env PIP_CERT=/etc/ssl/certs/ca-certificates.crt pip install -q -e '/comborun[example]' \
   pytest pytest-timeout pytest-xdist hypothesis jsonschema hatchling fastapi uvicorn statsmodels scikit-posthocs
@@ -72,4 +69,4 @@ inside env PIP_CERT=/etc/ssl/certs/ca-certificates.crt pip install -q -e '/combo
 inside bash -c 'printf "bash %s, %s, %s, %s\n" "$BASH_VERSION" "$(tmux -V)" "$(screen -v)" "$(stat --version | head -n 1)"'
 cd /
 (($#)) || set -- "${proofs[@]}"
-inside bash -c 'cd /comborun && bats --recursive tests/bats && python -m pytest -q "$@"' _ "$@"
+inside bash -c 'cd /comborun && python -m pytest -q "$@"' _ "$@"
