@@ -84,15 +84,11 @@ class Laptop:
             (self.gates / session).touch()
 
     def grid(self, *, pace: float, episodes: int, **keys: str) -> Path:
-        program = "/usr/bin/python3 ~/evaluator.py --output-dir {output_dir} --gate ~/gates/{environment}_{policy}"
-        asked = (
-            "--policy {policy} --env {environment} --episodes {episodes} --first-episode {first_episode} --seed {seed}"
-        )
-        return self.desk.grid(
-            command=f"{program} {asked} --pace {pace}",
-            episodes=str(episodes),
-            **{"host": "testbox", "poll": "0.5", **keys},
-        )
+        program = f"/usr/bin/python3 ~/evaluator.py --pace {pace} --gate ~/gates/{{environment}}_{{policy}}"
+        asked = "--policy {policy} --env {environment} --seed {seed} --output-dir {output_dir}"
+        asked += " --episodes {episodes} --first-episode {first_episode}"
+        keys = {"host": "testbox", "poll": "0.5", **keys}
+        return self.desk.grid(command=f"{program} {asked}", episodes=str(episodes), **keys)
 
     def combo(self, *arguments: object, timeout: float = 90) -> subprocess.CompletedProcess[str]:
         if not self.way:

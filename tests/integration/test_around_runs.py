@@ -7,11 +7,9 @@ import shlex
 import sys
 
 from box import until
-from desk import CHECKOUT, Desk, desk
+from desk import CHECKOUT, Desk
 
 from comborun.rules.records import parse
-
-__all__ = ["desk"]
 
 PROGRAM = """
 import json, os, pathlib, sys

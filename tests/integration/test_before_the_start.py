@@ -12,15 +12,13 @@ from pathlib import Path
 
 import pytest
 from box import until
-from desk import Desk, desk
+from desk import Desk
 
 from comborun.cli.launch import start_run
 from comborun.cli.options import GridChoice, Where
 from comborun.remote.launching import Request
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
-
-__all__ = ["desk"]
 
 SCRIPT = """#!/bin/bash\r
 set -euo pipefail\r
@@ -74,10 +72,16 @@ def origin(run: Path) -> dict[str, object]:
     return json.loads((run / "run.json").read_text())["provenance"]["sync"][0]
 
 
-def test_one_command_ships_replaces_and_hands_over(desk: Desk, project: Path) -> None:
+def test_the_plan_says_what_one_command_then_ships_replaces_and_hands_over(desk: Desk, project: Path) -> None:
+    shown = desk.combo("plan", "grid.yaml").stdout
+    assert re.search(r"ships project +1 file, \d+ B to ~/deployed", shown)
+    assert re.search(r"replaces +eval4env", shown)
+    planned = desk.json("plan", "grid.yaml")["digest"]
+    assert not (desk.home / "deployed").exists()
     old = ["tmux", "-L", "default", "new-session", "-d", "-s", "eval4env", "sleep 600"]
     subprocess.run(old, env=desk.environment, check=True)
     record, run = launch(desk)
+    assert json.loads((run / "run.json").read_text())["digest"] == planned
     assert record["shipped"] == [
         f"project -> ~/deployed: 1 file, 1 sent, {len(SCRIPT.replace(chr(13), ''))} B",
         "CRLF became LF in run me.sh",
@@ -147,17 +151,6 @@ def test_what_is_in_the_way_stops_the_launch_before_there_is_a_run(desk: Desk, p
     assert refused.returncode == 2
     assert "deployed/run me.sh is a folder" in refused.stderr
     assert desk.runs == []
-
-
-def test_the_plan_says_what_would_be_shipped_and_ships_nothing(desk: Desk, project: Path) -> None:
-    shown = desk.combo("plan", "grid.yaml").stdout
-    assert re.search(r"ships project +1 file, \d+ B to ~/deployed", shown)
-    assert re.search(r"replaces +eval4env", shown)
-    assert re.search(r"secrets +TOKEN \(laptop\)", shown)
-    assert not (desk.home / "deployed").exists()
-    planned = desk.json("plan", "grid.yaml")["digest"]
-    _, run = launch(desk)
-    assert json.loads((run / "run.json").read_text())["digest"] == planned
 
 
 class Counting(LocalTransport):

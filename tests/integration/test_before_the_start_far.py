@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 from box import until
-from desk import Desk, desk
+from desk import Desk
 from sshd import Sshd
 from test_host_flow import far, far_host, far_runs
 
-__all__ = ["desk", "far", "far_host"]
+__all__ = ["far", "far_host"]
 
 SCRIPT = """#!/bin/bash\r
 printf '{"episode": 0, "success": true}\\n' >"$1/records.jsonl"\r

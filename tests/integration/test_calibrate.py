@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from box import carrying, until
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 from nvidia import Gpus
 
 if TYPE_CHECKING:
     from box import Box
-
-__all__ = ["desk"]
 
 
 def test_what_was_measured_tells_a_plan_when_it_ends_and_who_is_long(desk: Desk) -> None:

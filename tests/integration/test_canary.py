@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 
-from desk import Desk, desk
-
-__all__ = ["desk"]
+from desk import Desk
 
 
 def test_a_canary_runs_alone_and_what_went_otherwise_stands_first_in_the_report(desk: Desk) -> None:

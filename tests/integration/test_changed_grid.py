@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from box import until
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 
 from comborun.rules.records import parse
-
-__all__ = ["desk"]
 
 
 def done(run: Path) -> bool:

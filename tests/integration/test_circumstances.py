@@ -6,9 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from desk import Desk, desk, desk_at, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, desk_at, evaluate
 
 
 def told(desk: Desk, *arguments: object, before: str = "", code: int = 2) -> str:

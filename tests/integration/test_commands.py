@@ -9,9 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from box import until
-from desk import Desk, desk, desk_at, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, desk_at, evaluate
 
 
 def run_id(desk: Desk) -> str:

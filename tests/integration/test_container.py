@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 from box import until
-from desk import CHECKOUT, Desk, desk
+from desk import CHECKOUT, Desk
 
 from comborun.rules.records import parse
-
-__all__ = ["desk"]
 
 STAND_IN = CHECKOUT / "tests" / "testbed" / "docker.py"
 WORK = """
@@ -86,23 +84,19 @@ def test_a_session_runs_in_its_container_and_the_runtimes_own_codes_are_failed_l
     assert [*docker.glob("comborun-*")] == []
 
 
-def test_what_a_container_is_told(desk: Desk, docker: Path) -> None:
+@pytest.mark.parametrize("client", ["lives", "is killed"])
+def test_a_container_is_told_what_it_needs_and_stop_finds_it(desk: Desk, docker: Path, client: str) -> None:
+    (docker / "unmarked").touch()
     run = launch(desk, "{stays: {image: i, program: bash, how: stay}}")
-    asked = until_there(docker)
-    told = json.loads((asked / "asked.json").read_text())
+    until(lambda: [*docker.glob("comborun-*/pid")], "its container runs")
+    folder = next(docker.glob("comborun-*"))
+    told = json.loads((folder / "asked.json").read_text())
     assert told["name"] == f"comborun-{run.name}-maze_stays-1"
     assert (told["network"], told["user"], told["init"]) == ("host", f"{os.getuid()}:{os.getgid()}", True)
     assert told["volume"] == [f"{run}:{run}", f"{desk.home}/data:/data:ro"]
     assert "PLANTED" in told["env"]  # by its name: the value is on no command line
     assert "SPACED=a 'b' $c" in told["env"]
     assert told["gpus"] is None
-
-
-@pytest.mark.parametrize("client", ["lives", "is killed"])
-def test_stop_ends_a_container_that_no_search_finds(desk: Desk, docker: Path, client: str) -> None:
-    (docker / "unmarked").touch()
-    run = launch(desk, "{stays: {image: i, program: bash, how: stay}}")
-    folder = until_there(docker)
     until((run / "sessions/maze_stays/attempt-1/out/a.jsonl").exists, "it works")
     process = int((folder / "pid").read_text())
     if client == "is killed":
@@ -116,8 +110,3 @@ def test_stop_ends_a_container_that_no_search_finds(desk: Desk, docker: Path, cl
         assert (run / "sessions/maze_stays/attempt-1/out/told").read_text().startswith("told to end")
     until(lambda: not Path(f"/proc/{process}").exists(), "its container is gone")
     assert [*docker.glob("comborun-*")] == []
-
-
-def until_there(docker: Path) -> Path:
-    until(lambda: [*docker.glob("comborun-*/pid")], "its container runs")
-    return next(docker.glob("comborun-*"))

@@ -7,11 +7,9 @@ import signal
 from pathlib import Path
 
 from box import alive, kill, until
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 
 from comborun.rules.records import parse
-
-__all__ = ["desk"]
 
 
 def begun(desk: Desk) -> set[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from box import until
-from desk import Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, evaluate
 
 
 def launched(desk: Desk, begun: int, **keys: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 import sshd
-from desk import Desk, desk
+from desk import Desk
 from nvidia import Gpus
 from sshd import Sshd, fresh_user, running_sshd
 from test_host_flow import far, far_grid
@@ -22,7 +22,7 @@ from test_host_flow import far, far_grid
 if TYPE_CHECKING:
     from box import Box
 
-__all__ = ["desk", "far"]
+__all__ = ["far"]
 
 SERVER = """#!/bin/bash
 exec unshare --mount --propagation private bash -c '

@@ -18,9 +18,7 @@ from pathlib import Path
 
 import pytest
 from box import until
-from desk import CHECKOUT, Desk, desk, evaluate
-
-__all__ = ["desk"]
+from desk import CHECKOUT, Desk, evaluate
 
 UNAVAILABLE = 69
 UNREACHABLE = 3

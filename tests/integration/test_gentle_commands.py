@@ -8,12 +8,10 @@ from pathlib import Path
 
 import click
 from box import alive, until
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 
 from comborun.cli import combo
 from comborun.rules.records import parse
-
-__all__ = ["desk"]
 
 GRID = "grid.yaml"
 CALLS: dict[str, tuple[str, ...]] = {

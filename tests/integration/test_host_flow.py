@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 from box import until
 from desk import EVALUATOR as HERE
-from desk import Desk, desk, evaluate
+from desk import Desk, evaluate
 from sshd import Sshd, fresh_user, running_sshd
 
 from comborun.rules.records import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["desk"]
 
 
 @pytest.fixture

@@ -24,10 +24,8 @@ from typing import Any
 
 import pytest
 from box import until
-from desk import EVALUATOR, Desk, desk, evaluate
+from desk import EVALUATOR, Desk, evaluate
 from sshd import fresh_user, running_sshd
-
-__all__ = ["desk"]
 
 POINTS, OVER_SSH = (14, 14) if os.environ.get("COMBORUN_SLOW") else (6, 4)
 APPEARED = 2

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 from box import until
-from desk import Desk, desk, desk_at, evaluate
-
-__all__ = ["desk"]
+from desk import Desk, desk_at, evaluate
 
 
 @pytest.fixture(scope="module")
