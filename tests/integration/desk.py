@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import quick_combo
+from box import until
 
 CHECKOUT = Path(__file__).parents[2]
 EVALUATOR = Path(__file__).with_name("evaluator.py")
@@ -105,6 +106,22 @@ class Desk:
     @property
     def runs(self) -> list[Path]:
         return sorted((self.home / "comborun").glob("*-????????T??????Z-????"))
+
+    def launched(self, count: int, **keys: str) -> Path:
+        """A run of the little grid, once so many of its sessions have begun."""
+        done = self.combo("launch", self.grid(**keys))
+        assert done.returncode == 0, done.stderr
+        until(lambda: len(self.begun) == count, f"{count} begin")
+        return self.runs[-1]
+
+    @property
+    def begun(self) -> set[str]:
+        """The sessions of the newest run that have begun."""
+        return {path.parts[-3] for path in self.runs[-1].glob("sessions/*/attempt-1/begin")}
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {one["name"]: one["outcome"] or one["state"] for one in self.json("status")["sessions"]}
 
     def report(self, run: Path | None = None) -> dict[str, Any]:
         return json.loads(((run or self.runs[-1]) / "report/final_benchmark_report.json").read_text())

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -73,16 +76,23 @@ def test_gpu_memory_is_measured_and_nothing_is_tried_that_would_take_the_reserve
     assert "gpu_memory 4992 MiB" in laid["expected"]["filled"]
 
 
-def test_ctrl_c_ends_what_a_calibration_has_started(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(30))
+@contextmanager
+def interrupted(desk: Desk, grid: Path) -> Iterator[subprocess.Popen[str]]:
+    """A calibration that gets Ctrl-C once its session lives."""
     calibrating = desk.start("calibrate", grid)
     try:
         until(lambda: _living(desk), "its session lives", 30)
         calibrating.send_signal(signal.SIGINT)
-        output, _ = calibrating.communicate(timeout=60)
+        yield calibrating
     finally:
         calibrating.kill()
-        calibrating.communicate()
+        calibrating.wait()
+
+
+def test_ctrl_c_ends_what_a_calibration_has_started(desk: Desk) -> None:
+    grid = desk.grid(command=evaluate(30))
+    with interrupted(desk, grid) as calibrating:
+        output, _ = calibrating.communicate(timeout=60)
     assert calibrating.returncode == 130, output
     assert "Ending what was started" in output
     assert not _living(desk)
@@ -93,17 +103,11 @@ def test_a_second_ctrl_c_says_what_is_left_and_the_next_calibration_removes_it(d
     desk.environment |= {"COMBORUN_LEASES": str(desk.home / "leases"), "COMBORUN_STOP_INT_S": "30"}
     deaf = "bash -c 'trap \"\" INT; sleep 300 & wait; wait' "
     grid = desk.grid(policies="[good]", environments="[maze]", command=deaf + evaluate(30))
-    calibrating = desk.start("calibrate", grid)
-    try:
-        until(lambda: _living(desk), "its session lives", 30)
-        calibrating.send_signal(signal.SIGINT)
+    with interrupted(desk, grid) as calibrating:
         stopped = desk.home / "comborun/.calibrate"
         until(lambda: list(stopped.glob("*/dispatch/stopped")), "it is being stopped", 30)
         calibrating.send_signal(signal.SIGINT)
         output, _ = calibrating.communicate(timeout=60)
-    finally:
-        calibrating.kill()
-        calibrating.communicate()
     (left,) = stopped.glob("little*")
     assert calibrating.returncode == 130, output
     assert f"Interrupted again: what is left is in {left}" in output

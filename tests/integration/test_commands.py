@@ -66,8 +66,7 @@ def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
 
 def test_a_stop_that_is_interrupted_names_what_has_not_ended_and_what_goes_on(desk: Desk) -> None:
     deaf = "bash -c 'trap \"\" INT; sleep 60 & wait; wait' {policy} {environment}"
-    desk.combo("launch", desk.grid(command=deaf, results="none", limits="{parallel: 2}"))
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == 2, "two begin")
+    desk.launched(2, command=deaf, results="none", limits="{parallel: 2}")
     stopping = desk.start("stop")
     until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/stop"))) == 2, "they are told to end")
     stopping.send_signal(signal.SIGINT)

@@ -65,6 +65,7 @@ def test_a_retry_is_heard_while_after_runs(box: Box) -> None:
     assert box.ended("after", 2).clean
 
 
+DECISION = '{"environment": "x", "better": "a]b $(c)"}\n'
 WRONG = {
     "": "unknown verb (none);",
     "slots": "slots needs a number from 1",
@@ -73,6 +74,7 @@ WRONG = {
     "retry nobody": "there is no session nobody",
     "retry ../x": "there is no session ../x",
     "retry env_one --failed": "there is no session --failed",
+    "decided ../env_one": "there is no session ../env_one",
     "explode": "unknown verb explode;",
 }
 
@@ -80,10 +82,11 @@ WRONG = {
 @pytest.mark.parametrize("arguments", WRONG)
 def test_what_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
     box.plan({"env_one": bash("true")})
-    refused = box.program("control", *arguments.split())
+    refused = box.program("control", *arguments.split(), told=DECISION)
     assert refused.returncode == 64
     assert WRONG[arguments] in refused.stderr
     assert not (box.directory / "sessions/env_one/again").exists()
+    assert not (box.directory / "dispatch/decided").exists()
 
 
 # A grid that was amended
@@ -169,3 +172,43 @@ def test_others_wait_until_each_session_of_the_smoke_test_has_left_a_record(box:
     box.write("go", "")
     box.await_done()
     assert [line.split()[0] for line in launches(box)][:2] == ["env_one_smoke", "env_two_smoke"]
+
+
+# A decision: what has not begun is not needed any more, and what has begun goes on
+
+
+def tell(box: Box, *names: str, told: str) -> subprocess.CompletedProcess[str]:
+    return box.program("control", "decided", *names, told=told)
+
+
+def test_what_waits_is_not_needed_and_what_runs_goes_on_to_its_end(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD), "env_two": bash("true"), "env_three": bash("true")}, parallel=1)
+    box.start()
+    begin = box.begun("env_one")
+    first = tell(box, "env_one", "env_two", told=DECISION)
+    assert (first.returncode, first.stdout) == (0, f"{DECISION}env_two: not needed any more\n")
+    again = tell(box, "env_one", "env_two", told=DECISION)
+    assert (again.returncode, again.stdout) == (0, "")
+    assert (box.directory / "dispatch/decided").read_text() == DECISION
+    assert alive(begin.pid)
+    box.write("go", "")
+    box.await_done()
+    assert launches(box) == ["env_one 1", "env_three 1"]
+    done = {key: box.done[key] for key in ("succeeded", "cancelled", "failed", "lost", "not_needed")}
+    assert done == {"succeeded": "2", "cancelled": "0", "failed": "0", "lost": "0", "not_needed": "1"}
+    assert box.start().returncode == 0  # a run that is done starts nothing of what was not needed
+    until(lambda: not box.dispatcher_lives, "nothing is left to do")
+    assert launches(box) == ["env_one 1", "env_three 1"]
+
+
+def test_a_decision_works_without_a_dispatcher_and_outlives_it(box: Box) -> None:
+    box.plan({"env_one": bash(HOLD), "env_two": bash("true")}, parallel=1)
+    box.start()
+    box.begun("env_one")
+    box.kill_dispatcher()
+    assert "env_two: not needed" in tell(box, "env_two", told="").stdout
+    box.start()
+    box.write("go", "")
+    box.await_done()
+    assert launches(box) == ["env_one 1"]
+    assert (box.done["succeeded"], box.done["not_needed"]) == ("1", "1")

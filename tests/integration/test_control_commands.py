@@ -12,20 +12,6 @@ from desk import Desk, evaluate
 from comborun.rules.records import parse
 
 
-def begun(desk: Desk) -> set[str]:
-    return {path.parts[-3] for path in desk.runs[-1].glob("sessions/*/attempt-1/begin")}
-
-
-def launched(desk: Desk, count: int, **keys: str) -> None:
-    made = desk.combo("launch", desk.grid(**keys))
-    assert made.returncode == 0, made.stderr
-    until(lambda: len(begun(desk)) == count, f"{count} begin")
-
-
-def states(desk: Desk) -> dict[str, str]:
-    return {one["name"]: one["outcome"] or one["state"] for one in desk.json("status")["sessions"]}
-
-
 def kill_dispatcher(desk: Desk) -> None:
     record = parse((desk.runs[-1] / "dispatch/dispatcher").read_text())
     kill(int(record["pid"]), signal.SIGKILL)
@@ -60,23 +46,23 @@ def test_retry_starts_again_what_failed_though_the_run_had_ended_and_nothing_els
 
 
 def test_retry_refuses_names_that_are_none_and_to_guess(desk: Desk) -> None:
-    launched(desk, 1, command=evaluate(pace=30), **ONE)
+    desk.launched(1, command=evaluate(pace=30), **ONE)
     assert "did you mean `maze_good`" in desk.combo("retry", "maze_goood").stderr
     for words in ((), ("--failed", "--stalled"), ("--failed", "maze_good")):
         assert desk.combo("retry", *words).returncode == 2
 
 
 def test_slots_lets_more_run_at_once(desk: Desk) -> None:
-    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}")
     assert desk.combo("slots", "3").returncode == 0
-    until(lambda: len(begun(desk)) == 3, "three run")
+    until(lambda: len(desk.begun) == 3, "three run")
     assert desk.combo("slots", "1").returncode == 0
-    assert sorted(states(desk).values()) == ["queued", "running", "running", "running"], "fewer slots end nothing"
+    assert sorted(desk.states.values()) == ["queued", "running", "running", "running"], "fewer slots end nothing"
     assert desk.combo("slots", "0").returncode == 2
 
 
 def test_pause_starts_nothing_new_until_the_run_is_resumed(desk: Desk) -> None:
-    launched(desk, 1, command=GATED, limits="{parallel: 1}", environments="[maze]")
+    desk.launched(1, command=GATED, limits="{parallel: 1}", environments="[maze]")
     paused = desk.combo("pause", "--why", "the training job\nneeds the GPU")
     assert paused.returncode == 0, paused.stderr
     assert f"combo resume {desk.runs[-1].name}" in paused.stdout
@@ -87,7 +73,7 @@ def test_pause_starts_nothing_new_until_the_run_is_resumed(desk: Desk) -> None:
     assert status["hint"].startswith("paused: run `combo resume ")
     assert status["hint"].endswith("nothing new starts: the training job needs the GPU")
     assert not status["finished"]
-    assert begun(desk) == {"maze_good"}
+    assert desk.begun == {"maze_good"}
     assert any("paused" in reason for reason in desk.json("explain", "maze_poor")["reasons"])
     assert "paused (the training job needs the GPU)" in desk.combo("runs").stdout
     assert desk.combo("resume").returncode == 0
@@ -96,7 +82,7 @@ def test_pause_starts_nothing_new_until_the_run_is_resumed(desk: Desk) -> None:
 
 def test_a_launch_takes_over_the_grid_but_starts_nothing_that_a_person_has_paused(desk: Desk) -> None:
     keys = {"limits": "{parallel: 1}", "environments": "[maze]", "command": GATED}
-    launched(desk, 1, **keys)
+    desk.launched(1, **keys)
     assert desk.combo("pause", "--why", "lunch").returncode == 0
     again = desk.combo("run", desk.grid(**keys | {"environments": "[maze, field]"}))
     assert again.returncode == 0, again.stderr
@@ -108,7 +94,7 @@ def test_a_launch_takes_over_the_grid_but_starts_nothing_that_a_person_has_pause
     until(lambda: desk.json("status")["counts"].get("succeeded") == 1, "what runs ends")
     asked = desk.json("launch", desk.home / "grid.yaml")
     assert asked["hold"] == {"kind": "paused", "why": "lunch"}
-    assert begun(desk) == {"maze_good"}
+    assert desk.begun == {"maze_good"}
     assert desk.combo("resume").returncode == 0
     until((run / "dispatch/done").exists, "all that the grid names has run", 40)
 
@@ -116,7 +102,7 @@ def test_a_launch_takes_over_the_grid_but_starts_nothing_that_a_person_has_pause
 def test_a_retry_that_waits_is_shown_with_when_and_why_and_a_person_need_not_wait(desk: Desk) -> None:
     crash = first("[ -e ~/mended ] || kill -SEGV $$")
     grid = {"policies": "[good]", "environments": "[maze]", "retry": "{crashed: {times: 2, wait: 20 min}}"}
-    launched(desk, 1, command=crash, **grid)
+    desk.launched(1, command=crash, **grid)
     until((desk.runs[-1] / "dispatch/waiting").exists, "a retry waits")
     session = desk.json("status")["sessions"][0]
     assert (session["state"], session["outcome"], session["failure"]) == ("queued", None, "crashed")
@@ -127,27 +113,27 @@ def test_a_retry_that_waits_is_shown_with_when_and_why_and_a_person_need_not_wai
     (desk.home / "mended").touch()
     assert desk.combo("retry", "maze_good").returncode == 0
     until((desk.runs[-1] / "dispatch/done").exists, "it is started at once")
-    assert states(desk) == {"maze_good": "succeeded"}
+    assert desk.states == {"maze_good": "succeeded"}
 
 
 def test_a_retry_that_is_due_and_waits_for_room_is_queued(desk: Desk) -> None:
     fails, waits = "if mkdir ~/failed; then exit 3; fi", "until [ -e ~/gate ]; do sleep 0.1; done"
     late = f'case "$*" in *" good "*) {fails};; *) {waits};; esac'
     keys = {"command": first(late), "environments": "[maze]", "resources": "{exclusive: [door]}"}
-    launched(desk, 2, retry="{error: {times: 1, wait: 0 s}}", policies="[good, poor]", **keys)
+    desk.launched(2, retry="{error: {times: 1, wait: 0 s}}", policies="[good, poor]", **keys)
     until(lambda: desk.json("status")["sessions"][0]["waiting"], "it waits")
     session = desk.json("status")["sessions"][0]
     assert (session["state"], session["outcome"], session["waiting"]["for"]) == ("queued", None, "token")
     assert session["note"] == "again as soon as there is an exclusive token: program error, attempt 2 of 2"
     (desk.home / "gate").touch()
     until((desk.runs[-1] / "dispatch/done").exists, "both run")
-    assert states(desk)["maze_good"] == "succeeded"
+    assert desk.states["maze_good"] == "succeeded"
 
 
 def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_held(desk: Desk) -> None:
-    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}", policies="[good]")
+    desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}", policies="[good]")
     assert desk.combo("stop", "maze_good").returncode == 0
-    until(lambda: "field_good" in begun(desk), "the next one starts")
+    until(lambda: "field_good" in desk.begun, "the next one starts")
     kill_dispatcher(desk)
     assert desk.combo("retry", "maze_good").returncode == 0
     assert desk.json("status")["dispatcher"]
@@ -158,7 +144,7 @@ def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_he
 
 
 def test_resume_ends_a_run_whose_dispatcher_was_gone_before_its_last_sessions_ended(desk: Desk) -> None:
-    launched(desk, 1, command=GATED, after="touch ~/told", **ONE)
+    desk.launched(1, command=GATED, after="touch ~/told", **ONE)
     kill_dispatcher(desk)
     (desk.home / "gate").touch()
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "it ends")
@@ -172,7 +158,7 @@ def test_resume_ends_a_run_whose_dispatcher_was_gone_before_its_last_sessions_en
 
 def test_a_notify_command_that_fails_is_told_by_the_table_until_it_takes_a_notice(desk: Desk) -> None:
     hook = desk.home / "hook.sh"
-    launched(desk, 1, command=evaluate(pace=30), **ONE, notify=f"bash {str(hook)!r}")
+    desk.launched(1, command=evaluate(pace=30), **ONE, notify=f"bash {str(hook)!r}")
     assert desk.json("status")["unheard"] is None
     assert desk.combo("notify").returncode == 1
     assert desk.json("status")["unheard"].startswith("the notify command ended with code 127 ")

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from box import until
 from desk import Desk, evaluate
 
 
-def launched(desk: Desk, begun: int, **keys: str) -> None:
-    desk.combo("launch", desk.grid(**keys))
-    until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/begin"))) == begun, f"{begun} begin")
-
-
-def states(desk: Desk) -> dict[str, str]:
-    return {one["name"]: one["outcome"] or one["state"] for one in desk.json("status")["sessions"]}
-
-
 def test_it_says_whose_turn_it_is_and_how_the_one_before_goes(desk: Desk) -> None:
-    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}")
     waits = desk.json("explain", "field_poor")
     assert (waits["state"], waits["policy"], waits["environment"], waits["attempt"]) == ("queued", "poor", "field", 0)
     assert "2 sessions before it in the queue: field_good, maze_poor" in waits["reasons"]
@@ -39,7 +29,7 @@ def test_it_says_how_a_session_ended_with_the_end_of_its_log(desk: Desk) -> None
 
 
 def test_no_color_takes_all_colour(desk: Desk) -> None:
-    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}")
     for environment, coloured in ({"NO_COLOR": "1"}, False), ({}, True):
         for session, words in ("maze_good", "good in maze"), ("nothing", "Error: "):
             _, shown = desk.typed("explain", session, TERM="xterm", **environment)
@@ -48,7 +38,7 @@ def test_no_color_takes_all_colour(desk: Desk) -> None:
 
 
 def test_a_name_that_is_none_is_answered_with_what_was_meant(desk: Desk) -> None:
-    launched(desk, 1, command=evaluate(pace=30), limits="{parallel: 1}")
+    desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}")
     guessed = desk.combo("explain", "maze_goood")
     assert guessed.returncode == 0, "a command that only looks takes the closest name, and says so"
     assert "no session is called maze_goood: this is maze_good" in guessed.stderr
@@ -56,11 +46,11 @@ def test_a_name_that_is_none_is_answered_with_what_was_meant(desk: Desk) -> None
         missed = desk.combo(*words)
         assert missed.returncode == 2
         assert "did you mean" in missed.stderr
-    assert states(desk)["maze_good"] == "running"
+    assert desk.states["maze_good"] == "running"
 
 
 def test_stop_ends_what_is_meant_and_nothing_else(desk: Desk) -> None:
-    launched(desk, 6, policies="[good, poor, poor1]", command=evaluate(pace=30), limits="{parallel: 6}")
+    desk.launched(6, policies="[good, poor, poor1]", command=evaluate(pace=30), limits="{parallel: 6}")
     ended: set[str] = set()
     for words, ends in {
         ("maze_good",): {"maze_good"},
@@ -70,4 +60,4 @@ def test_stop_ends_what_is_meant_and_nothing_else(desk: Desk) -> None:
         stopped = desk.combo("stop", *words)
         assert stopped.returncode == 0, stopped.stdout + stopped.stderr
         ended |= ends
-        assert {name for name, state in states(desk).items() if state != "running"} == ended
+        assert {name for name, state in desk.states.items() if state != "running"} == ended

@@ -103,30 +103,14 @@ def test_of_a_file_that_grows_only_the_new_bytes_travel(run: Run, mirror: Path) 
     assert contents(mirror) == run.files()
 
 
-def test_a_file_that_was_written_anew_and_is_longer_comes_whole(run: Run, mirror: Path) -> None:
-    result = run.put("sessions/e_p/attempt-1/out/a.jsonl", b"x" * 1000)
-    get(run, mirror)
-    result.write_bytes(b"y" * 2000)
-    link = Link()
-    get(run, mirror, link)
-    assert contents(mirror) == run.files()
-    assert len(link.sent) == 2
-
-
-def test_a_file_of_the_same_size_that_was_written_later_comes_again(run: Run, mirror: Path) -> None:
+@pytest.mark.parametrize(
+    "content", ["y" * 2000, '{"episode": 1}\n', "{}\n"], ids=["longer", "of the same size", "shorter"]
+)
+def test_a_file_that_was_written_anew_comes_whole(run: Run, mirror: Path, content: str) -> None:
     run.end("e_p")
     get(run, mirror)
-    result = run.put("sessions/e_p/attempt-1/out/a.jsonl", '{"episode": 1}\n')
-    os.utime(result, (OLD, OLD))
+    os.utime(run.put("sessions/e_p/attempt-1/out/a.jsonl", content), (OLD, OLD))
     assert get(run, mirror).files == 1
-    assert contents(mirror) == run.files()
-
-
-def test_a_file_that_is_shorter_now_is_shorter_in_the_mirror(run: Run, mirror: Path) -> None:
-    result = run.put("sessions/e_p/attempt-1/out/a.jsonl", b"long" * 100)
-    get(run, mirror)
-    result.write_bytes(b"{}\n")
-    get(run, mirror)
     assert contents(mirror) == run.files()
 
 

@@ -66,8 +66,8 @@ def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
         "a new command says here how it is called"
     )
     assert desk.combo("launch", grid).returncode == 0
+    until(lambda: len(desk.begun) == 2, "two begin")
     run = desk.runs[-1]
-    until(lambda: len(list(run.glob("sessions/*/attempt-1/begin"))) == 2, "two begin")
     there = processes(run)
     assert len(there) == 5
     calls = {name: desk.start(name, *CALLS[name]) for name in (*WATCHING, "try")}

@@ -29,8 +29,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A desk whose four sessions run."""
     with desk_at(tmp_path_factory.mktemp("running") / "a home") as there:
         there.environment["TMPDIR"] = str(tmp_path_factory.mktemp("scratch"))
-        there.combo("launch", there.grid(command=evaluate(pace=300)))
-        until(lambda: len(list(there.runs[-1].glob("sessions/*/attempt-1/begin"))) == 4, "all begin")
+        there.launched(4, command=evaluate(pace=300))
         yield there
 
 
@@ -79,8 +78,7 @@ def test_attach_all_opens_a_window_with_a_pane_for_every_session(running: Desk) 
 
 def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk: Desk) -> None:
     pending = f"sh -c 'echo hello; until [ -e ~/gate ]; do sleep 0.1; done; exec \"$@\"' x {evaluate()}"
-    desk.combo("launch", desk.grid(command=pending, policies="[good]", environments="[maze]"))
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+    desk.launched(1, command=pending, policies="[good]", environments="[maze]")
     tmux = ["tmux", "-L", desk.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]
     subprocess.run(tmux, env=desk.environment, check=True)
     following = desk.start("attach", "maze_good")
@@ -119,9 +117,7 @@ def test_signs_and_host_text_are_safe_on_every_terminal(desk: Desk) -> None:
 
 def test_logs_waits_for_a_session_that_is_queued_and_shows_it_from_its_first_line(desk: Desk) -> None:
     gate = desk.home / "gate"
-    grid = desk.grid(command=evaluate(gate=gate), limits="{parallel: 1}", policies="[good]")
-    desk.combo("launch", grid)
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "the first begins")
+    desk.launched(1, command=evaluate(gate=gate), limits="{parallel: 1}", policies="[good]")
     following = desk.start("logs", "-f", "field", "good")
     assert following.stdout
     said = following.stdout.readline()

@@ -67,13 +67,6 @@ def titles(lines: list[str]) -> int:
     return sum(line.startswith("walkers-") for line in lines)
 
 
-def test_the_table_is_redrawn_in_place_below_what_was_there(terminal: Terminal) -> None:
-    lines = terminal.wait_for(lambda shown: any("queued" in line for line in shown))
-    assert lines[0] == "first line"
-    later = terminal.wait_for(lambda shown: "10 min 22 s" in "\n".join(shown) or "10 min 21 s" in "\n".join(shown))
-    assert titles(later) == 1
-
-
 @pytest.mark.parametrize(("columns", "rows"), [(50, 30), (160, 30), (120, 14)])
 def test_after_a_resize_there_is_one_whole_table_of_the_new_size(terminal: Terminal, columns: int, rows: int) -> None:
     terminal.wait_for(lambda shown: titles(shown) == 1)
@@ -84,8 +77,13 @@ def test_after_a_resize_there_is_one_whole_table_of_the_new_size(terminal: Termi
     assert len(lines) <= rows
 
 
-def test_ctrl_c_leaves_the_last_picture_and_a_usable_terminal(terminal: Terminal) -> None:
-    terminal.wait_for(lambda shown: titles(shown) == 1)
+def test_the_table_is_redrawn_in_place_and_ctrl_c_leaves_the_last_picture_and_a_usable_terminal(
+    terminal: Terminal,
+) -> None:
+    lines = terminal.wait_for(lambda shown: any("queued" in line for line in shown))
+    assert lines[0] == "first line"
+    later = terminal.wait_for(lambda shown: "10 min 22 s" in "\n".join(shown) or "10 min 21 s" in "\n".join(shown))
+    assert titles(later) == 1
     terminal.tmux("send-keys", "-t", "=watch:", "C-c")
     lines = terminal.wait_for(lambda shown: shown[-1] == "done")
     assert lines[-2] == "back to the shell"
