@@ -133,14 +133,6 @@ def test_a_server_that_somebody_stops_gets_no_verdict_and_wakes_nobody(serve):
     assert not select.select(one.watch.descriptors(), [], [], 0)[0]
 
 
-def test_without_health_checks_nothing_ends_a_server_that_is_ready(serve):
-    one = serve("tcp", health_s=0)
-    one.until(lambda: one.said)
-    os.kill(one.child.pid, signal.SIGSTOP)
-    began = time.monotonic()
-    assert one.until(lambda: time.monotonic() > began + 1) is None
-
-
 def test_a_port_that_another_program_has_taken_makes_no_server_ready(serve):
     one = serve("tcp", marker="nobody")
     assert one.until(lambda: False) == (
@@ -154,10 +146,13 @@ def test_a_port_that_another_program_has_taken_makes_no_server_ready(serve):
 
 def test_a_connection_that_stays_open_ends_with_its_time_and_was_an_answer(serve, tmp_path):
     (tmp_path / "open").touch()
-    one = serve("tcp")
+    one = serve("tcp", health_s=0)
     one.until(lambda: one.said)
     answer = request(one.port, 2, "/health")
     assert (answer.status, answer.body) == (200, b'{"data": [{"id": "tiny"}]}')
+    os.kill(one.child.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    assert one.until(lambda: time.monotonic() > began + 1) is None, "no health checks: nothing ends what is ready"
 
 
 # what clients see

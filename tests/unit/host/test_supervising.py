@@ -16,19 +16,11 @@ from comborun.host.session import graphics
 ROOT = str(Path(__file__).resolve().parents[3])
 
 
-def run(text, timeout=60):
+def run(text):
     """What a program that imports the host program prints."""
-    words = [sys.executable, "-c", text]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("COMBORUN_")}
-    done = subprocess.run(
-        words,
-        env={**environment, "PYTHONPATH": ROOT},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=timeout,
-        check=False,
-    )
-    return done.stdout.decode()
+    words, environment["PYTHONPATH"] = [sys.executable, "-c", text], ROOT
+    return subprocess.check_output(words, env=environment, timeout=60, text=True)
 
 
 REMAINS = """

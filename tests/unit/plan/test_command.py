@@ -9,28 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.command import (
-    CommandError,
-    fill,
-    split_command,
-    word,
-)
+from comborun.command import CommandError, fill, split_command, word
 
-TEXT = st.text(
-    st.characters(exclude_characters="\0", exclude_categories=("Cs",)),
-    max_size=40,
-)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=40)
 
 
 def arguments_in_bash(words: tuple[str, ...], **environment: str) -> list[str]:
     script = f"words=({' '.join(words)}); printf '%s\\0' \"${{words[@]}}\""
-    done = subprocess.run(
-        ["bash", "-c", script],
-        capture_output=True,
-        check=True,
-        env={"PATH": os.environ["PATH"], "HOME": "/home/a user", **environment},
-    )
-    return done.stdout.decode().split("\0")[:-1]
+    known = {"PATH": os.environ["PATH"], "HOME": "/home/a user", **environment}
+    return subprocess.check_output(["bash", "-c", script], env=known).decode().split("\0")[:-1]
 
 
 def test_a_leading_tilde_means_the_home_of_the_host() -> None:

@@ -33,7 +33,5 @@ def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_
     assert failures([(9000.0, None), (8000.0, 5000.0), (100.0, None)]) == (1, 9000.0), "that one was proven"
     assert failures([(9000.0, 100.0), (100.0, None)]) == (2, 9000.0)
     assert failures([(300.0, None), (None, None), (100.0, None)]) == (1, 300.0), "a person ended or forgave it"
-
-
-def test_the_wait_for_a_server_doubles() -> None:
+    # the wait for the next start doubles
     assert [restart_wait_s(count, 2.0) for count in (0, 1, 2, 3, 8, 99)] == [0.0, 2.0, 4.0, 8.0, 256.0, 256.0]
