@@ -106,11 +106,6 @@ def test_a_character_that_no_argument_can_hold_is_refused(line: str, character: 
     assert "a command line can't pass" in mistakes(text + line.format(f'"a{character}b"') + "\n")
 
 
-def test_a_character_that_json_escapes_as_a_pair_is_taken_as_it_is() -> None:
-    grid = parse_grid(HEAD + r'variables: {FACE: "a\ud83d\ude00b"}' + "\n", Path("grid.yaml"))
-    assert grid.combos[0].settings.variables == {"FACE": "a\N{GRINNING FACE}b"}
-
-
 def test_a_message_never_carries_a_control_character_of_the_file() -> None:
     told = mistakes(HEAD + '"evil\\e[31m\\nkey": 1\nvariables: {"\\u202E": 1}\npoll: "\\r1"\n')
     assert all(character.isprintable() or character == "\n" for character in told)

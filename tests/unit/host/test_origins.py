@@ -20,18 +20,15 @@ def test_a_checkpoint_is_told_from_another_by_its_ends_its_size_and_its_time(tmp
     first.write_bytes(b"a" * 3 * MIB)
     second.write_bytes(b"a" * (3 * MIB - 1) + b"b")
     os.utime(first, (0, 0))
-    found = of(first, second, tmp_path / "gone.pt", tmp_path)
-    assert list(found) == ["first", "second"]
-    assert found["first"]["bytes"] == 3 * MIB
-    assert found["first"]["changed"] == "1970-01-01T00:00:00Z"
-    assert found["first"]["sha256_of_ends"] != found["second"]["sha256_of_ends"]
-
-
-def test_a_huge_checkpoint_delays_nothing(tmp_path: Path) -> None:
     huge = tmp_path / "huge.pt"
     with huge.open("wb") as stream:
         stream.truncate(1 << 40)
-    assert of(huge)["huge"]["bytes"] == 1 << 40
+    found = of(first, second, huge, tmp_path / "gone.pt", tmp_path)
+    assert list(found) == ["first", "second", "huge"]
+    assert found["huge"]["bytes"] == 1 << 40, "it delays nothing"
+    assert found["first"]["bytes"] == 3 * MIB
+    assert found["first"]["changed"] == "1970-01-01T00:00:00Z"
+    assert found["first"]["sha256_of_ends"] != found["second"]["sha256_of_ends"]
 
 
 def test_the_folder_of_the_commands_is_known_by_its_commit(tmp_path: Path) -> None:

@@ -164,13 +164,12 @@ def test_a_slurm_that_does_not_answer_is_told(run: Cluster, capsys: pytest.Captu
     assert done(run)["succeeded"] == "2"
 
 
-def test_what_slurm_refuses_is_told(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_slurm_refuses_is_told_and_two_do_not_settle_at_once(
+    run: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
     run.says("sbatch", code=1, complaint="sbatch: error: Invalid account\n")
     assert go(run, *PERSON) == 78
     assert "Slurm refuses: sbatch: error: Invalid account" in capsys.readouterr().err
-
-
-def test_two_do_not_settle_at_once(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     files.write(str(run.run / "dispatch/slurm.lock"), [("boot", "elsewhere"), ("pid", "1"), ("start", "1")])
     assert go(run) == 75
     assert "another process" in capsys.readouterr().err

@@ -26,13 +26,9 @@ def test_an_attempt_lives_while_slurm_has_its_task_and_while_its_heart_beats(clu
     assert (seen.life(cluster.at, claim), seen.forgot(cluster.at, claim)) == ("running", True)
     cluster.age("beat")
     assert cluster.answer().life(cluster.at, claim) == "lost"
-
-
-def test_a_beat_of_which_nothing_can_be_told_is_not_missing(cluster: Cluster) -> None:
-    claim = cluster.claimed()
-    seen = cluster.answer()
-    Path(f"{cluster.at}/claim").unlink()
-    assert seen.life(cluster.at, claim) == "running"
+    for name in ("beat", "claim"):
+        Path(f"{cluster.at}/{name}").unlink()
+    assert cluster.answer().life(cluster.at, claim) == "running", "of its beat nothing can be told"
 
 
 def test_what_slurm_said_of_an_earlier_start_is_passed_over(cluster: Cluster) -> None:

@@ -136,12 +136,8 @@ def test_no_estimate_lies_in_the_past_and_the_run_ends_last(
     assert told.run is None or told.run == tuple(max(level) for level in zip(*told.ends.values(), strict=True))
 
 
-def width(*sessions: SessionStatus) -> float:
-    end = forecast(sessions, 4, NOW).ends["a"]
-    return end.latest - end.earliest
-
-
 def test_the_range_narrows_as_more_is_done_and_never_to_nothing() -> None:
-    widths = [width(running("a", done, 2.0 * done)) for done in (3, 10, 50, 90, 99)]
+    ends = [forecast([running("a", done, 2.0 * done)], 4, NOW).ends["a"] for done in (3, 10, 50, 90, 99)]
+    widths = [end.latest - end.earliest for end in ends]
     assert widths == sorted(widths, reverse=True)
     assert widths[-1] > 0

@@ -113,9 +113,7 @@ def test_the_scripts_that_a_grid_names_are_found_on_the_host() -> None:
         "~/env/activate.sh",
         "~/work/report.py",
     }
-
-
-def test_a_relative_workdir_is_beside_the_grid_on_this_machine_and_unknown_elsewhere() -> None:
+    # a relative workdir is beside the grid on this machine, and unknown elsewhere
     grid = parse_grid(GRID.replace("~/work", "here"), Path("/laptop/grid.yaml"))
     assert "/laptop/here/run.sh" in wanted_by(grid, local=True).files
     assert set(wanted_by(grid, local=False).files) == {"/opt/eval.py", "~/env/activate.sh"}
