@@ -120,14 +120,3 @@ def inverse_kinematics(side: int, x: float, y: float, z: float) -> tuple[float, 
     bend = -math.acos(min(1.0, max(-1.0, cosine)))
     swing = math.atan2(-x, drop) - math.atan2(SHANK * math.sin(bend), THIGH_LENGTH + SHANK * math.cos(bend))
     return hx, swing + THIGH_TILT, bend - THIGH_TILT
-
-
-def forward_kinematics(side: int, hx: float, hy: float, kn: float) -> tuple[float, float, float]:
-    """Foot centre from its hip joint, metres: the inverse of `inverse_kinematics`."""
-    thigh, shank = hy - THIGH_TILT, hy + kn
-    x = -THIGH_LENGTH * math.sin(thigh) - SHANK * math.sin(shank)
-    drop = THIGH_LENGTH * math.cos(thigh) + SHANK * math.cos(shank)
-    offset = side * ABDUCTION
-    y = offset * math.cos(hx) + drop * math.sin(hx)
-    z = offset * math.sin(hx) - drop * math.cos(hx)
-    return x, y, z

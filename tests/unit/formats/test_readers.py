@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from adapter_samples import sample
 
 from comborun.rules import formats
 from comborun.rules.fields import Identity
@@ -19,7 +20,6 @@ from comborun.rules.formats import look, reader
 from comborun.rules.proposals import propose
 from comborun.rules.rows import Rows
 
-SAMPLES = Path(__file__).parents[1] / "samples"
 IDENTITY = Identity("flat", "stairs")
 TEN = [True, True, False, True, True, True, True, True, True, False]
 
@@ -39,7 +39,7 @@ def why(rows: Rows) -> str:
 
 
 def test_the_monitor_file_of_stable_baselines_is_a_table_with_a_comment() -> None:
-    data = (SAMPLES / "sb3/cartpole.monitor.csv").read_bytes()
+    data = sample("sb3/cartpole.monitor.csv")
     assert list(told(read(formats.TABLE, data, "is_success", "line")).values()) == TEN
     by_return = read(formats.TABLE, data, '{"field": "r", "at_least": 40}', "line")
     assert [at for at, verdict in told(by_return).items() if verdict] == [3, 8]
@@ -47,32 +47,32 @@ def test_the_monitor_file_of_stable_baselines_is_a_table_with_a_comment() -> Non
 
 
 def test_the_last_of_several_evaluations_in_an_archive_counts() -> None:
-    rows = read(formats.ARRAYS, (SAMPLES / "sb3/evaluations.npz").read_bytes())
+    rows = read(formats.ARRAYS, sample("sb3/evaluations.npz"))
     assert list(told(rows).values()) == TEN
     assert rows.samples[3] == {"episode": 3, "return": 52.0, "length": 52, "success": True}
 
 
 @pytest.mark.parametrize("name", ["match.json", "match.eval"])
 def test_a_sample_of_inspect_that_failed_has_no_verdict(name: str) -> None:
-    rows = read(formats.INSPECT, (SAMPLES / "inspect" / name).read_bytes())
+    rows = read(formats.INSPECT, sample(f"inspect/{name}"))
     assert told(rows) == {0: True, 1: False, 2: True, 3: False, 4: True, 5: None}
 
 
 @pytest.mark.skipif(hasattr(zipfile, "ZIP_ZSTANDARD"), reason="this Python reads it")
 def test_an_archive_that_this_python_cannot_unpack_says_what_to_do() -> None:
-    rows = read(formats.INSPECT, (SAMPLES / "inspect/zstd.eval").read_bytes())
+    rows = read(formats.INSPECT, sample("inspect/zstd.eval"))
     assert "zstd" in why(rows)
     assert "as JSON" in why(rows)
 
 
 def test_the_tasks_of_a_vla_eval_document_follow_each_other() -> None:
-    rows = read(formats.EPISODES, (SAMPLES / "vla_eval/libero.json").read_bytes())
+    rows = read(formats.EPISODES, sample("vla_eval/libero.json"))
     assert told(rows) == {**{at: at % 2 == 0 for at in range(5)}, 5: False, 6: True, 7: False, 8: True, 9: None}
     assert rows.samples[7]["task"] == "task_1"
 
 
 def test_what_the_infrastructure_broke_off_has_no_verdict_though_vla_eval_wrote_one() -> None:
-    document = json.loads((SAMPLES / "vla_eval/libero.json").read_text())
+    document = json.loads(sample("vla_eval/libero.json"))
     document["tasks"][0]["episodes"][1]["failure_reason"] = "timeout"
     assert told(read(formats.EPISODES, json.dumps(document)))[1] is None
     del document["harness_version"]  # elsewhere such a field says why a policy failed
@@ -136,7 +136,7 @@ def test_cells_may_hold_line_breaks_and_other_separators() -> None:
 
 
 def test_of_a_history_only_rows_with_the_verdict_are_episodes() -> None:
-    data = (SAMPLES / "wandb/history.jsonl").read_bytes()
+    data = sample("wandb/history.jsonl")
     rows = read(formats.HISTORY, data, "eval/success")
     assert told(rows) == {at: at % 3 != 0 for at in range(10)}
     assert rows.samples[0]["eval/length"] == 40
@@ -149,7 +149,7 @@ def test_of_a_history_only_rows_with_the_verdict_are_episodes() -> None:
     ("name", "kind"), [("lift.log", "log-rollout-stats"), ("PnPCounterToCab.json", "rollout-stats")]
 )
 def test_statistics_of_rollouts_are_a_count(name: str, kind: str) -> None:
-    found = read(kind, (SAMPLES / "robomimic" / name).read_bytes()).counted
+    found = read(kind, sample(f"robomimic/{name}")).counted
     assert found
     assert (found.successes, found.episodes, found.metrics["Return"]) == (7, 10, 0.7)
 
@@ -163,7 +163,7 @@ def database(path: Path, identity: Identity = IDENTITY) -> Rows:
 
 def test_the_table_with_the_episodes_is_read_and_nothing_is_written_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "results.db"
-    path.write_bytes((SAMPLES / "sqlite/results.db").read_bytes())
+    path.write_bytes(sample("sqlite/results.db"))
     tmp_path.chmod(0o500)
     try:
         rows = database(path)
@@ -205,7 +205,7 @@ def test_a_database_without_episodes_is_named(tmp_path: Path, schema: str, sente
 
 
 def test_half_a_database_is_being_written_or_cut_off(tmp_path: Path) -> None:
-    data = (SAMPLES / "sqlite/results.db").read_bytes()
+    data = sample("sqlite/results.db")
     (tmp_path / "r.db").write_bytes(data[: len(data) // 2])
     assert "being written, or cut off" in why(database(tmp_path / "r.db"))
 

@@ -1,4 +1,4 @@
-"""The example's parts one by one: robot, policy, episode, training, drawing."""
+"""The example's parts one by one: policy, episode, training, drawing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-mujoco = pytest.importorskip("mujoco", reason="the example's simulator is not installed")
+pytest.importorskip("mujoco", reason="the example's simulator is not installed")
 pytest.importorskip("PIL", reason="Pillow is not installed")
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "quadruped"
@@ -51,23 +51,6 @@ def shipped(quadruped: SimpleNamespace, name: str):
 def small_network(quadruped: SimpleNamespace, seed: int = 0):
     inputs = np.random.default_rng(seed).normal(size=(50, 15)).astype(np.float32)
     return quadruped.distil.untrained(inputs, 2.0, np.random.default_rng(seed))
-
-
-# Robot
-
-
-def test_the_kinematics_are_those_of_the_simulated_robot(quadruped):
-    simulation = quadruped.episode.start_episode("flat", 4)
-    rng = np.random.default_rng(0)
-    low, high = np.array(quadruped.robot.JOINT_LIMITS).T
-    angles = rng.uniform(low, high, (4, 3))
-    simulation.data.qpos[:7] = 0, 0, 2, 1, 0, 0, 0
-    simulation.data.qpos[7:] = angles.ravel()
-    mujoco.mj_kinematics(simulation.model, simulation.data)
-
-    for leg, joints in zip(quadruped.robot.LEGS, angles, strict=True):
-        foot = simulation.data.geom(f"{leg.name}_foot").xpos - simulation.data.body(f"{leg.name}_hip").xpos
-        assert foot == pytest.approx(quadruped.robot.forward_kinematics(leg.side, *joints), abs=1e-5)
 
 
 # Policy
