@@ -70,9 +70,8 @@ def test_only_the_kinds_that_the_grid_names_are_told_and_sessions_that_were_amen
 NOISE = r"""printf 'one \\ "two"\ttab\n\033[31mred\033[0m \377\376 \303\251\n10%%\r55%%\r99%%\r\n'; """
 
 
-def test_a_failure_is_told_with_the_last_lines_of_its_log_whatever_they_hold(box: Box) -> None:
-    policy = hook(box)
-    box.plan({"env_bad": bash(NOISE + "exit 7"), "env_good": bash(HOLD)}, policy=policy)
+def test_a_failure_is_told_with_the_last_lines_of_its_log_and_a_stall_once(box: Box) -> None:
+    box.plan({"env_bad": bash(NOISE + "exit 7"), "env_good": bash(HOLD)}, policy=hook(box, every_ms=0))
     box.start()
     until(lambda: notices(box), "the notice is there")
     (told,) = notices(box)
@@ -86,8 +85,13 @@ def test_a_failure_is_told_with_the_last_lines_of_its_log_whatever_they_hold(box
     assert told["last_lines"] == ['one \\ "two"\ttab', "[31mred[0m  é", "99%"]
     assert told["log"] == str(box.attempt("env_bad") / "log")
     assert (told["counts"]["failed"], told["counts"]["running"]) == (1, 1)
+    box.begun("env_good")
+    box.write("sessions/env_good/attempt-1/stalled", '{"since": 1.5, "why": "no new line for 20 min"}\n')
+    until(lambda: notices(box, "stalled"), "the notice is there")
     box.write("go", "")
     box.await_done()
+    (stalled,) = notices(box, "stalled")
+    assert stalled["note"] == "env_good makes no progress: no new line for 20 min"
 
 
 def test_news_of_one_kind_come_once_in_a_while_and_name_what_was_held_back(box: Box) -> None:
@@ -123,19 +127,6 @@ def test_ends_that_came_while_no_dispatcher_lived_are_told_and_counted(box: Box)
     assert [len(box.told(f"{what} {name} ")) for what in ("ended", "notice failed") for name in names] == [1] * 4
     assert box.fields("dispatch/hold")["why"] == "crashed 2 times in a row on this host"
     assert box.begin("env_last") is None
-
-
-def test_a_stall_is_told_once(box: Box) -> None:
-    policy = hook(box, every_ms=0)
-    box.plan({"env_one": bash(HOLD)}, policy=policy)
-    box.start()
-    box.begun("env_one")
-    box.write("sessions/env_one/attempt-1/stalled", '{"since": 1.5, "why": "no new line for 20 min"}\n')
-    until(lambda: notices(box, "stalled"), "the notice is there")
-    assert notices(box, "stalled")[0]["note"] == "env_one makes no progress: no new line for 20 min"
-    box.write("go", "")
-    box.await_done()
-    assert len(notices(box, "stalled")) == 1
 
 
 def test_a_stall_that_was_ended_at_once_is_told_too(box: Box) -> None:

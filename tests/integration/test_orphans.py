@@ -3,62 +3,58 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from box import Box, Script, alive, bash, kill, until
+from box import Box, alive, bash, kill, make_box, until
 from test_retries import FIRST
 from traces import RECORD
 
 from comborun.rules.words import Cause, Completeness, Failure, Outcome
 
+HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
 
-@pytest.fixture
-def orphaned(box: Box) -> Callable[..., None]:
-    box.environment |= {"COMBORUN_WATCH_S": "0.1", "COMBORUN_GRACE_S": "1"}
-    box.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
 
-    def start(script: Script, **policy: int) -> None:
-        """Start the session and kill its supervisor."""
-        box.plan({"env_one": script}, policy=policy)
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
+    """A run whose sessions all lost their supervisor, at its end."""
+    stubborn = bash(FIRST + "trap '' INT TERM; sleep 600", constants=("stall_s=1",))
+    leaves = bash(RECORD + "setsid sleep 600 & sleep 2", results=("*.jsonl",))
+    hangs = bash(RECORD + "exec sleep 600", results=("*.jsonl",), constants=("hang_s=1",))
+    with make_box(tmp_path_factory.mktemp("orphans"), "tmux") as box:
+        box.environment |= HASTE
+        box.plan({"leaves": leaves, "hangs": hangs, "is_stubborn": stubborn}, policy={"retry_stalled": 1})
         box.start()
-        box.orphan("env_one")
+        for name in box.names:
+            box.orphan(name)
+        box.await_done()
+        yield box
 
-    return start
 
-
-def test_an_orphan_that_hangs_after_its_work_is_ended_and_has_succeeded(
-    box: Box, orphaned: Callable[..., None]
-) -> None:
-    orphaned(bash(RECORD + "exec sleep 600", results=("*.jsonl",), constants=("hang_s=1",)))
-    box.await_done()
-    end = box.ended("env_one")
+def test_an_orphan_that_hangs_after_its_work_is_ended_and_has_succeeded(done: Box) -> None:
+    end = done.ended("hangs")
     assert (end.cause, end.completeness, end.outcome) == (Cause.HUNG, Completeness.COMPLETE, Outcome.SUCCEEDED)
-    assert not alive(box.begun("env_one").pid)
+    assert not alive(done.begun("hangs").pid)
 
 
-def test_an_orphan_that_makes_no_progress_is_ended_and_tried_again(box: Box, orphaned: Callable[..., None]) -> None:
-    orphaned(bash(FIRST + "trap '' INT TERM; sleep 600", constants=("stall_s=1",)), retry_stalled=1)
-    box.await_done()
-    end = box.ended("env_one")
+def test_an_orphan_that_makes_no_progress_is_ended_and_tried_again(done: Box) -> None:
+    end = done.ended("is_stubborn")
     assert (end.cause, end.failure) == (Cause.STALLED, Failure.STALLED)
-    assert box.ended("env_one", 2).clean
+    assert done.ended("is_stubborn", 2).clean
 
 
-def test_what_an_orphan_leaves_behind_does_not_hold_its_run_open(box: Box, orphaned: Callable[..., None]) -> None:
-    orphaned(bash(RECORD + "setsid sleep 600 & sleep 1", results=("*.jsonl",)))
-    box.await_done()
-    assert box.ended("env_one").outcome is Outcome.SUCCEEDED
+def test_what_an_orphan_leaves_behind_does_not_hold_its_run_open(done: Box) -> None:
+    assert done.ended("leaves").outcome is Outcome.SUCCEEDED
 
 
-def test_an_orphan_goes_on_and_the_watch_over_it_leaves_with_its_dispatcher(
-    box: Box, orphaned: Callable[..., None]
-) -> None:
-    orphaned(bash("exec sleep 600", constants=("stall_s=300",)))
+def test_an_orphan_goes_on_and_the_watch_over_it_leaves_with_its_dispatcher(box: Box) -> None:
+    box.environment |= HASTE
+    box.plan({"env_one": bash("exec sleep 600", constants=("stall_s=300",))})
+    box.start()
+    pid = box.orphan("env_one").pid
     script = str(box.directory / "lib/comborun_host")
     until(lambda: watches(script), "it is watched")
-    pid = box.begun("env_one").pid
     kill(box.dispatcher, signal.SIGKILL)
     until(lambda: not watches(script), "the watch has left")
     box.start()

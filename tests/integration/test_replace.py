@@ -214,12 +214,22 @@ def test_a_child_in_a_process_session_of_its_own_goes_too(old: Old) -> None:
     assert old.text("child") == "up\ngot TERM\n"
 
 
-def test_windows_that_another_session_shares_are_left_alone(old: Old) -> None:
+def test_windows_that_another_session_shares_and_sessions_of_comborun_are_left_alone(old: Old, screen_box: Box) -> None:
     old.start("tmux", "shared")
     old.tmux("new-session", "-d", "-t", "shared", "-s", "view")
-    assert old.replace("shared") == ("shared: its tmux windows belong to another session too: left alone",)
+    screen_box.environment["SCREENDIR"] = old.box.environment["SCREENDIR"]
+    screen_box.plan({"env_one": bash("sleep 60")})
+    screen_box.start()
+    screen_box.begun("env_one")
+    (name,) = old.sessions("screen")
+    shared, ours = old.replace("shared", name)
+    assert shared == "shared: its tmux windows belong to another session too: left alone"
     assert old.sessions("tmux") == ["shared", "view"]
     assert old.text("shared") == "up\n"
+    assert ours.endswith("is left alone: it is a session of comborun")
+    assert old.sessions("screen") == [name]
+    assert screen_box.end("env_one") is None
+    screen_box.stop()
 
 
 def test_the_session_that_the_launch_was_typed_in_is_left_alone(old: Old) -> None:
@@ -232,19 +242,6 @@ def test_the_session_that_the_launch_was_typed_in_is_left_alone(old: Old) -> Non
     until(lambda: said.exists() and "over" in said.read_text(), "it has been started")
     assert re.search(r"replaces mine: tmux \S+ is left alone: this launch was typed in it", said.read_text())
     assert old.sessions("tmux") == ["mine"]
-
-
-def test_sessions_of_comborun_are_left_alone(old: Old, screen_box: Box) -> None:
-    screen_box.environment["SCREENDIR"] = old.box.environment["SCREENDIR"]
-    screen_box.plan({"env_one": bash("sleep 60")})
-    screen_box.start()
-    screen_box.begun("env_one")
-    (name,) = old.sessions("screen")
-    (said,) = old.replace(name)
-    assert said.endswith("is left alone: it is a session of comborun")
-    assert old.sessions("screen") == [name]
-    assert screen_box.end("env_one") is None
-    screen_box.stop()
 
 
 def test_it_is_done_once_for_a_run_and_not_when_it_is_resumed(old: Old) -> None:
