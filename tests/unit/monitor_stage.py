@@ -152,18 +152,15 @@ def told_of(lines: Sequence[str]) -> dict[str, Any]:
         fields = _fields(line if "=" in word else rest)
         if "=" in word:
             told |= fields
-        elif word in {"slurm", "task"}:
-            told["scheduler"] = told.get("scheduler", {}) | (fields if word == "slurm" else {})
-            told.setdefault("tasks", []).extend([fields] if word == "task" else [])
-        elif word == "hold":
-            told["hold"] = fields
+        elif word in {"hold", "scheduler"}:
+            told[word] = fields
         elif word == "again":
             told["again"] = list(fields.items())
         elif word == "gpu":
             fields |= {name: fields.pop(f"{name}_mib", None) for name in ("used", "total")}
             use.setdefault("gpus", []).append(fields)
         else:
-            told.setdefault(_LISTS.get(word, word), []).append(fields)
+            told.setdefault(word, []).append(fields)
     for room in ("memory", "disk"):
         total, free = (told.pop(f"{room}_{which}", None) for which in ("kib", "available_kib"))
         use[room] = None if total is None or free is None else {"total": total * 1024, "free": free * 1024}
@@ -173,7 +170,6 @@ def told_of(lines: Sequence[str]) -> dict[str, Any]:
     return {**told, "use": use}
 
 
-_LISTS = {"server": "servers"}
 _TEXTS = {"why", "detail", "reason", "id", "job", "node", "cause"}
 
 

@@ -85,7 +85,7 @@ def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
 
 
 def test_the_document_has_what_was_promised() -> None:
-    server = f"server name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why="
+    server = f"servers name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why="
     shown = json.loads(to_json(status_of(*a_busy_run((*a_host("42188 81559 97", "  "), server)))))
     assert shown["run"] == "walkers-20260729T101500Z-ab12"
     assert (shown["host"], shown["reachable"], shown["finished"]) == ("gpu-box", True, False)

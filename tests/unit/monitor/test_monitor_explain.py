@@ -214,7 +214,7 @@ def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> 
 def test_a_server_explains_itself() -> None:
     asking = replace(a_session("flat", "grass"), servers=(("vlm", "d1"),))
     plan = replace(a_plan([asking]), servers=(Server("vlm", ("serve",), "", None, ()),))
-    ended = f"server name=vlm attempt=2 state=ended since={NOW - 20} gpus= port= cause=timed_out why=not ready in 3 s"
+    ended = f"servers name=vlm attempt=2 state=ended since={NOW - 20} gpus= port= cause=timed_out why=not ready in 3 s"
     view, history = a_view(plan), look_at(an_answer(host=(HALTED, ended), dispatcher=None))
     one = explain_server(view, classify(view, history), "vlm")
     assert (server_names(plan), one.state, one.attempt) == (("vlm",), "ended", 2)

@@ -166,9 +166,9 @@ def test_a_time_on_another_day_carries_its_weekday() -> None:
 
 
 SERVERS = (
-    f"server name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why=",
-    f"server name=pi-gpu0 attempt=2 state=ready since={NOW - 60} gpus=2 port=31338 cause= why=",
-    f"server name=pi-gpu1 attempt=3 state=ended since={NOW - 20} gpus= port= cause=signal why=its log says: Killed",
+    f"servers name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why=",
+    f"servers name=pi-gpu0 attempt=2 state=ready since={NOW - 60} gpus=2 port=31338 cause= why=",
+    f"servers name=pi-gpu1 attempt=3 state=ended since={NOW - 20} gpus= port= cause=signal why=its log says: Killed",
     "waiting session=pi-gpu1 reason=gpu_memory until= detail=asks for 8192 MiB",
 )
 

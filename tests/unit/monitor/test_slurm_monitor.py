@@ -26,14 +26,14 @@ PLAN = replace(
     slurm=Slurm(("--partition=gpu",), minutes=240),
 )
 VIEW = a_view(PLAN, host="login1")
-ANSWERED = f"slurm at={NOW - 2} answered=1"
-SILENT = f"slurm at={NOW - 754} answered=0 why=squeue: error: Unable to contact slurm controller"
+ANSWERED = f"scheduler at={NOW - 2} answered=1"
+SILENT = f"scheduler at={NOW - 754} answered=0 why=squeue: error: Unable to contact slurm controller"
 TASKS = (
-    f"task session=grass_act attempt=1 job=12_0 id=13 state=RUNNING node=n1 start={NOW - 300} reason=None",
-    "task session=stairs_act attempt=1 job=12_1 id=14 state=CONFIGURING node=n2 start= reason=None",
-    f"task session=maze_act attempt=1 job=12_2 id= state=PENDING node= start={NOW + 900} reason=Resources",
-    "task session=field_act attempt=1 job=12_3 id= state=PENDING node= start= reason=(QOSMaxGRESPerUser)",
-    "task session=dunes_act attempt=2 job=15_0 id= state=PENDING node= start= reason=BeginTime",
+    f"tasks session=grass_act attempt=1 job=12_0 id=13 state=RUNNING node=n1 start={NOW - 300} reason=None",
+    "tasks session=stairs_act attempt=1 job=12_1 id=14 state=CONFIGURING node=n2 start= reason=None",
+    f"tasks session=maze_act attempt=1 job=12_2 id= state=PENDING node= start={NOW + 900} reason=Resources",
+    "tasks session=field_act attempt=1 job=12_3 id= state=PENDING node= start= reason=(QOSMaxGRESPerUser)",
+    "tasks session=dunes_act attempt=2 job=15_0 id= state=PENDING node= start= reason=BeginTime",
 )
 GRASS = Seen("grass_act", started=NOW - 290, counts=(60, 50), log=b"episode 60: success\n", gpus="3")
 DUNES = Seen("dunes_act", started=NOW - 900).ended("signal", "none", code=137, signal=9, **{"class": "killed"})
@@ -111,7 +111,7 @@ def test_json_has_the_scheduler_and_the_task_of_each_session() -> None:
 
 
 def test_a_task_that_slurm_holds_is_told_with_what_lets_it_go() -> None:
-    header = "task session=maze_act attempt=1 job=12_2 id= state=PENDING node= start= reason=JobHeldUser"
+    header = "tasks session=maze_act attempt=1 job=12_2 id= state=PENDING node= start= reason=JobHeldUser"
     status = seen(ANSWERED, header)
     assert status.hint == "Slurm holds 1 task: run `scontrol release 12` on login1 to continue"
     assert "scontrol release lets it go" in told("maze_act", ANSWERED, header).reasons[0]
@@ -123,7 +123,7 @@ def test_a_task_that_slurm_holds_is_told_with_what_lets_it_go() -> None:
     "left", ["attempt=1 state=COMPLETING", "attempt=2 state=PENDING", "attempt=2 state=CONFIGURING"]
 )
 def test_what_has_succeeded_is_not_undone_by_a_task_that_is_left(left: str) -> None:
-    task = f"task session=grass_act {left} job=12_0 id=13 node=n1 start= reason=BeginTime"
+    task = f"tasks session=grass_act {left} job=12_0 id=13 node=n1 start= reason=BeginTime"
     session = seen(ANSWERED, task, answer=(GRASS.ended(records=100, successes=91),)).sessions[0]
     assert (session.life, session.outcome) == (Life.ENDED, Outcome.SUCCEEDED)
 
