@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import gridtext
@@ -15,7 +15,7 @@ from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_an
 from comborun.judging import ProgressRules
 from comborun.monitor.observe import RunView
 from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
-from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.monitor.status import SessionStatus
 from comborun.rules import counting
 from comborun.rules.words import Life
 
@@ -155,8 +155,8 @@ def seen_of(view: RunView, *looks: bytes) -> SessionStatus:
     return status_of(view, *looks).sessions[0]
 
 
-def one(progress: ProgressRules = BY_ITSELF, files: tuple[str, ...] = ("*.jsonl",)) -> RunView:
-    return a_view(a_plan([a_session("act", "grass", files=files, progress=progress)]))
+def one(progress: ProgressRules = BY_ITSELF, files: tuple[str, ...] = ("*.jsonl",), count: int = 100) -> RunView:
+    return a_view(a_plan([a_session("act", "grass", count, files, progress)]))
 
 
 def look(log: bytes, counts: tuple[int, int] = (0, 0), passed: float = 0.0, size: int | None = None) -> bytes:
@@ -206,8 +206,6 @@ def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
 TASK = 50
 BATCHES = 5
 RULES = ProgressRules(r"eval batches:.*?(\d+)/(\d+) \[", each=TASK)
-BEFORE = NOW - 100
-"""when the attempt of `Seen` began"""
 PREAMBLE = b"Making policy.\n" * 300
 """more of a log than a look at its end shows"""
 
@@ -241,49 +239,27 @@ def test_however_it_is_looked_at_it_is_never_more_than_was_done_and_never_goes_b
         counter = later
 
 
-@dataclass(frozen=True)
-class At:
-    """One look: so long after the attempt began, at a log that ends so."""
-
-    age: float
-    log: bytes
-    whole: bool = False
-    """the log has nothing before that"""
-
-    def answer(self) -> bytes:
-        seen = Seen("libero_act", started=BEFORE, log=self.log, size=None if self.whole else 99_999)
-        return an_answer(seen, now=BEFORE + self.age)
+def at(age: float, log: bytes) -> bytes:
+    """A look so long after the attempt began, at a log that ends so."""
+    return look(log, passed=age - 100, size=99_999 if age else None)
 
 
-def status_at(*answers: bytes, files: tuple[str, ...] = ()) -> RunStatus:
-    plan = a_plan([a_session("act", "libero", count=500, files=files, progress=RULES)])
-    return status_of(a_view(plan), *answers)
-
-
-def told_at(*looks: At) -> tuple[int | None, float | None]:
-    """Done, and in how many seconds the end is expected."""
-    status = status_at(*(look.answer() for look in looks))
-    expected = status.sessions[0].expected
-    return status.sessions[0].done, expected.likeliest - (status.now or 0) if expected else None
-
-
-WATCHED = tuple(At(100.0 * number, bars(number), whole=not number) for number in range(BATCHES + 1))
-
-
-LATE = At(60_000, PREAMBLE + bars(0, 1))
-ASLEEP = At(9_000, bars(3))
+IN_PARTS = one(RULES, files=(), count=500)
+WATCHED = tuple(at(100.0 * number, bars(number)) for number in range(BATCHES + 1))
+LATE = at(60_000, PREAMBLE + bars(0, 1))
+ASLEEP = at(9_000, bars(3))
 
 
 @pytest.mark.parametrize(
     ("looks", "told"),
     [
         (WATCHED, (50, 500 * 9)),
-        ((*WATCHED, At(600, bars(5, 0, 1))), (60, pytest.approx(600 / 60 * 440))),
-        ((*WATCHED[:4], At(500, bars(5))), (50, 500 * 9)),
+        ((*WATCHED, at(600, bars(5, 0, 1))), (60, pytest.approx(600 / 60 * 440))),
+        ((*WATCHED[:4], at(500, bars(5))), (50, 500 * 9)),
         ((LATE,), (10, None)),
-        ((LATE, At(60_100, bars(2)), At(60_400, bars(5)), At(60_500, bars(0))), (50, None)),
+        ((LATE, at(60_100, bars(2)), at(60_400, bars(5)), at(60_500, bars(0))), (50, None)),
         ((*WATCHED[:4], ASLEEP), (30, None)),
-        ((*WATCHED[:4], ASLEEP, At(9_100, bars(4)), At(9_300, bars(0))), (50, None)),
+        ((*WATCHED[:4], ASLEEP, at(9_100, bars(4)), at(9_300, bars(0))), (50, None)),
     ],
     ids=[
         "watched from the beginning",
@@ -296,16 +272,18 @@ ASLEEP = At(9_000, bars(3))
     ],
 )
 def test_an_end_is_told_only_where_no_part_can_have_been_missed(
-    looks: tuple[At, ...], told: tuple[int, float | None]
+    looks: tuple[bytes, ...], told: tuple[int, float | None]
 ) -> None:
-    assert told_at(*looks) == told
+    status = status_of(IN_PARTS, *looks)
+    expected = status.sessions[0].expected
+    in_seconds = expected.likeliest - (status.now or 0) if expected else None
+    assert (status.sessions[0].done, in_seconds) == told
 
 
 def test_whose_evidence_is_complete_has_done_all_and_who_was_cut_short_what_was_seen() -> None:
     def ended(completeness: str) -> int | None:
-        seen = Seen("libero_act", started=BEFORE).ended(completeness=completeness, records=0, log=bars(5))
-        return status_at(At(60_000, PREAMBLE + bars(2)).answer(), an_answer(seen)).sessions[0].done
+        seen = Seen("grass_act").ended(completeness=completeness, records=0, log=bars(5))
+        return seen_of(IN_PARTS, at(60_000, PREAMBLE + bars(2)), an_answer(seen)).done
 
     assert (ended("complete"), ended("partial")) == (500, 50)
-    without_log = Seen("libero_act", started=BEFORE).ended(records=0)
-    assert status_at(an_answer(without_log)).sessions[0].done == 500
+    assert seen_of(IN_PARTS, an_answer(Seen("grass_act").ended(records=0))).done == 500
