@@ -18,10 +18,9 @@ from comborun.rules.placement import Card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     Answers = Mapping[str, tuple[int, str]]
-    Pretend = Callable[[Mapping[str, str], Answers], "Pretended"]
 
 GIB = 1 << 20
 
@@ -45,11 +44,6 @@ class Pretended(Box):
 
     def has(self, program: str) -> bool:
         return any(command.split()[0] == program for command in self.answers)
-
-
-@pytest.fixture
-def pretend(tmp_path: Path) -> Pretend:
-    return lambda files, answers: Pretended(tmp_path, files, answers)
 
 
 def bad(found: Iterator[Finding] | Sequence[Finding] | Finding, level: Level, check: str, words: str) -> None:
@@ -113,21 +107,19 @@ GROUP = {"proc/self/cgroup": "0::/user.slice/a\n"}
         ),
     ],
 )
-def test_little_memory_is_found(
-    files: Mapping[str, str], level: Level, check: str, words: str, pretend: Pretend
-) -> None:
-    bad(machine.memory(pretend(files, {})), level, check, words)
+def test_little_memory_is_found(files: Mapping[str, str], level: Level, check: str, words: str, tmp_path: Path) -> None:
+    bad(machine.memory(Pretended(tmp_path, files, {})), level, check, words)
 
 
-def test_a_limit_of_memory_that_is_none_is_fine(pretend: Pretend) -> None:
+def test_a_limit_of_memory_that_is_none_is_fine(tmp_path: Path) -> None:
     files = {"proc/meminfo": meminfo(), "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}
-    (told,) = machine.memory(pretend(files, {}))
+    (told,) = machine.memory(Pretended(tmp_path, files, {}))
     assert (told.level, "control group" in told.found) == (Level.OK, False)
 
 
-def test_load_open_files_and_processes_are_held_against_what_sessions_need(pretend: Pretend) -> None:
-    fine(machine.load(pretend({"proc/loadavg": "0.01 0 0"}, {})))
-    bad(machine.load(pretend({"proc/loadavg": "8000.5 0 0"}, {})), Level.WARNING, "load", "load 8000.5 on")
+def test_load_open_files_and_processes_are_held_against_what_sessions_need(tmp_path: Path) -> None:
+    fine(machine.load(Pretended(tmp_path, {"proc/loadavg": "0.01 0 0"}, {})))
+    bad(machine.load(Pretended(tmp_path, {"proc/loadavg": "8000.5 0 0"}, {})), Level.WARNING, "load", "load 8000.5 on")
     fine(machine.open_files(resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     bad(machine.open_files(512, 4096), Level.WARNING, "open files", "512 at most, hard limit 4096")
     bad(machine.open_files(64, resource.RLIM_INFINITY), Level.ERROR, "open files", "64")
@@ -178,9 +170,9 @@ def logind(text: str) -> Answers:
     ],
 )
 def test_what_ends_sessions_at_a_log_out_is_found_and_what_only_looks_so_is_fine(
-    files: Mapping[str, str], answers: Answers, level: Level, check: str, words: str, pretend: Pretend
+    files: Mapping[str, str], answers: Answers, level: Level, check: str, words: str, tmp_path: Path
 ) -> None:
-    bad(sessions.logout(pretend(files, answers)), level, check, words)
+    bad(sessions.logout(Pretended(tmp_path, files, answers)), level, check, words)
 
 
 # GPUs
@@ -206,9 +198,9 @@ LOST = "Unable to determine the device handle for GPU0000:65:00.0: GPU is lost. 
     ],
 )
 def test_a_driver_that_does_not_work_is_found(
-    files: Mapping[str, str], answers: Answers, level: Level, check: str, words: str, pretend: Pretend
+    files: Mapping[str, str], answers: Answers, level: Level, check: str, words: str, tmp_path: Path
 ) -> None:
-    bad(gpus.driver(pretend(files, answers)), level, check, words)
+    bad(gpus.driver(Pretended(tmp_path, files, answers)), level, check, words)
 
 
 @pytest.mark.parametrize(
@@ -238,8 +230,8 @@ def test_how_full_a_gpu_is_and_by_whom_is_told(row: str, users: Sequence[str], l
 TWO = [Card(0, "GPU-aaaa"), Card(1, "GPU-bbbb")]
 
 
-def test_egl_that_numbers_gpus_in_another_way_is_told(pretend: Pretend) -> None:
-    fine(list(gpus.egl(pretend({}, {}))))
+def test_egl_that_numbers_gpus_in_another_way_is_told(tmp_path: Path) -> None:
+    fine(list(gpus.egl(Pretended(tmp_path, {}, {}))))
     fine(gpus.numbers(TWO, "0 0 -\n1 1 -\n2 - -\n"))
     bad(gpus.numbers(TWO, ""), Level.NOTE, "EGL", "can't be asked")
     bad(gpus.numbers(TWO, "0 - -\n"), Level.NOTE, "EGL", "no device for any GPU")
@@ -248,7 +240,7 @@ def test_egl_that_numbers_gpus_in_another_way_is_told(pretend: Pretend) -> None:
 
 
 def test_where_no_thread_can_start_all_is_looked_at_and_everything_reaches_the_disk(
-    pretend: Pretend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -258,15 +250,15 @@ def test_where_no_thread_can_start_all_is_looked_at_and_everything_reaches_the_d
     monkeypatch.setattr(publish.files, "sync", synced.append)
     publish.to_disk(iter(("a", "b")))
     assert synced == ["a", "b"]
-    assert {one.check for one in doctor.examine(pretend({}, {}))} >= {"programs", "driver", "processes"}
+    assert {one.check for one in doctor.examine(Pretended(tmp_path, {}, {}))} >= {"programs", "driver", "processes"}
 
 
 VULKAN = "usr/share/vulkan/icd.d/nvidia_icd.json"
 
 
-def test_a_driver_that_vulkan_does_not_find_is_told(pretend: Pretend, monkeypatch: pytest.MonkeyPatch) -> None:
-    bad(gpus.vulkan(pretend({}, {}), TWO), Level.NOTE, "Vulkan", "there is no /etc/vulkan/icd.d/nvidia")
-    fine(gpus.vulkan(pretend({VULKAN: "{}"}, {}), TWO[:1]))
-    bad(gpus.vulkan(pretend({VULKAN: "{}"}, {}), TWO), Level.NOTE, "Vulkan", "can't be asked")
+def test_a_driver_that_vulkan_does_not_find_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad(gpus.vulkan(Pretended(tmp_path, {}, {}), TWO), Level.NOTE, "Vulkan", "there is no /etc/vulkan/icd.d/nvidia")
+    fine(gpus.vulkan(Pretended(tmp_path, {VULKAN: "{}"}, {}), TWO[:1]))
+    bad(gpus.vulkan(Pretended(tmp_path, {VULKAN: "{}"}, {}), TWO), Level.NOTE, "Vulkan", "can't be asked")
     monkeypatch.setenv("VK_ICD_FILENAMES", "/opt/gone.json")
-    bad(gpus.vulkan(pretend({VULKAN: "{}"}, {}), TWO), Level.NOTE, "Vulkan", "there is no /opt/gone.json")
+    bad(gpus.vulkan(Pretended(tmp_path, {VULKAN: "{}"}, {}), TWO), Level.NOTE, "Vulkan", "there is no /opt/gone.json")

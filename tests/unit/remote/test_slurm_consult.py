@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
+import gridtext
 import pytest
 from monitor_stage import StagedHost
 
 from comborun.cli.plan import show_on_slurm
 from comborun.errors import HostError, UserError
-from comborun.grid import parse_grid
 from comborun.planner import lay_out_on_slurm
 from comborun.remote.slurm import check_taken, consult
 from comborun.remote.transport import Completed
@@ -18,7 +17,7 @@ from comborun.resources import HostFacts, Slurm
 
 TEXT = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\nresources: {gpus: 9}\n"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
-PLAN = lay_out_on_slurm(parse_grid(TEXT, Path("grid.yaml")), LOGIN)
+PLAN = lay_out_on_slurm(gridtext.grid(TEXT), LOGIN)
 CONFIG = "ClusterName             = robots\nSLURM_VERSION = 22.05.8\n"
 STARTS = "sbatch: Job 7 to start at 2026-11-22T06:09:56 using 2 processors on nodes n1 in partition main"
 UNKNOWN = "sbatch: error: invalid partition specified: nope\nallocation failure: Invalid partition name specified"
@@ -80,7 +79,7 @@ def test_only_the_nodes_of_the_partitions_that_a_job_asks_for_count() -> None:
 
 
 def test_a_plan_that_slurm_refuses_ends_with_what_it_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    grid = parse_grid(TEXT, Path("grid.yaml"))
+    grid = gridtext.grid(TEXT)
     refused = show_on_slurm(host((0, STARTS), (1, TOO_MUCH)), PLAN, grid)
     assert refused
     assert "a task with 9 GPUs: Requested node configuration" in refused.message
