@@ -71,6 +71,7 @@ def test_the_file_is_the_golden_one(troubled: Path, name: str) -> None:
 def test_the_report_is_these_files_and_no_others(troubled: Path) -> None:
     assert made(troubled) == sorted(FILES)
     assert made(GOLDEN) == sorted(TEXTS[:-2])
+    assert all((troubled / name).read_bytes().startswith(b"%PDF") for name in FILES if name.endswith("pdf"))
 
 
 def test_the_files_are_readable_for_others(troubled: Path) -> None:
