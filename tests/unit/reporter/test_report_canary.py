@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from monitor_stage import a_plan, a_session
+from report_runs import episode
 
 from comborun.again.smoke import canary_plan, episodes_each
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.attempt import EpisodeRecord
 from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
 from comborun.reporter.records.reading import Reject, RejectKind
 
-SUCCESS, FAILURE = Verdict.SUCCESS, Verdict.FAILURE
 
-
-def record(episode: int, verdict: Verdict = SUCCESS, **fields: Any) -> EpisodeRecord:
-    extra = packed(extra=fields.pop("extra", {}))
-    return EpisodeRecord("flat", "stairs", episode, verdict, **{"seed": episode, **fields, **extra})
+def record(index: int, mark: str = "+", **fields: Any) -> EpisodeRecord:
+    return episode(index, mark, **{"seed": index, **fields})
 
 
 def compared(parallel: list[EpisodeRecord], alone: list[EpisodeRecord]) -> CanaryCombo:
@@ -31,10 +29,10 @@ def test_episodes_that_went_the_same_are_counted_and_nothing_else() -> None:
 
 
 def test_other_verdicts_other_starts_and_other_seeds_are_told_apart() -> None:
-    parallel = [record(0, FAILURE), record(1, extra={"init_hash": "a"}), record(2, seed=9)]
-    alone = [record(0), record(1, extra={"init_hash": "b"}), record(2)]
-    hashed = [record(0, extra={"init_hash": "x"}), *alone[1:]]
-    found = compared([record(0, FAILURE, extra={"init_hash": "x"}), *parallel[1:]], hashed)
+    parallel = [record(0, "-"), record(1, init_hash="a"), record(2, seed=9)]
+    alone = [record(0), record(1, init_hash="b"), record(2)]
+    hashed = [record(0, init_hash="x"), *alone[1:]]
+    found = compared([record(0, "-", init_hash="x"), *parallel[1:]], hashed)
     assert (found.verdicts, found.starts, found.seeds) == ((0,), (1,), (2,))
     assert found.words == (
         "3 episodes run alone once more: another verdict in 0; another start in 1; another seed in 2"
@@ -43,8 +41,8 @@ def test_other_verdicts_other_starts_and_other_seeds_are_told_apart() -> None:
 
 
 def test_a_start_is_another_one_only_where_both_say_where_they_started() -> None:
-    alone = [record(0, extra={"init_hash": "a"}), record(1, extra={"init_hash": "b"}), record(2, Verdict.ERRORED)]
-    parallel = [record(0), record(1, extra={"init_hash": "b"}), record(2, extra={"init_hash": "c"}, seed=None)]
+    alone = [record(0, init_hash="a"), record(1, init_hash="b"), record(2, "!")]
+    parallel = [record(0), record(1, init_hash="b"), record(2, init_hash="c", seed=None)]
     found = compared(parallel, alone)
     assert (found.starts, found.seeds, found.starts_compared) == ((), (), 1)
     assert "another start" not in found.words
@@ -52,11 +50,11 @@ def test_a_start_is_another_one_only_where_both_say_where_they_started() -> None
 
 
 def test_starts_are_compared_by_the_best_field_that_both_have() -> None:
-    alone = [record(0, extra={"init_hash": "a", "first_frame_hash": "f"}), record(1, extra={"first_frame_hash": "g"})]
-    parallel = [record(0, extra={"first_frame_hash": "f"}), record(1, extra={"first_frame_hash": "h"})]
+    alone = [record(0, init_hash="a", first_frame_hash="f"), record(1, first_frame_hash="g")]
+    parallel = [record(0, first_frame_hash="f"), record(1, first_frame_hash="h")]
     found = compared(parallel, alone)
     assert (found.starts, found.starts_compared) == ((1,), 2)
-    other = compared([record(0, extra={"init_hash": "a", "first_frame_hash": "x"})], alone)
+    other = compared([record(0, init_hash="a", first_frame_hash="x")], alone)
     assert other.starts == (), "the first image may be drawn otherwise where the state is the same"
 
 

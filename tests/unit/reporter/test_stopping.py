@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import record as one_record
-from report_runs import RUN, RunDirectory, document, planned_session, row
+from report_runs import RUN, RunDirectory, document, episode, planned_session, row
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.attempt import EpisodeRecord, Verdict
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
@@ -30,10 +30,9 @@ PLANNED = PlannedComparison("stairs", "good", "poor", 0, N_MAX)
 RULE = StopRule(0.05, 1, (PLANNED,))
 
 
-def record(policy: str, episode: int, success: bool | None, **fields: Any) -> EpisodeRecord:
-    verdict = Verdict.ERRORED if success is None else Verdict.SUCCESS if success else Verdict.FAILURE
-    extra = packed(extra=fields.pop("extra", {}))
-    return EpisodeRecord(policy, "stairs", episode, verdict, **{"seed": 1000 + episode, **fields, **extra})
+def record(policy: str, index: int, success: bool | None, **fields: Any) -> EpisodeRecord:
+    mark = "!" if success is None else "-+"[success]
+    return episode(index, mark, policy, **{"seed": 1000 + index, **fields})
 
 
 def drawn(seed: int, good: float = 0.9, poor: float = 0.4, count: int = N_MAX) -> list[EpisodeRecord]:
@@ -81,7 +80,7 @@ def test_a_gap_is_waited_for_and_what_came_beyond_it_is_not_looked_at() -> None:
     [
         ({"seed": None}, "no seeds in the records (episode 3)"),
         ({"seed": 77}, "seeds differ (episode 3)"),
-        ({"extra": {"init_hash": "other"}}, ""),
+        ({"init_hash": "other"}, ""),
     ],
 )
 def test_episodes_that_are_not_shown_to_start_the_same_are_no_pair(fields: dict[str, Any], why: str) -> None:
