@@ -28,8 +28,7 @@ def test_runs_are_told_in_the_words_of_status_with_numbers_as_numbers(desk: Desk
 
 
 def test_a_run_that_goes_on_and_one_that_was_stopped_have_the_counts_of_status(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30)), "--parallel", "1")
-    until(lambda: desk.json("status")["counts"].get("running"), "one runs")
+    desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}")
     for verb, counts in (("status", {"queued": 3, "running": 1}), ("stop", {"cancelled": 4})):
         desk.combo(verb)
         (told,), status = desk.json("runs"), desk.json("status")

@@ -14,10 +14,6 @@ def halted(run: Path) -> bool:
     return hold.exists() and '"kind": "halted"' in hold.read_text()
 
 
-def begun(run: Path) -> set[str]:
-    return {path.parts[-3] for path in run.glob("sessions/*/attempt-*/begin")}
-
-
 def test_a_smoke_test_that_passes_lets_the_rest_begin_and_counts_for_nothing(desk: Desk) -> None:
     ended = desk.combo("run", desk.grid(), "--smoke", "2", code=0)
     assert "4 of 4 combos have left a record" in ended.stdout
@@ -41,9 +37,7 @@ def test_a_combo_without_a_record_stops_the_launch_and_mended_it_alone_is_tried_
     assert "2 of 4 combos have left a record" in refused.stdout
     assert "✗  poor" in refused.stdout
     until(lambda: halted(desk.runs[-1]), "the run is halted", 10)
-    assert begun(desk.runs[-1]) == {
-        f"{place}_{policy}_smoke" for place in ("maze", "field") for policy in ("good", "poor")
-    }
+    assert desk.begun == {f"{place}_{policy}_smoke" for place in ("maze", "field") for policy in ("good", "poor")}
     (desk.home / "broken").unlink()
     launched = desk.combo("launch", grid, "--smoke", "1", code=0)
     assert "no longer halted: " in launched.stdout
@@ -56,7 +50,7 @@ def test_a_combo_without_a_record_stops_the_launch_and_mended_it_alone_is_tried_
 
 def test_leaving_while_it_waits_ends_nothing(desk: Desk) -> None:
     front = desk.start("launch", desk.grid(command=evaluate(pace=1.0)), "--smoke", "2")
-    until(lambda: desk.runs and begun(desk.runs[-1]), "the smoke test begins", 30)
+    until(lambda: desk.runs and desk.begun, "the smoke test begins", 30)
     assert front.stdout
     assert any("0 of 4 combos" in line for line in iter(front.stdout.readline, "")), "it shows what it waits for"
     front.send_signal(signal.SIGINT)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from box import until
 from desk import Desk, evaluate
 
-
-def launched(desk: Desk, **keys: str) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}", **keys))
-    until((desk.runs[-1] / "sessions/maze_good/attempt-1/begin").exists, "it begins")
+LONG = {"command": evaluate(pace=30), "limits": "{parallel: 1}"}
 
 
 def running(desk: Desk) -> list[str]:
-    return [one["name"] for one in desk.json("status")["sessions"] if one["state"] == "running"]
+    return [name for name, state in desk.states.items() if state == "running"]
 
 
 def test_stop_alone_names_the_run_its_host_and_what_runs_and_asks_on_a_terminal(desk: Desk) -> None:
-    launched(desk)
+    desk.launched(1, **LONG)
     told = desk.json("stop", "--dry-run")
     assert (told["running"], told["queued"]) == (["maze_good"], 3)
     assert desk.json("stop", "maze_good", "--dry-run")["sessions"] == ["maze_good"]
@@ -31,7 +27,7 @@ def test_stop_alone_names_the_run_its_host_and_what_runs_and_asks_on_a_terminal(
 
 
 def test_stop_of_a_run_that_has_ended_names_the_other_runs_of_its_grid_that_go_on(desk: Desk) -> None:
-    launched(desk)
+    desk.launched(1, **LONG)
     (going,) = desk.runs
     desk.combo("launch", desk.grid(), "--new")
     newest = next(run for run in desk.runs if run != going)
