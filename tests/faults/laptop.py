@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from box import until
-from desk import EVALUATOR, Desk
+from desk import EVALUATOR, Desk, reported
 
 from comborun.attempt import Begin
 
@@ -55,9 +54,7 @@ class Watcher:
 
     @property
     def report(self) -> Path:
-        found = re.search(r"^Report: (.*)$", self.text, re.MULTILINE)
-        assert found, self.text
-        return Path(found[1])
+        return reported(self.text)
 
 
 @dataclass

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from accounts import accounted_for, planned
 from box import until
+from desk import reported
 from ground import Ground, as_user
 from matrix import faults
 
@@ -32,7 +32,7 @@ def test_two_launches_are_one_run_and_two_monitors_report_the_same_bytes(ground:
     assert list(ground.run.launches.values()) == [1, 1]
     assert [ground.begun(session) for session in SESSIONS] == before
     accounted_for(ground, planned("policy1", "policy10"))
-    made = {told(monitor.text) for monitor in monitors}
+    made = {reported(monitor.text) for monitor in monitors}
     mine = contents(ground.desk.home / "accounts")
     assert all(contents(report) == mine for report in made)
     assert contents(ground.desk.home / "early") != mine
@@ -46,12 +46,6 @@ def a_second_dispatcher_leaves(ground: Ground) -> None:
     second = as_user(ground, python, "-I", "-S", f"{directory}/lib/comborun_host", "dispatch", directory)
     assert second.returncode == 75, second.stderr
     assert ground.dispatcher == first
-
-
-def told(text: str) -> Path:
-    found = re.search(r"^Report: (.*)$", text, re.MULTILINE)
-    assert found, text
-    return Path(found[1])
 
 
 def contents(report: Path) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import secrets
 import shlex
 import shutil
@@ -144,6 +145,13 @@ class Desk:
         tmux = ["tmux", "-L", self.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]
         subprocess.run(tmux, env=self.environment, capture_output=True, check=False)
         shutil.rmtree(self.environment["SCREENDIR"], ignore_errors=True)
+
+
+def reported(said: str) -> Path:
+    """The folder of the report that a command named."""
+    found = re.search(r"^Report: (.*)$", said, re.MULTILINE)
+    assert found, said
+    return Path(found[1])
 
 
 def evaluate(pace: float = 0.0, fail: str = "", gate: Path | None = None) -> str:

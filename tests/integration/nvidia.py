@@ -11,14 +11,13 @@ hold: each says how much, as it takes it, and its memory is free again when it i
 
 A session (or any process of a test) takes memory with the program
 
-    hold-gpu MIB [--steps N] [--every S] [--for S] [--until FILE] [--gpu LIST] [--type C|G|C+G]
+    hold-gpu MIB [--steps N] [--every S] [--for S] [--until FILE] [--gpu LIST]
 
 on every GPU of --gpu, else of CUDA_VISIBLE_DEVICES (indexes or UUIDs), else of COMBORUN_GPUS: in N steps, S seconds
 apart, and holds it for so long, until there is such a file, or until it is killed. A step that no longer fits fails as
-torch does: a line with `CUDA out of memory` and code 1. Type G is a graphics process, which --query-compute-apps leaves
-out, as the real one does.
+torch does: a line with `CUDA out of memory` and code 1.
 
-It answers --query-gpu (any of the fields below), --query-compute-apps, -q -d PIDS and -L, as driver 550 does.
+It answers --query-gpu, --query-compute-apps and -q -d PIDS, as driver 550 does.
 """
 
 from __future__ import annotations
@@ -29,10 +28,9 @@ from typing import Literal
 
 from box import Box
 
-Fault = Literal["", "fail", "mismatch", "hang", "garbage", "na", "lost", "missing", "no-pids", "pids-na", "pids-fail"]
+Fault = Literal["", "fail", "mismatch", "hang", "garbage", "na", "lost", "missing"]
 """fails; fails after a driver upgrade; never answers, not even to TERM; prints what is no table; doesn't know how much
-memory there is; a GPU fell off the bus; the last GPU has no row; lists no processes, as in a container; lists them
-without what they hold; can't list them"""
+memory there is; a GPU fell off the bus; the last GPU has no row"""
 
 PROGRAMS = {"nvidia-smi": "nvidia_smi.sh", "hold-gpu": "hold_gpu.sh", "nvidia_cards.sh": "nvidia_cards.sh"}
 

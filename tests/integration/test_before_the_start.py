@@ -124,8 +124,7 @@ def test_code_that_changed_is_not_mixed_into_an_unfinished_run(desk: Desk, proje
     record = desk.json("launch", "grid.yaml")
     until(lambda: list(Path(record["directory"]).glob("sessions/*/attempt-1/out/*")), "an episode is recorded")
     (project / "run me.sh").write_text("changed\n")
-    refused = desk.combo("launch", "grid.yaml")
-    assert refused.returncode == 2
+    refused = desk.combo("launch", "grid.yaml", code=2)
     assert "what sync ships has changed" in refused.stderr
     assert "changed" not in (desk.home / "deployed/run me.sh").read_text()
 
@@ -147,8 +146,7 @@ def test_keep_ships_nothing_that_changed_and_rerun_does(desk: Desk, project: Pat
 
 def test_what_is_in_the_way_stops_the_launch_before_there_is_a_run(desk: Desk, project: Path) -> None:
     (desk.home / "deployed/run me.sh").mkdir(parents=True)
-    refused = desk.combo("launch", "grid.yaml")
-    assert refused.returncode == 2
+    refused = desk.combo("launch", "grid.yaml", code=2)
     assert "deployed/run me.sh is a folder" in refused.stderr
     assert desk.runs == []
 

@@ -121,8 +121,7 @@ def test_a_second_ctrl_c_says_what_is_left_and_the_next_calibration_removes_it(d
 
 def test_a_combo_that_fails_is_told_with_its_run(desk: Desk) -> None:
     grid = desk.grid(policies="[good]", environments="[maze]", command=evaluate(fail="exit3"))
-    failed = desk.combo("calibrate", grid)
-    assert failed.returncode == 2
+    failed = desk.combo("calibrate", grid, code=2)
     assert "`good in maze` failed in its trial: failed" in failed.stderr
     (kept,) = (desk.home / "comborun/.calibrate").glob("*/run.json")
     assert str(kept.parent) in failed.stderr

@@ -15,8 +15,7 @@ def test_a_canary_runs_alone_and_what_went_otherwise_stands_first_in_the_report(
     second["success"] = not second["success"]  # as if a session beside it had got in its way
     file.write_text("".join(json.dumps(record) + "\n" for record in (first, second, *rest)))
 
-    otherwise = desk.combo("canary", run.name, "--episodes", "2")
-    assert otherwise.returncode == 1, otherwise.stdout + otherwise.stderr
+    otherwise = desk.combo("canary", run.name, "--episodes", "2", code=1)
     assert "! 2 episodes run alone once more: another verdict in 1" in otherwise.stdout
     assert "2 episodes run alone once more: all went the same" in otherwise.stdout
     (canary,) = (path for path in desk.runs if path != run)

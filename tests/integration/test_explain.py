@@ -39,12 +39,10 @@ def test_no_color_takes_all_colour(desk: Desk) -> None:
 
 def test_a_name_that_is_none_is_answered_with_what_was_meant(desk: Desk) -> None:
     desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}")
-    guessed = desk.combo("explain", "maze_goood")
-    assert guessed.returncode == 0, "a command that only looks takes the closest name, and says so"
+    guessed = desk.combo("explain", "maze_goood", code=0)
     assert "no session is called maze_goood: this is maze_good" in guessed.stderr
     for words in (("stop", "maze_goood"), ("stop", "little", "maze_goood"), ("stop", "--policy", "goood")):
-        missed = desk.combo(*words)
-        assert missed.returncode == 2
+        missed = desk.combo(*words, code=2)
         assert "did you mean" in missed.stderr
     assert desk.states["maze_good"] == "running"
 
@@ -57,7 +55,6 @@ def test_stop_ends_what_is_meant_and_nothing_else(desk: Desk) -> None:
         ("--policy", "poor", "--environment", "field"): {"field_poor"},
         ("--policy", "poor1"): {"maze_poor1", "field_poor1"},
     }.items():
-        stopped = desk.combo("stop", *words)
-        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
+        desk.combo("stop", *words, code=0)
         ended |= ends
         assert {name for name, state in desk.states.items() if state != "running"} == ended

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from box import until
 from desk import EVALUATOR as HERE
-from desk import Desk, evaluate
+from desk import Desk, evaluate, reported
 from sshd import Sshd, fresh_user, running_sshd
 
 from comborun.rules.records import parse
@@ -84,13 +84,10 @@ def test_a_combo_is_tried_on_the_host_and_results_that_were_not_found_there_are_
     assert again.endswith("--host testbox"), "it is tried there again"
 
     assert far.combo("run", far_grid(far, **wrong)).returncode == 1
-    mended = far.combo("run", far_grid(far, **{**wrong, "results": '{files: "**/*.jsonl"}'}))
-    assert mended.returncode == 0, mended.stdout + mended.stderr
+    mended = far.combo("run", far_grid(far, **{**wrong, "results": '{files: "**/*.jsonl"}'}), code=0)
     (run,) = far_runs(far_host)
     assert [path.parent.name for path in run.glob("sessions/*/attempt-*/begin")] == ["attempt-1"]
-    folder = re.search(r"Report: (.*)", mended.stdout)
-    assert folder
-    assert json.loads(Path(folder[1], "final_benchmark_report.json").read_text())["totals"]["completed"] == 4
+    assert far.report(reported(mended.stdout).parent)["totals"]["completed"] == 4
 
 
 def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) -> None:
@@ -103,8 +100,7 @@ def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) 
     other = far.home.parent / "another laptop"
     other.mkdir()
     far.environment["HOME"] = str(other)
-    watched = far.combo("monitor", "--host", "testbox", "--interval", "0.3")
-    assert watched.returncode == 0, watched.stdout + watched.stderr
+    watched = far.combo("monitor", "--host", "testbox", "--interval", "0.3", code=0)
     assert "Report:" in watched.stdout
     assert (run / "results/count").read_text() == "once\n"
 
@@ -158,13 +154,9 @@ def test_a_link_that_is_cut_while_results_are_fetched_is_made_anew_and_the_repor
     far.combo("launch", far_grid(far, pace="0.3"))
     (far_host.user.home / "cutting").write_text(CUTTING)
     (far_host.user.home / ".bashrc").write_text("export BASH_ENV=~/cutting\n")
-    watched = far.combo("monitor", "--interval", "0.3")
-    assert watched.returncode == 0, watched.stdout + watched.stderr
+    watched = far.combo("monitor", "--interval", "0.3", code=0)
     assert (far_host.user.home / "cut").exists()
-    folder = re.search(r"Report: (.*)", watched.stdout)
-    assert folder
-    document = json.loads(Path(folder[1], "final_benchmark_report.json").read_text())
-    assert document["totals"]["completed"] == 16
+    assert far.report(reported(watched.stdout).parent)["totals"]["completed"] == 16
 
 
 def test_a_host_that_can_not_be_reached_is_exit_code_3(far: Desk, far_host: Sshd) -> None:
@@ -173,8 +165,7 @@ def test_a_host_that_can_not_be_reached_is_exit_code_3(far: Desk, far_host: Sshd
     assert [far.json("status", *name)["host"] for name in ([], [run])] == ["testbox"] * 2, "the laptop remembers it"
     assert "there are no runs on local" in far.combo("status", "--host", "local").stderr
     far_host.stop_all()
-    failed = far.combo("monitor", "--once")
-    assert failed.returncode == 3
+    failed = far.combo("monitor", "--once", code=3)
     assert "unreachable" in failed.stdout
     listed = [(one["run"], one["counts"], one["reachable"]) for one in far.json("runs")]
     assert listed == [(run, seen, False)], "though no `combo runs` was given while it answered"
@@ -190,14 +181,12 @@ def test_a_host_that_has_one_multiplexer_only_is_enough(far: Desk, far_host: Ssh
         if program.name != absent:
             (programs / program.name).symlink_to(program)
     (far_host.user.home / ".bashrc").write_text(f"PATH={programs}\n")
-    ended = far.combo("run", far_grid(far))
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    far.combo("run", far_grid(far), code=0)
     (run,) = far_runs(far_host)
     assert (run / "dispatch/multiplexer").read_text() == f"{there}\n"
     assert run.owner() == far_host.user.name
     assert not (run / "report").exists(), "nothing but the run is left on the host"
-    refused = far.combo("launch", far_grid(far), "--new", "--multiplexer", absent)
-    assert refused.returncode == 3
+    refused = far.combo("launch", far_grid(far), "--new", "--multiplexer", absent, code=3)
     assert f"lacks what sessions need: {absent}" in refused.stderr
 
 
@@ -211,28 +200,20 @@ def test_a_calibration_on_a_host_is_written_here_and_leaves_nothing_there(far: D
     assert expected["makespan"] > 0.08 * 400
 
 
-def test_status_runs_and_report_answer_while_the_host_is_away_with_the_age_of_what_they_know(
+def test_status_and_report_answer_while_the_host_is_away_with_the_age_of_what_they_know(
     far: Desk, far_host: Sshd, tmp_path: Path
 ) -> None:
-    run = far.combo("run", far_grid(far))
-    assert run.returncode == 0, run.stderr
-    answered = far.json("runs")
+    far.combo("run", far_grid(far), code=0)
     cut = tmp_path / "cut"
     cut.write_text(re.sub(r"(?m)^(\s*Port) .*$", r"\1 9", far_host.config.read_text()))
     far.environment["COMBORUN_SSH_CONFIG"] = str(cut)
-    away = far.combo("status", "--json")
-    assert away.returncode == 3
+    away = far.combo("status", "--json", code=3)
     told = json.loads(away.stdout)
     assert (told["reachable"], told["finished"], told["counts"]) == (False, True, {"succeeded": 4})
     assert 0 <= told["last_seen_seconds"] < 60
     assert "unreachable" in far.combo("status").stdout
-    report = far.combo("report", timeout=90)
-    assert report.returncode == 0, report.stderr
+    report = far.combo("report", timeout=90, code=0)
     assert "the records were copied" in report.stderr
-    listed = far.json("runs")
-    assert [(one["run"], one["counts"], one["reachable"]) for one in listed if one["host"] == "testbox"] == [
-        (one["run"], one["counts"], False) for one in answered if one["host"] == "testbox"
-    ]
 
 
 def test_videos_of_failed_episodes_come_from_the_host_and_those_that_do_not_are_counted(
@@ -251,11 +232,10 @@ def test_videos_of_failed_episodes_come_from_the_host_and_those_that_do_not_are_
     far.combo("run", grid)
     (run,) = far_runs(far_host)
     assert [path.name for path in sorted(run.rglob("*.mp4"))] == ["v0.mp4", "v1.mp4"]
-    asked = far.combo("report", "--videos", "failed")
-    assert asked.returncode == 0, asked.stderr
+    asked = far.combo("report", "--videos", "failed", code=0)
     assert "1 video that the host does not list" in asked.stderr
     assert [path.name for path in far.home.rglob("*.mp4")] == ["v1.mp4"]
-    page = Path(re.search(r"Report: (.*)", asked.stdout)[1], "report.html").read_text()  # type: ignore[index]
+    page = (reported(asked.stdout) / "report.html").read_text()
     assert 'attempt-1/out/v1.mp4"' in page
     far.environment["XDG_DATA_HOME"] = str(far.home / "another")
     for size, why in (("1", "the limit for one copy"), ("1 GiB", "compared with itself")):

@@ -37,8 +37,7 @@ def test_logs_shows_the_end_of_a_log_byte_for_byte(ended: Desk) -> None:
     assert ended.combo("logs", "maze_good", "-n", 2).stdout == "".join(
         (ended.runs[-1] / "sessions/maze_good/attempt-1/log").read_text().splitlines(keepends=True)[-2:]
     )
-    missing = ended.combo("logs", "nothing")
-    assert missing.returncode == 2
+    missing = ended.combo("logs", "nothing", code=2)
     assert "there is no session nothing" in missing.stderr
     assert "--run little" in ended.combo("logs", "little").stderr, "a run is named by --run, and that is said"
 
@@ -168,8 +167,7 @@ def test_the_cause_of_a_failure_is_shown_and_not_that_nothing_was_written(desk: 
 
 
 def test_an_option_that_is_a_key_of_the_grid_is_answered_with_how_to_give_it(desk: Desk) -> None:
-    refused = desk.combo("launch", "--root", "~/elsewhere", desk.grid())
-    assert refused.returncode == 2
+    refused = desk.combo("launch", "--root", "~/elsewhere", desk.grid(), code=2)
     assert "--set root=" in refused.stderr
     assert "--host" not in refused.stderr
 

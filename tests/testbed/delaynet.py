@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A link with delay, jitter, loss and cuts between the network namespaces of two processes; it counts what it carries.
+"""A link with delay and cuts between the network namespaces of two processes; it counts what it carries.
 
     delaynet.py PID_A ADDRESS_A PID_B ADDRESS_B
 
 For kernels without netem: a TUN device in each namespace, and this process carries the packets. It reads commands from
-standard input, answers each with a line, and ends with its standard input: `delay MS` (one way), `jitter MS`,
-`loss PERCENT`, `down`, `up`, `count`. Needs root, /dev/net/tun and iproute2.
+standard input, answers each with a line, and ends with its standard input: `delay MS` (one way), `down`, `up`, `count`.
+Needs root, /dev/net/tun and iproute2.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import fcntl
 import heapq
 import json
 import os
-import random
 import select
 import struct
 import subprocess
@@ -53,9 +52,6 @@ class Relay:
     b: int
     delay: float = 0.0
     """milliseconds, one way"""
-    jitter: float = 0.0
-    loss: float = 0.0
-    """percent"""
     up: bool = True
     counted: Counted = field(default_factory=Counted)
     _heap: list[tuple[float, int, int, bytes]] = field(default_factory=list)
@@ -91,13 +87,11 @@ class Relay:
             except BlockingIOError:
                 return
             self._count(packet, upwards=source == self.a)
-            if self.up and not (self.loss and random.random() * 100 < self.loss):
+            if self.up:
                 self._queue(packet, source)
 
     def _queue(self, packet: bytes, source: int) -> None:
-        due = time.monotonic() + (self.delay + random.random() * self.jitter) / 1000
-        if not self.jitter:
-            due = max(due, self._last.get(source, 0.0))
+        due = max(time.monotonic() + self.delay / 1000, self._last.get(source, 0.0))
         self._last[source] = due
         self._number += 1
         heapq.heappush(self._heap, (due, self._number, self.b if source == self.a else self.a, packet))
@@ -126,8 +120,8 @@ class Relay:
             return False
         if words[0] in {"up", "down"}:
             self.up = words[0] == "up"
-        elif words[0] in {"delay", "jitter", "loss"}:
-            setattr(self, words[0], float(words[1]))
+        elif words[0] == "delay":
+            self.delay = float(words[1])
         print(json.dumps(asdict(self.counted)), flush=True)
         return True
 

@@ -3,7 +3,7 @@
 # a process that takes memory of a GPU of the stand-in: tests/integration/nvidia.py says how
 source "${BASH_SOURCE[0]%/*}/nvidia_cards.sh"
 
-mib=$1 steps=1 every=0.05 seconds='' until='' list=${CUDA_VISIBLE_DEVICES-${COMBORUN_GPUS-}} kind=C
+mib=$1 steps=1 every=0.05 seconds='' until='' list=${CUDA_VISIBLE_DEVICES-${COMBORUN_GPUS-}}
 shift
 while (($#)); do
   case $1 in
@@ -12,7 +12,6 @@ while (($#)); do
     --for) seconds=$2 ;;
     --until) until=$2 ;;
     --gpu) list=$2 ;;
-    --type) kind=$2 ;;
     *) exit 64 ;;
   esac
   shift 2
@@ -28,7 +27,7 @@ for word in ${list//,/ }; do
     name "$index"
     [[ $word == "$index" || $word == "$uuid" ]] || continue
     mine+=("$index")
-    printf '%s %s\n' "${fields[19]}" "$kind" >"$folder/held/$$-$index"
+    printf '%s C\n' "${fields[19]}" >"$folder/held/$$-$index"
   done
 done
 ((${#mine[@]})) || {

@@ -93,9 +93,6 @@ class Link:
     def delay(self, round_trip_ms: float) -> None:
         self._tell(f"delay {round_trip_ms / 2}")
 
-    def lose(self, percent: float) -> None:
-        self._tell(f"loss {percent}")
-
     def cut(self) -> None:
         """From now on packets get lost, both ways, and nobody is told."""
         self._tell("down")

@@ -36,7 +36,6 @@ if [[ $fault == lost ]]; then
 fi
 [[ $fault == missing ]] && unset 'indexes[-1]'
 count
-[[ $fault == no-pids ]] && rows=()
 
 field() { # <index> <field> -> value
   local uuid bus used
@@ -50,9 +49,7 @@ field() { # <index> <field> -> value
     driver_version) value=550.54.15 ;;
     memory.total) value=${total[$1]} ;;
     memory.used) value=$used ;;
-    memory.free) value=$((${total[$1]} - used)) ;;
     utilization.gpu) value=${load[$1]} ;;
-    compute_mode) value=Default ;;
     *)
       printf 'Field "%s" is not a valid field to query.\n\n' "$2"
       exit 2
@@ -74,11 +71,10 @@ query() { # <fields>
   done
 }
 
-apps() { # <fields> : compute processes only
+apps() { # <fields>
   local row index pid kind mib one line value
   for row in "${rows[@]}"; do
     read -r index pid kind mib <<<"$row"
-    [[ $kind == *C* ]] || continue
     line=''
     for one in ${1//,/ }; do
       case $one in
@@ -87,7 +83,6 @@ apps() { # <fields> : compute processes only
         process_name | name) read -r value <"/proc/$pid/comm" ;;
         *) field "$index" "$one" ;;
       esac
-      [[ $fault == pids-na && $one == used* ]] && value='[N/A]'
       line+=${line:+, }$value
     done
     printf '%s\n' "$line"
@@ -96,7 +91,6 @@ apps() { # <fields> : compute processes only
 
 pids() {
   local index uuid bus row at pid kind mib
-  [[ $fault == pids-fail ]] && printf 'Unable to list processes: Unknown Error\n' && exit 255
   printf '\n==============NVSMI LOG==============\n\n%-42s: %s\n\n%-42s: %s\n' \
     'Driver Version' 550.54.15 'Attached GPUs' "${#indexes[@]}"
   for index in "${indexes[@]}"; do
@@ -110,9 +104,8 @@ pids() {
     for row in "${rows[@]}"; do
       read -r at pid kind mib <<<"$row"
       [[ $at == "$index" ]] || continue
-      [[ $fault == pids-na ]] && mib='N/A' || mib+=' MiB'
       printf '        %-34s: %s\n' 'GPU instance ID' N/A 'Compute instance ID' N/A 'Process ID' "$pid"
-      printf '            %-30s: %s\n' Type "$kind" Name program 'Used GPU Memory' "$mib"
+      printf '            %-30s: %s\n' Type "$kind" Name program 'Used GPU Memory' "$mib MiB"
     done
   done
 }
@@ -129,12 +122,6 @@ case "$*" in
     apps "${fields%% *}"
     ;;
   *PIDS*) pids ;;
-  -L)
-    for index in "${indexes[@]}"; do
-      name "$index"
-      printf 'GPU %s: NVIDIA stand-in (UUID: %s)\n' "$index" "$uuid"
-    done
-    ;;
   *)
     printf 'Invalid combination of input arguments. Please run nvidia-smi -h for help.\n\n'
     exit 2
