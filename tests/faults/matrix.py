@@ -30,17 +30,12 @@ FAMILIES = {"killed": 0, "programs": 1, "full disk": 0, "records": 1, "twice": 0
 """family -> its diagonal"""
 
 
-def quick(family: str, rows: int, turn: int = 0) -> list[tuple[int, Cell]]:
-    """The cells of a test's rows that are always there."""
-    return [(row, DIAGONALS[FAMILIES[family]][(turn + row) % 2]) for row in range(rows)]
-
-
 def faults(family: str, rows: Sequence[Any] = ("",), turn: int = 0) -> Callable[[Any], Any]:
     """Parametrize a test over the cells, by its fixture `ground`, and over `rows`, by its argument `fault`.
 
     The tests of a family take turns: `turn` is the number of the test.
     """
-    always = set(quick(family, len(rows), turn))
+    always = {(row, DIAGONALS[FAMILIES[family]][(turn + row) % 2]) for row in range(len(rows))}
     slow = (pytest.mark.slow, pytest.mark.skipif(not FULL, reason="all cells: set COMBORUN_SLOW=1"))
     cells = [(number, cell) for number in range(len(rows)) for diagonal in DIAGONALS for cell in diagonal]
     named = len(rows) > 1

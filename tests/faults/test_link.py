@@ -120,7 +120,7 @@ def endures(laptop: Laptop, fault: Fault) -> None:
     plain = laptop.watch("--plain", "--transport", "ssh", patience=fault.patience)
     in_json = laptop.watch("--json", "--transport", "openssh", patience=fault.patience)
     until(lambda: "running" in plain.text, f"the monitor shows the run; it says\n{plain.text}")
-    until(lambda: shown(in_json) and all_run(in_json.documents[-1]), f"all run; it says\n{in_json.text}")
+    until(lambda: in_json.documents and all_run(in_json.documents[-1]), f"all run; it says\n{in_json.text}")
     before = run.processes
 
     records = go_through(run, fault, plain, in_json)
@@ -160,10 +160,6 @@ def recovered(plain: Watcher, in_json: Watcher) -> None:
     lost = [one for one in in_json.documents if not one["reachable"]]
     assert lost
     assert all(all_run(one) and not one["finished"] for one in lost), "what was last known stays"
-
-
-def shown(watcher: Watcher) -> bool:
-    return bool(watcher.documents)
 
 
 def unreachable(watcher: Watcher) -> bool:

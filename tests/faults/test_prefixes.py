@@ -44,17 +44,14 @@ def test_stopping_a_run_ends_programs_that_are_deaf_to_signals_and_children_that
     assert ground.marked() == []
     assert not alive(begin.pid)
     assert ground.end("maze_deaf")["signal"] == "9"
-    accounted_for(ground, planned("deaf", "family"), {*planned("deaf") - two("deaf"), ("family", "maze", 3)})
+    accounted_for(
+        ground, planned("deaf", "family"), {*planned("deaf") - planned("deaf", episodes=2), ("family", "maze", 3)}
+    )
 
     ground.launch(grid)
     ground.open_gates()
     assert ground.await_done()["succeeded"] == "2", ground.story
     accounted_for(ground, planned("deaf", "family"))
-
-
-def two(policy: str) -> set[tuple[str, str, int]]:
-    """What it does before it hangs."""
-    return planned(policy, episodes=2)
 
 
 def members(ground: Ground, policy: str) -> list[int]:

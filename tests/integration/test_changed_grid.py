@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,6 @@ from box import until
 from desk import Desk, evaluate
 
 from comborun.rules.records import parse
-
-
-def done(run: Path) -> bool:
-    return (run / "dispatch/done").exists()
 
 
 def launches(run: Path) -> list[str]:
@@ -28,7 +23,7 @@ def launches(run: Path) -> list[str]:
 def finish(desk: Desk, grid: Path, *options: str) -> str:
     """Launch a grid and wait for its end; what was said. Without a report, which takes its time."""
     launched = desk.combo("launch", grid, *options, code=0)
-    until(lambda: done(desk.runs[-1]), "the run ends", 40)
+    until((desk.runs[-1] / "dispatch/done").exists, "the run ends", 40)
     return launched.stdout
 
 
@@ -52,7 +47,8 @@ def test_a_policy_and_episodes_that_are_added_are_all_that_runs(desk: Desk) -> N
 
 
 def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_more(desk: Desk) -> None:
-    keys = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "command": counted()}
+    counted = f"env N={{policy.n}} {evaluate()}"
+    keys = {"policies": "{good: {n: 1}, poor: {n: 1}}", "environments": "[maze]", "command": counted}
     finish(desk, desk.grid(**keys))
     changed = desk.grid(**{**keys, "policies": "{good: {n: 2}, poor: {n: 1}}"})
     asked = desk.combo("launch", changed, code=2)
@@ -132,8 +128,3 @@ def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(d
     finish(desk, grid)
     assert sorted(launches(run)) == ["maze_good", "maze_p0", "maze_p1", "maze_p2", "maze_p3"]
     assert {name: len(lines) for name, lines in desk.records(run).items()} == dict.fromkeys(launches(run), 4)
-
-
-def counted(pace: float = 0.0) -> str:
-    """A command that differs by an attribute of its policy."""
-    return shlex.join(["env", "N={policy.n}"]) + " " + evaluate(pace)

@@ -237,9 +237,7 @@ def test_a_server_without_its_socket_is_told_and_the_fix_brings_it_back(
     (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.WARNING)
     assert finding.fix == f"kill -USR1 {server[0]}"
     subprocess.run(["bash", "-c", finding.fix], check=True)
-    deadline = time.monotonic() + 10
-    while not server[1].exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(server[1].exists, "its socket is there again")
     assert [finding.level for finding in found(tmp_path, "tmux")] == [Level.OK]
 
 

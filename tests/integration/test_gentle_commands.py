@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from pathlib import Path
 
 import click
@@ -77,12 +76,8 @@ def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
         assert calls[name].stdout.readline()
         calls[name].send_signal(signal.SIGINT)
     calls["try"].send_signal(signal.SIGINT)  # it shows all at its end
-    said |= {name: ended(call) for name, call in calls.items()}
+    said |= {name: call.communicate(timeout=100)[0] for name, call in calls.items()}
     assert not [role for pid, role in there.items() if not alive(pid)], said
     assert processes(run) == there
     assert list(run.glob("sessions/*/attempt-*/end")) == []
     gate.touch()
-
-
-def ended(call: subprocess.Popen[str]) -> str:
-    return call.communicate(timeout=100)[0]
