@@ -25,16 +25,14 @@ DEAD = {"supervisor": "1", "supervisor_start": "never", "pid": "1", "pid_start":
 def run(tmp_path: Path) -> RunDirectory:
     (tmp_path / "dispatch").mkdir()
     (tmp_path / "id").write_text("run-1\n")
-    (tmp_path / "dispatch/policy.json").write_text(
-        record(attempts=3, retry_error=1, wait_error_ms=60000, parallel="many")
-    )
+    (tmp_path / "dispatch/policy.json").write_text(record(attempts=3, parallel="many"))
     return RunDirectory(str(tmp_path))
 
 
-def claim(run: RunDirectory, number: int, first: int = 0, count: int = 10, **judged: object) -> Path:
+def claim(run: RunDirectory, number: int, first: int = 0, count: int = 10) -> Path:
     at = run.at("s", number)
     Path(at.output).mkdir(parents=True)
-    Path(at.claim).write_text(record(**dict(Rules({**JUDGING, **judged}, first, count).fields()), **DEAD))
+    Path(at.claim).write_text(record(**dict(Rules(JUDGING, first, count).fields()), **DEAD))
     return Path(at.directory)
 
 
@@ -42,15 +40,14 @@ def record(**fields: object) -> str:
     return records.render([*fields.items(), ("boot", process.boot_id())])
 
 
-def end(run: RunDirectory, number: int, rows: str, cause: str = "exited", code: int = 1, first: int = 0) -> None:
+def end(run: RunDirectory, number: int, rows: str, first: int = 0) -> None:
     """An attempt that has ended, with these episodes, a letter each: success, failure, errored or nothing."""
     folder = claim(run, number, first, 10 - first)
     words = {"s": True, "f": False, "e": None}
     told = [{"episode": first + at, "success": words[one]} for at, one in enumerate(rows) if one != "."]
     (folder / "out/r.jsonl").write_text("".join(json.dumps(one) + "\n" for one in told))
     at = run.at("s", number)
-    ending = judging.Ending(cause, "", code, 1.0)
-    assert judging.write_end(at, ending, judging.judge(at, code))
+    assert judging.write_end(at, judging.Ending("exited", "", 1, 1.0), judging.judge(at, 1))
 
 
 def test_the_policy_has_defaults_and_no_value_that_is_none(run: RunDirectory) -> None:
@@ -76,9 +73,7 @@ def test_the_life_of_an_attempt(run: RunDirectory) -> None:
     assert run.glance("s", 1).life == STARTING
     Path(at.begin).write_text(record(**me))
     assert run.glance("s", 1).life == RUNNING
-    Path(at.begin).write_text(
-        record(supervisor=1, supervisor_start=2, pid=me["supervisor"], pid_start=me["supervisor_start"])
-    )
+    Path(at.begin).write_text(record(supervisor=1, supervisor_start=2, pid=pid, pid_start=start))
     assert run.look("s", 1).life == ORPHANED
     Path(at.begin).write_text(record(**DEAD))
     assert run.look("s", 1).life == LOST
@@ -183,11 +178,11 @@ def test_only_what_is_missing_at_the_end_for_certain_is_a_tail(run: RunDirectory
     assert tail(run) == expected
 
 
-def past(run: RunDirectory, number: int, first: int, count: int, rows: str | list[int], **judged: object) -> None:
+def past(run: RunDirectory, number: int, first: int, count: int, rows: str | list[int]) -> None:
     """An attempt that has ended without being complete; `rows` are episodes or raw text."""
     if not isinstance(rows, str):
         rows = "".join(f'{{"episode": {episode}, "success": true}}\n' for episode in rows)
-    folder = claim(run, number, first, count, **judged)
+    folder = claim(run, number, first, count)
     (folder / "out/r.jsonl").write_text(rows)
     (folder / "end").write_text(record(completeness="partial", cause="signal", records=len(rows.splitlines())))
 

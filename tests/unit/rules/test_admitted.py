@@ -22,8 +22,10 @@ def ledger(*memory: int, per_gpu: int = 0, cpus: int | None = None, main: int = 
     return Ledger(capacity)
 
 
-def reason(found: tuple[int, ...] | Blocker) -> str:
-    return found.reason if isinstance(found, Blocker) else ""
+def refused(host: Ledger, request: Request) -> Blocker:
+    found = host.choose(request)
+    assert isinstance(found, Blocker)
+    return found
 
 
 def test_a_job_counts_by_its_use_or_by_the_reserve_whichever_is_more() -> None:
@@ -58,10 +60,10 @@ def test_the_least_loaded_gpu_is_taken_then_the_one_with_the_most_memory_free() 
 def test_who_says_no_memory_has_its_gpu_alone() -> None:
     host, there = ledger(10000), Request(gpus=1)
     host.take("there", there, (0,))
-    assert reason(host.choose(Request(gpus=1, gpu_memory=10))) == "gpu"
+    assert refused(host, Request(gpus=1, gpu_memory=10)).reason == "gpu"
     host.give_back("there")
     host.take("other", Request(gpus=1, gpu_memory=10), (0,))
-    assert reason(host.choose(there)) == "gpu"
+    assert refused(host, there).reason == "gpu"
     host.give_back("other")
     assert host.choose(there) == (0,)
 
@@ -71,15 +73,14 @@ def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> N
     host.take("a", Request(gpus=1, gpu_memory=4000, memory=10), (0,))
     host.charge("a", {0: 7000}, 60)
     assert host.free(0) == 3000
-    assert reason(host.choose(Request(gpus=1, gpu_memory=3001))) == "gpu_memory"
-    assert reason(host.choose(Request(memory=41))) == "host_memory"
+    assert refused(host, Request(gpus=1, gpu_memory=3001)).reason == "gpu_memory"
+    assert refused(host, Request(memory=41)).reason == "host_memory"
     host.charge("a", {0: 100}, 0)
     assert host.free(0) == 6000
     host.give_back("a")
     assert (host.free(0), host.ours.memory, host.ours.load[0]) == (10000, 0, 0)
     host.back = {0: 6000}
-    found = host.choose(Request(gpus=1, gpu_memory=5000))
-    assert isinstance(found, Blocker)
+    found = refused(host, Request(gpus=1, gpu_memory=5000))
     assert (found.reason, found.urgent) == ("unknown", True), "given back, but no measurement shows it"
     assert host.choose(Request(gpus=1, gpu_memory=4000)) == (0,)
 
@@ -88,16 +89,14 @@ def test_tokens_caps_and_cores_are_counted_over_all_runs() -> None:
     host = ledger(1000, 1000, cpus=4)
     mine = Request(gpus=1, gpu_memory=1, cpus=2, tokens=("ray",), group="kitchen", per_gpu=1, per_host=2)
     host.take("other/a", mine, (0,), foreign="a of the run other")
-    blocker = host.choose(Request(tokens=("ray",)))
-    assert isinstance(blocker, Blocker)
+    blocker = refused(host, Request(tokens=("ray",)))
     assert (blocker.reason, blocker.of, "a of the run other has it" in blocker.why) == ("token", "ray", True)
     kitchen = Request(gpus=1, gpu_memory=1, group="kitchen", per_gpu=1, per_host=2)
     assert host.choose(kitchen) == (1,)
     host.take("b", kitchen, (1,))
-    blocker = host.choose(kitchen)
-    assert isinstance(blocker, Blocker)
+    blocker = refused(host, kitchen)
     assert (blocker.reason, blocker.of) == ("cap", "kitchen")
-    assert reason(host.choose(Request(cpus=3))) == "cpus"
+    assert refused(host, Request(cpus=3)).reason == "cpus"
     assert host.choose(Request(cpus=2)) == ()
 
 
@@ -106,12 +105,11 @@ def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
     del host.capacity.gpu_memory[1]
     host.capacity.memory = None
     asks = Request(gpus=2, gpu_memory=10)
-    assert reason(host.choose(asks)) == "unknown"
-    assert reason(host.choose(Request(memory=1))) == "unknown"
+    assert refused(host, asks).reason == "unknown"
+    assert refused(host, Request(memory=1)).reason == "unknown"
     assert host.choose(Request(gpus=1, gpu_memory=10)) == (0,)
     host.capacity.fresh = False
-    found = host.choose(Request(gpus=1, gpu_memory=10))
-    assert isinstance(found, Blocker)
+    found = refused(host, Request(gpus=1, gpu_memory=10))
     assert (found.reason, found.urgent) == ("unknown", True)
     assert host.choose(Request(gpus=1)) == (0,), "without a driver nothing can be measured"
 
@@ -130,16 +128,15 @@ def test_who_says_no_memory_starts_on_no_gpu_that_strangers_fill_or_whose_state_
     host.capacity.has_driver = True
     host.capacity.measure_gpu(0, 24576, 24000)
     host.capacity.measure_gpu(1, 24576, 22100)
-    found = host.choose(asks)
-    assert isinstance(found, Blocker)
+    found = refused(host, asks)
     assert (found.reason, "others use 22100" in found.why) == ("gpu_memory", True)
     assert not host.possible(asks), "nothing is kept for who waits for strangers"
     host.capacity.measure_gpu(1, 24576, 21000)
     assert host.choose(asks) == (1,)
     host.capacity.fresh = False
-    assert reason(host.choose(asks)) == "unknown"
+    assert refused(host, asks).reason == "unknown"
     host.capacity.fresh, host.capacity.gpu_memory = True, {}
-    assert reason(host.choose(asks)) == "unknown"
+    assert refused(host, asks).reason == "unknown"
 
 
 def test_of_several_gpus_the_reason_that_says_most_is_told() -> None:
@@ -147,8 +144,7 @@ def test_of_several_gpus_the_reason_that_says_most_is_told() -> None:
     host.capacity.closed = {0: "in quarantine"}
     host.take("a", Request(gpus=1, gpu_memory=900), (1,))
     host.take("b", Request(gpus=1, gpu_memory=800), (2,))
-    found = host.choose(Request(gpus=1, gpu_memory=500))
-    assert isinstance(found, Blocker)
+    found = refused(host, Request(gpus=1, gpu_memory=500))
     assert (found.reason, found.free) == ("gpu_memory", 200), "the GPU with the most memory free"
 
 
