@@ -55,5 +55,4 @@ def test_a_good_grid_that_is_cut_and_patched_is_answered(text: str) -> None:
 @example({"face": "\N{GRINNING FACE}"})
 def test_attributes_come_back_as_they_were_written(attributes: dict[str, str]) -> None:
     grid = answered(f"policies: {{a: {json.dumps(attributes)}}}\nenvironments: [x]\ncommand: run\nresults: none\n")
-    assert grid
     assert dict(grid.combos[0].policy.attributes) == attributes

@@ -39,7 +39,6 @@ def test_the_rule_is_in_the_manifest_with_all_that_the_report_will_print_as_its_
 
 def test_futility_and_width_are_in_the_rule_and_an_older_rule_has_none() -> None:
     laid = plan(HEAD + RANGED + "block: 5\nstop_early: {comparisons: all, futility: 0.2, width: 0.3}\n")
-    assert laid.stop_early is not None
     assert (laid.stop_early.futility, laid.stop_early.width) == (0.2, 0.3)
     data = json.loads(manifest(laid, {}))["stop_early"]
     assert decoded(StopRule, data) == laid.stop_early

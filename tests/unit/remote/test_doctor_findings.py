@@ -75,7 +75,6 @@ def test_the_document_holds_findings_and_what_the_host_is() -> None:
     told = document("gpubox", examined(*SICK[1:]))
     assert (told["host"], told["healthy"], told["about"]) == ("gpubox", True, ABOUT)
     findings = told["findings"]
-    assert isinstance(findings, list)
     assert findings[0]["check"] == "runs"
     assert set(findings[0]) == {"check", "level", "found", "cost", "fix"}
 

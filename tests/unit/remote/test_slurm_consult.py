@@ -81,7 +81,6 @@ def test_only_the_nodes_of_the_partitions_that_a_job_asks_for_count() -> None:
 def test_a_plan_that_slurm_refuses_ends_with_what_it_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     grid = gridtext.grid(TEXT)
     refused = show_on_slurm(host((0, STARTS), (1, TOO_MUCH)), PLAN, grid)
-    assert refused
     assert "a task with 9 GPUs: Requested node configuration" in refused.message
     assert "refused: Requested node configuration" in capsys.readouterr().out
     assert show_on_slurm(host((0, STARTS), (1, TOO_MUCH), nodes="main*|up|drain|2"), PLAN, grid) is None
