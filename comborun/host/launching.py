@@ -87,6 +87,7 @@ class Launcher:
     def _note_lack(self, lack: str) -> None:
         if lack and lack != self.lacks:
             self._dispatcher.journal(f"no-room {lack}")
+            self._dispatcher.windows.make_room()
         self._dispatcher.waiting_changed |= lack != self.lacks
         self.lacks = lack
         self._room_at = time.monotonic() + _ROOM_S

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from comborun.host.queue import Session
 
 MOST = 4
-_PAUSE_S = 1.0
-"""seconds before another window is opened ahead, after one was given up"""
+_PAUSE_S, _LACK_PAUSE_S = 1.0, 60.0
+"""seconds before another window is opened ahead, after one was given up, and after the machine started no more"""
 _AFTER_GO_S = 0.02
 """seconds in which a session that just started has the processors for itself"""
 _OF_WINDOW = ("TERM", "STY")
@@ -188,7 +188,13 @@ class Windows:
     def forget(self, name: str) -> None:
         if window := self._open.pop(name, None):
             window.close()
-            self._not_before = time.monotonic() + _PAUSE_S
+            self._not_before = max(self._not_before, time.monotonic() + _PAUSE_S)
+
+    def make_room(self) -> None:
+        """Give up what waits for a slot, since this machine starts no more processes."""
+        for session in [one.session for one in self._open.values() if one.session.life != STARTING]:
+            self.forget(session.name)
+        self._not_before = time.monotonic() + _LACK_PAUSE_S
 
     def reaped(self) -> None:
         """Handle ended children: a supervisor that was killed before its claim is replaced at once."""

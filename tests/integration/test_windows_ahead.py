@@ -197,6 +197,30 @@ def test_a_stop_ends_what_waits(box: Box) -> None:
     assert not (box.attempt(NAMES[1]) / "claim").exists() or box.end(NAMES[1])
 
 
+def test_what_waits_makes_room_on_a_machine_that_starts_no_more_processes(box: Box) -> None:
+    group = Path(f"/sys/fs/cgroup/pids/{box.id}")
+    try:
+        group.mkdir()
+    except OSError:
+        pytest.skip("only root can limit processes, and only where there is a pids cgroup")
+    first = HOLD.replace("/go", "/first")
+    box.plan({name: bash(STARTED + (first if name == NAMES[0] else HOLD)) for name in NAMES[:4]}, parallel=2)
+    box.start()
+    pids = [armed(box, name) for name in NAMES[2:4]]
+    try:
+        for pid in (box.dispatcher, *pids):
+            (group / "cgroup.procs").write_text(str(pid))
+        (group / "pids.max").write_text("3")
+        box.write("first", "")
+        until(lambda: box.told("^no-room"), "the third session can't start its command")
+        (group / "pids.max").write_text("5")  # enough for a session, if nothing else is there
+        until(lambda: starts(box, NAMES[2]) == ["1"], "it starts")
+    finally:
+        (group / "pids.max").write_text("max")
+    ends_well(box)
+    group.rmdir()
+
+
 def test_what_was_amended_while_its_supervisor_waited_runs_as_amended(box: Box) -> None:
     one_runs(box, *[bash(STARTED + HOLD), bash("echo old; exit 3", results=("old.jsonl",))])
     armed(box, NAMES[1])
