@@ -50,6 +50,11 @@ def end(run: RunDirectory, number: int, rows: str, first: int = 0) -> None:
     assert judging.write_end(at, judging.Ending("exited", "", 1, 1.0), judging.judge(at, 1))
 
 
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LookupError):
+        RunDirectory(str(tmp_path))
+
+
 def test_the_policy_has_defaults_and_no_value_that_is_none(run: RunDirectory) -> None:
     assert (run.policy["attempts"], run.policy["parallel"], run.policy["breaker"]) == ("3", "1", "3")
 
