@@ -1,7 +1,7 @@
 """Fixtures that several test modules share."""
 
 from box import any_box, box, screen_box, small_disk_box
-from desk import desk
+from desk import desk, ended
 from slurm import slurm
 from slurm_box import slurm_box
 from sshd import own_sshd, ssh_place, ssh_user, sshd
@@ -10,6 +10,7 @@ __all__ = [
     "any_box",
     "box",
     "desk",
+    "ended",
     "own_sshd",
     "screen_box",
     "slurm",

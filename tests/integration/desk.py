@@ -165,6 +165,14 @@ def evaluate(pace: float = 0.0, fail: str = "", gate: Path | None = None) -> str
     )
 
 
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A desk with the little grid's run, which `combo run` has brought to its end."""
+    with desk_at(tmp_path_factory.mktemp("ended") / "a home") as there:
+        there.combo("run", there.grid(), code=0)
+        yield there
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
     with desk_at(tmp_path / "a home") as made:

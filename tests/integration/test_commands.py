@@ -5,23 +5,13 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Iterator
 
-import pytest
 from box import until
-from desk import Desk, desk_at, evaluate
+from desk import Desk, evaluate
 
 
 def run_id(desk: Desk) -> str:
     return desk.runs[-1].name
-
-
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """A desk with the little grid's run, which `combo run` has brought to its end."""
-    with desk_at(tmp_path_factory.mktemp("ended") / "a home") as there:
-        there.combo("run", there.grid(), code=0)
-        yield there
 
 
 def test_the_same_command_again_is_the_same_run(ended: Desk) -> None:

@@ -99,23 +99,18 @@ def test_records_that_are_garbage_are_no_records(box: Box) -> None:
     assert list(box.directory.rglob("pwned")) == []
 
 
-def test_a_launch_that_was_granted_and_never_made_is_made_by_the_next_dispatcher(box: Box) -> None:
-    box.plan({"env_one": bash(STARTED + "true")})
-    box.write("sessions/env_one/attempt-1/grant", '{"gpus": ""}\n')
-    box.start()
-    box.await_done()
-    assert starts(box, "env_one") == ["1"]
-
-
-def test_what_starts_has_its_gpus_though_its_grant_could_not_be_written_at_first(box: Box) -> None:
-    box.plan({"env_one": bash("true", gpus=1), "env_two": bash("true", gpus=1)}, gpus="3")
+def test_what_was_granted_and_never_made_starts_once_with_its_gpus_though_its_grant_was_not_written(box: Box) -> None:
+    sessions = {name: bash(STARTED + "true", gpus=1) for name in ("env_one", "env_two", "env_three")}
+    box.plan(sessions, gpus="3")
     box.write("sessions/env_one/attempt-1/grant", "")  # as a dispatcher leaves it that is killed just then
     nowhere = box.directory / "sessions/env_two/attempt-1/grant"
     nowhere.parent.mkdir(parents=True)
     nowhere.symlink_to("/nonexistent/grant")
+    box.write("sessions/env_three/attempt-1/grant", '{"gpus": "3"}\n')
     box.start()
     box.await_done()
-    assert [box.begun(name).gpus for name in box.names] == ["3", "3"]
+    assert [box.begun(name).gpus for name in box.names] == ["3"] * 3
+    assert [starts(box, name) for name in box.names] == [["1"]] * 3
 
 
 def test_a_message_about_what_is_not_so_changes_nothing(box: Box) -> None:

@@ -15,16 +15,6 @@ from desk import Desk, desk_at, evaluate
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """A desk whose run has ended."""
-    with desk_at(tmp_path_factory.mktemp("ended") / "a home") as there:
-        assert "there are no runs on local" in there.combo("monitor").stderr
-        there.combo("launch", there.grid())
-        until((there.runs[-1] / "dispatch/done").exists, "it ends", 40)
-        yield there
-
-
-@pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A desk whose four sessions run."""
     with desk_at(tmp_path_factory.mktemp("running") / "a home") as there:
@@ -42,18 +32,18 @@ def test_logs_shows_the_end_of_a_log_byte_for_byte(ended: Desk) -> None:
     assert "--run little" in ended.combo("logs", "little").stderr, "a run is named by --run, and that is said"
 
 
-def test_attach_names_the_exact_window(running: Desk) -> None:
+def test_attach_names_the_exact_windows_and_opens_none_where_there_is_no_terminal(running: Desk) -> None:
     shown = running.combo("attach", "maze_good", "--show").stdout
     socket = running.environment["COMBORUN_TMUX_SOCKET"]
     assert shown == f"tmux -u -L {socket} attach-session -r -t =maze_good_{running.runs[-1].name[-4:]}\n"
-
-
-def test_attach_all_shows_its_commands_and_opens_nothing_without_a_terminal(running: Desk) -> None:
     folder = Path(running.environment["TMPDIR"], f"comborun-{os.getuid()}")
     folder.mkdir(mode=0o755)  # where runs promise each other GPUs: all may read it
     shown = running.combo("attach", "--all", "--show")
     assert len(shown.stdout.splitlines()) == 4, shown.stderr
     assert "needs a terminal" in running.combo("attach", "--all").stderr
+    refused = running.combo("attach", "maze_good")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "needs a terminal" in refused.stderr
 
 
 def test_attach_all_opens_a_window_with_a_pane_for_every_session(running: Desk) -> None:
@@ -130,12 +120,6 @@ def test_logs_without_a_session_follow_all_of_them_each_line_with_its_session(en
     shown = ended.combo("logs", "-f", "-n", 1).stdout.splitlines()
     assert {line.split()[0] for line in shown} == {"maze_good", "field_good", "maze_poor", "field_poor"}
     assert all("episode 3" in line for line in shown)
-
-
-def test_a_window_is_not_opened_where_there_is_no_terminal(running: Desk) -> None:
-    refused = running.combo("attach", "maze_good")
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert "needs a terminal" in refused.stderr
 
 
 def test_a_shell_completes_commands_runs_and_sessions(ended: Desk) -> None:
