@@ -39,8 +39,11 @@ def test_a_run_is_stopped_with_all_that_it_started(slurm_box: SlurmBox) -> None:
     child = "(trap '' INT TERM; setsid sleep 300) & " + HOLD
     box.lay_out({"env_one": bash(child), "env_two": bash(HOLD), "env_three": bash(HOLD)})
     box.submit("--parallel", "2")
-    box.begun("env_one")
+    begun = box.begun("env_one")
     box.begun("env_two")
+    box.environment["COMBORUN_ASK_S"] = "0"
+    task = next(task for task in box.look()["tasks"] if task["session"] == "env_one")
+    assert (task["state"], task["node"], task["job"]) == ("RUNNING", begun.host, begun.address)
     stopped = box.stop("env_two")
     assert stopped.returncode == 0, stopped.stdout + stopped.stderr
     assert box.ends("env_two") == [("stopped", "none")]
