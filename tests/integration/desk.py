@@ -91,7 +91,7 @@ class Desk:
             self.command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=self.home
         )
         os.close(theirs)
-        os.write(ours, answer.encode() + b"\x04")  # who is asked more than that is answered with the end of input
+        os.write(ours, answer.encode() + b"\x04")  # further questions get the end of input
         shown = b""
         with suppress(OSError):  # the other end is closed
             while piece := os.read(ours, 4096):
@@ -109,7 +109,7 @@ class Desk:
         return sorted((self.home / "comborun").glob("*-????????T??????Z-????"))
 
     def launched(self, count: int, **keys: str) -> Path:
-        """A run of the little grid, once so many of its sessions have begun."""
+        """Launch the little grid, and wait until `count` sessions have begun."""
         done = self.combo("launch", self.grid(**keys))
         assert done.returncode == 0, done.stderr
         until(lambda: len(self.begun) == count, f"{count} begin")

@@ -1,8 +1,8 @@
 """A small evaluation program, as a user's would be: an episode after the other, a record for each, flushed.
 
 `--pace` seconds pass in an episode; the last one begins when the file `--gate` is there, and no episode takes time from
-then on; `--fail` says how it goes wrong: exit3, half, holes, segfault, silent or misnamed. The outcome of an episode
-depends on policy, environment and seed alone. The suite starts it a thousand times, so it imports little.
+then on; `--fail` says how it goes wrong: exit3, half, holes or misnamed. The outcome of an episode depends on policy,
+environment and seed alone. The suite starts it a thousand times, so it imports little.
 """
 
 import _random

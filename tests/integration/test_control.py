@@ -1,4 +1,4 @@
-"""control.sh: hold a run and let it go on, change its slots, ask for another attempt; nothing is ended by it."""
+"""The verb `control`: hold a run and let it go on, change its slots, ask for another attempt. It ends nothing."""
 
 from __future__ import annotations
 

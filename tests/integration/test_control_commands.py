@@ -94,10 +94,23 @@ def test_a_retry_that_waits_is_shown_with_when_and_why_and_a_person_need_not_wai
     assert session["note"].startswith("again in ")
     assert session["note"].endswith(": crashed, attempt 2 of 3")
     assert f"its attempt 1 failed; {session['note'][:8]}" in desk.combo("explain", "maze_good").stdout
+    assert "1 session queued or running; there is nothing to resume" in desk.combo("resume").stdout
+    assert not (desk.runs[-1] / "plan-2.json").exists()
     (desk.home / "mended").touch()
     assert desk.combo("retry", "maze_good").returncode == 0
     until((desk.runs[-1] / "dispatch/done").exists, "it is started at once")
     assert desk.states == {"maze_good": "succeeded"}
+
+
+def test_a_retry_that_is_due_and_waits_for_room_is_queued(desk: Desk) -> None:
+    fails, waits = "if mkdir ~/failed; then exit 3; fi", "until [ -e ~/gate ]; do sleep 0.1; done"
+    late = f'case "$*" in *" good "*) {fails};; *) {waits};; esac'
+    keys = {"environments": "[maze]", "resources": "{exclusive: [door]}", "retry": "{error: {times: 1, wait: 0 s}}"}
+    desk.launched(2, command=first(late), policies="[good, poor]", **keys)
+    until(lambda: desk.json("status")["sessions"][0]["waiting"], "it waits")
+    session = desk.json("status")["sessions"][0]
+    assert (session["state"], session["outcome"], session["waiting"]["for"]) == ("queued", None, "token")
+    assert session["note"] == "again as soon as there is an exclusive token: program error, attempt 2 of 2"
 
 
 def test_retry_starts_the_dispatcher_when_it_is_gone_but_not_on_a_run_that_is_held(desk: Desk) -> None:

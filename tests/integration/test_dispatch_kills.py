@@ -99,7 +99,7 @@ def test_records_that_are_garbage_are_no_records(box: Box) -> None:
     assert list(box.directory.rglob("pwned")) == []
 
 
-def test_what_was_granted_and_never_made_starts_once_with_its_gpus_though_its_grant_was_not_written(box: Box) -> None:
+def test_a_granted_session_that_never_began_starts_once_with_its_gpus(box: Box) -> None:
     sessions = {name: bash(STARTED + "true", gpus=1) for name in ("env_one", "env_two", "env_three")}
     box.plan(sessions, gpus="3")
     box.write("sessions/env_one/attempt-1/grant", "")  # as a dispatcher leaves it that is killed just then

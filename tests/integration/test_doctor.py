@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import secrets
 import shutil
 import signal
@@ -180,6 +181,16 @@ def test_a_file_system_that_is_nearly_full_is_an_error(tmp_path: Path) -> None:
     assert "of 2.00 MiB free" in told["disk"].found
     assert told["inodes"].level is Level.ERROR
     assert "tmpfs" in told["filesystem"].found
+
+
+def test_a_low_limit_is_told(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    try:
+        (finding,) = found(tmp_path, "open files")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (finding.level, finding.found.split()[0]) == (Level.WARNING, "200")
 
 
 def test_a_root_that_cannot_be_written_and_no_temporary_folder_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ class Launcher:
         return path
 
     def killed(self, grid: Path, moment: Callable[[], None]) -> bool:
-        """Whether a launch was killed before its end: that is done when `moment`, called after the fork, returns."""
+        """Kill a launch as soon as `moment` returns. Returns whether it was killed before its end."""
         words, home = ["launch", str(grid), "--json"], self.desk.home
         launch = call(words, self.desk.environment, home, home / "said")
         moment()

@@ -29,6 +29,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
         for name in box.names:
             box.orphan(name)
         box.await_done()
+        assert len(box.told("^orphaned ")) == len(box.names), "no supervisor ended its session first"
         yield box
 
 

@@ -90,7 +90,7 @@ SHOULD = {
     ("embodichain", "good"): ("succeeded", None),
     ("embodichain", "exit0"): ("failed", None),
 }
-"""outcome, and episodes: completed, successes, errored, missing; of `good` where it is not GOOD"""
+"""outcome, and episodes: completed, successes, errored, missing; `good` is listed only if it differs from GOOD"""
 
 
 def grid(preset: str) -> str:

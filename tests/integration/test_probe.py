@@ -158,7 +158,7 @@ SEEN = {
     "lost": [(0, *UNKNOWN), (1, *UNKNOWN)],
     "garbage": [(0, *UNKNOWN), (1, *UNKNOWN)],
 }
-"""what nvidia-smi suffers from -> index, used and total MiB, and utilization of each GPU"""
+"""fault of nvidia-smi -> index, used and total MiB, and utilization of each GPU"""
 
 
 @pytest.fixture

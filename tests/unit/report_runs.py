@@ -109,7 +109,7 @@ class RunDirectory:
         self.put(attempt.end, records.render({**end, **record}.items()))
 
     def report(self, *, done: bool = True) -> Report:
-        """What is reported of it as it is now."""
+        """The report of this run as it is now."""
         return summarize(collect_run(self.write(done=done)))
 
     def write(self, grid: str = "quadruped", run: str = "quadruped-20260509T073525-1a2b", *, done: bool = True) -> Path:

@@ -1,4 +1,4 @@
-"""What a command that watched a run ends with: the table of a smoke test, and an exit code."""
+"""The exit code of a command that watched a run, and the table of a smoke test."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_run_whose_dispatcher_is_gone_does_not_go_on() -> None:
 
 
 def drawn(*seen: Seen) -> str:
-    """Of a smoke test of three episodes, with one blank where there are several."""
+    """The table of a smoke test of three episodes. Several blanks become one."""
     history = fold(History(), parse_snapshot(an_answer(*seen)))
     with contextlib.redirect_stdout(io.StringIO()) as told:
         show_tried(classify(a_view(a_plan([a_session("act", "grass", 3)])), history).sessions)

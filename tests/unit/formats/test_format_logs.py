@@ -177,7 +177,9 @@ def test_the_time_in_a_folders_name_is_no_part_of_the_environment() -> None:
 def test_the_grid_says_which_of_two_rates_is_meant() -> None:
     context = replace(OURS, rules=ResultRules(success="success_at_end"))
     content = sample("maniskill/PickCube-v1__ppo__1__1756000000/eval.log")
-    assert only(read_text("kn-aggregate", content, context).aggregates).successes == 13
+    found = only(read_text("kn-aggregate", content, context).aggregates)
+    assert found.successes == 13
+    assert found.metrics == {"episode_len": 50.0, "return": 31.5, "success_once": 0.875}
 
 
 def test_the_last_of_several_evaluations_counts_and_that_is_told() -> None:

@@ -107,7 +107,7 @@ def reported(stream: BinaryIO, context: Context) -> dict[int, bool | None]:
 
 
 def check(data: bytes, context: Context, stream: BinaryIO) -> None:
-    """In a file, because a database is opened where it lies."""
+    """Read the data from a file, since SQLite opens a file."""
     stream.seek(0)
     stream.truncate()
     stream.write(data)

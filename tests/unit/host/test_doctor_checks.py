@@ -47,7 +47,7 @@ class Pretended(Box):
 
 
 def bad(found: Iterator[Finding] | Sequence[Finding] | Finding, level: Level, check: str, words: str) -> None:
-    """One problem, that one, with its cost and what to do; none at level OK."""
+    """Exactly this problem is found, with its cost and what to do; with level OK, none."""
     if level is Level.OK:
         fine(found)
         return

@@ -28,7 +28,7 @@ def test_an_attempt_lives_while_slurm_has_its_task_and_while_its_heart_beats(clu
     assert cluster.answer().life(cluster.at, claim) == "lost"
     for name in ("beat", "claim"):
         Path(f"{cluster.at}/{name}").unlink()
-    assert cluster.answer().life(cluster.at, claim) == "running", "of its beat nothing can be told"
+    assert cluster.answer().life(cluster.at, claim) == "running", "nothing can be told of its beat"
 
 
 def test_what_slurm_said_of_an_earlier_start_is_passed_over(cluster: Cluster) -> None:

@@ -33,7 +33,7 @@ MOVES = """for i in range(50):
 
 
 class Session(Watched):
-    """It is to make three episodes."""
+    """A session of three episodes."""
 
     def __init__(self, folder, program, count=3, grant=None, **data):
         judging = {"files": ["*.jsonl"]}

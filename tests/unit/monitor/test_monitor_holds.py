@@ -61,6 +61,9 @@ def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() 
     grass, _ = look(FAILED, header=(wait(detail="gpu_memory, after attempt 1"), before)).sessions
     assert grass.life is Life.QUEUED
     assert grass.waiting.detail == "GPU 0 is measured again"
+    token = wait("token", detail="only one on the host may have ray")
+    grass, _ = look(FAILED, header=(wait(detail="gpu_memory, after attempt 1"), token)).sessions
+    assert grass.note == "again as soon as there is an exclusive token: out of GPU memory, attempt 2 of 3"
 
 
 STOPPED = RUNNING.ended("stopped", "partial")

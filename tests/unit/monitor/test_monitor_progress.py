@@ -240,7 +240,7 @@ def test_however_it_is_looked_at_it_is_never_more_than_was_done_and_never_goes_b
 
 
 def at(age: float, log: bytes) -> bytes:
-    """A look so long after the attempt began, at a log that ends so."""
+    """A look at a log with this end, `age` seconds after the attempt began."""
     return look(log, passed=age - 100, size=99_999 if age else None)
 
 

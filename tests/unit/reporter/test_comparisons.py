@@ -18,7 +18,7 @@ from comborun.reporter.statistics.difference import holm
 
 
 def episodes(policy: str, marks: str, seed: int | None = 1000, **fields: object) -> list[EpisodeRecord]:
-    """An episode per mark, a blank for none. Fields are formatted with the index."""
+    """An episode per mark; a blank means no episode. Fields are formatted with the index."""
     filled = ({name: str(value).format(index) for name, value in fields.items()} for index in range(len(marks)))
     return [
         episode(index, mark, policy, seed=None if seed is None else seed + index, **more)

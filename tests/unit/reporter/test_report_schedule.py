@@ -1,4 +1,4 @@
-"""When which attempt ran, whose its end is, and what the figure of it says about the makespan."""
+"""When each attempt ran, which start an end belongs to, and what the figure says about the makespan."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def test_the_figure_sets_the_makespan_beside_what_bounds_it(tmp_path: Path) -> N
     run = RunDirectory(tmp_path)
     for name, start, end in (("grass", 0, 60), ("stairs", 0, 90), ("boulder", 60, 120)):
         run.attempt(run.session("flat", name, count=1), row(0), started=START + start, ended=START + end)
-    figure = sessions(run.report().summary.timing)
+    timing = run.report().summary.timing
+    assert (timing.makespan, timing.sequential) == (120, 210)
+    figure = sessions(timing)
     assert figure
     assert "last end: 2 min 00 s; one after another: 3 min 30 s (1.8 times as long)" in figure.note
     assert "in 8 slots takes less than 1 min 30 s" in figure.note

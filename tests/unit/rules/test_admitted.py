@@ -72,7 +72,11 @@ def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> N
     host = ledger(10000, main=100)
     host.take("a", Request(gpus=1, gpu_memory=4000, memory=10), (0,))
     host.charge("a", {0: 7000}, 60)
-    assert host.free(0) == 3000
+    host.capacity.use_by_others = {0: "others use 0"}
+    assert refused(host, Request(gpus=1, gpu_memory=4000)).why == (
+        "needs 4000 MiB; 3000 of 10128 MiB of GPU 0 are free: others use 0, "
+        "1 session of this run holds 7000, headroom 128"
+    )
     assert refused(host, Request(gpus=1, gpu_memory=3001)).reason == "gpu_memory"
     assert refused(host, Request(memory=41)).reason == "host_memory"
     host.charge("a", {0: 100}, 0)

@@ -61,7 +61,7 @@ WITHOUT_VERDICT = [{"episode": at, "metrics": {"success": True}} for at in range
     ],
     ids=["without an index", "not planned", "without a verdict", "twice"],
 )
-def test_what_counts_not_or_in_part_is_told(
+def test_what_does_not_count_or_counts_in_part_is_told(
     rows: list[object], numbers: tuple[int, int, int], refused: dict[str, int], words: tuple[str, ...]
 ) -> None:
     counts = counted(*rows)
@@ -180,7 +180,9 @@ def test_all_episodes_are_complete_and_fewer_are_partial_whatever_the_exit_code(
     assert judged(counted(), 0) is Completeness.NONE
     assert judged(counted(*WITHOUT_VERDICT)) is Completeness.PARTIAL
     assert judged(counted(*WITHOUT_VERDICT[:9], row(9))) is Completeness.COMPLETE
-    assert judged(counted(row(0)), 0, planned=0) is Completeness.COMPLETE, "the program decides, and its end vouches"
+    assert judged(counted(row(0)), 0, planned=0) is Completeness.COMPLETE, (
+        "the program decides how many, and exit code 0 shows that it is done"
+    )
     assert judged(counted(row(0)), None, planned=0) is Completeness.PARTIAL
     other = counting.RequiredEvidence(10, True, 1)
     assert counting.completeness(other, whole, 0, 1, 0) is Completeness.PARTIAL
