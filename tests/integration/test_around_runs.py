@@ -38,7 +38,6 @@ def furnish(desk: Desk) -> None:
         (repository / file).write_text('{"episode": 7, "success": true}\n')
     (repository / "program.py").write_text(PROGRAM)
     (torch / "run.py").symlink_to(CHECKOUT / "tests" / "replicas" / "torch_run.py")
-    desk.environment["PYTHONPATH"] += f":{desk.home}/lib"
 
 
 def test_ranks_work_in_a_folder_of_links_on_files_of_their_own(desk: Desk) -> None:
@@ -50,6 +49,7 @@ policies: [good, bad]
 environments: [maze]
 episodes: 6
 launcher: {{processes: 2}}
+setup: export PYTHONPATH=~/lib
 workdir: {{link_from: ~/repository, exclude: data}}
 files: {{job.json: {{policy: "{{policy}}", planned: "{{episodes}}", at: ~/x}}}}
 command: >-

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 from pathlib import Path
 from typing import Any
 
 from box import until
 from desk import Desk, evaluate
+from quick_combo import call
 
 from comborun.rules.records import parse
 
@@ -44,6 +44,9 @@ def test_a_policy_and_episodes_that_are_added_are_all_that_runs(desk: Desk) -> N
     assert told["completed"] == told["planned"] == 24
     assert "+ good in maze: episodes 4-5" in grown
     assert "has finished" in desk.combo("launch", desk.grid(policies="[poor, good]", episodes="6")).stdout
+    other = desk.grid(environments="[lake]", policies="[good]")
+    assert "shares no work" in desk.combo("launch", other, code=0).stdout
+    assert len(desk.runs) == 2, "a finished run without common work gets a successor"
 
 
 def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_more(desk: Desk) -> None:
@@ -67,7 +70,7 @@ def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_m
 
 def test_what_ended_without_any_record_follows_the_grid_without_a_question(desk: Desk) -> None:
     keys = {"environments": "[maze]", "command": f"sh -c '[ {{policy.n}} = 1 ] && exec \"$@\"' x {evaluate()}"}
-    assert desk.combo("run", desk.grid(**keys, policies="{good: {n: 0}, poor: {n: 1}}")).returncode == 1
+    finish(desk, desk.grid(**keys, policies="{good: {n: 0}, poor: {n: 1}}"))
     desk.combo("run", desk.grid(**keys, policies="{good: {n: 1}, poor: {n: 1}}"), code=0)
     assert len(desk.runs) == 1
     assert desk.report()["totals"]["completed"] == 8
@@ -85,12 +88,6 @@ def test_a_superseded_session_without_a_record_goes_on_and_is_named_unasked(desk
     ordered = json.loads(desk.combo("stop", "good", "maze", "--dry-run", "--json").stdout)
     (successor,) = (path.parts[-3] for path in run.glob("sessions/maze_good_*/attempt-1/begin"))
     assert sorted(ordered["running"]) == ["maze_good", successor], "all that runs of the combo"
-
-
-def test_a_finished_run_without_common_work_gets_a_successor(desk: Desk) -> None:
-    finish(desk, desk.grid(environments="[maze]"))
-    assert "shares no work" in finish(desk, desk.grid(environments="[field]"))
-    assert len(desk.runs) == 2
 
 
 def test_resume_and_retry_say_that_the_file_has_changed_since_its_launch(desk: Desk) -> None:
@@ -121,10 +118,9 @@ def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(d
     finish(desk, desk.grid(policies="[good]", environments="[maze]"))
     (run,) = desk.runs
     grid = desk.grid(policies="[good, p0, p1, p2, p3]", environments="[maze]")
-    launch = desk.start("launch", grid)
-    until(lambda: list(run.glob("sessions/maze_p*")) or launch.poll() is not None, "it gets so far", 30)
-    launch.send_signal(signal.SIGKILL)
-    launch.communicate(timeout=20)
+    launch = call(["launch", str(grid)], desk.environment, desk.home, desk.home / "said")
+    until(lambda: list(run.glob("sessions/maze_p*")) or not launch.process.is_alive(), "it gets so far", 30)
+    launch.kill()
     finish(desk, grid)
     assert sorted(launches(run)) == ["maze_good", "maze_p0", "maze_p1", "maze_p2", "maze_p3"]
     assert {name: len(lines) for name, lines in desk.records(run).items()} == dict.fromkeys(launches(run), 4)

@@ -40,7 +40,7 @@ def test_a_folder_that_is_called_like_a_grid_does_not_hide_its_run(ended: Desk) 
 
 
 def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
-    grid = desk.grid(command=evaluate(pace=30))
+    grid = desk.grid(command=evaluate(pace=30), limits="{parallel: 1}")
     launched = desk.json("launch", grid)
     planned = desk.combo("plan", grid).stdout
     assert re.search(rf"has a run +{launched['run']}: `\S*combo launch` would use it, --new", planned)
@@ -50,6 +50,10 @@ def test_launch_returns_at_once_and_says_how_to_go_on(desk: Desk) -> None:
     assert "goes on with its missing work" in text
     for verb in ("monitor", "attach", "stop"):
         assert re.search(rf"combo {verb} ", text), text
+    resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
+    assert "limits.stagger" in resumed.stdout
+    assert (desk.runs[-1] / "dispatch/slots").read_text() == "3\n", "more slots in the grid are taken over"
+    assert json.loads((desk.runs[-1] / "dispatch/policy.json").read_text())["stagger_ms"] == 1000, "so is the rest"
 
 
 def test_a_stop_that_is_interrupted_names_what_has_not_ended_and_what_goes_on(desk: Desk) -> None:
@@ -73,11 +77,3 @@ def test_plan_changes_nothing_and_prints_a_script(desk: Desk) -> None:
     script = desk.combo("plan", grid, "--script", "maze_good").stdout
     assert script.startswith("#!/usr/bin/env bash\n# maze_good: policy good in environment maze, episodes 0 to 3\n")
     assert not (desk.home / "comborun").exists()
-
-
-def test_more_slots_in_the_grid_are_taken_over_and_so_is_the_rest(desk: Desk) -> None:
-    desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 1}"))
-    resumed = desk.combo("launch", desk.grid(command=evaluate(pace=30), limits="{parallel: 3, stagger: 1}"))
-    assert "limits.stagger" in resumed.stdout
-    assert (desk.runs[-1] / "dispatch/slots").read_text() == "3\n"
-    assert json.loads((desk.runs[-1] / "dispatch/policy.json").read_text())["stagger_ms"] == 1000

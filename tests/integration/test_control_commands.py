@@ -43,13 +43,6 @@ def test_retry_starts_again_what_failed_though_the_run_had_ended_and_nothing_els
     assert (none.returncode, none.stdout) == (0, f"{desk.runs[-1].name}: no session has stalled\n")
 
 
-def test_retry_refuses_names_that_are_none_and_to_guess(desk: Desk) -> None:
-    desk.launched(1, command=evaluate(pace=30), **ONE)
-    assert "did you mean `maze_good`" in desk.combo("retry", "maze_goood").stderr
-    for words in ((), ("--failed", "--stalled"), ("--failed", "maze_good")):
-        assert desk.combo("retry", *words).returncode == 2
-
-
 def test_slots_lets_more_run_at_once(desk: Desk) -> None:
     desk.launched(1, command=evaluate(pace=30), limits="{parallel: 1}")
     assert desk.combo("slots", "3").returncode == 0

@@ -170,7 +170,7 @@ def bare(door: Door) -> str:
 
 
 def test_without_tmux_screen_and_root_it_says_what_is_missing(door: Door, bare: str) -> None:
-    for here in ([], ["--host", "local"], ["--host=local"]):
+    for here in (["--host", "local"], ["--host=local"]):
         refused = door.run(door.desk.grid(), *here, PATH=bare)
         assert refused.returncode == UNREACHABLE, refused.stderr
         assert "these system packages are missing: tmux" in refused.stderr

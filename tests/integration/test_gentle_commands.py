@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
 import click
 from box import alive, until
 from desk import Desk, evaluate
+from quick_combo import call
 
 from comborun.cli import combo
 from comborun.rules.records import parse
@@ -59,7 +61,7 @@ def processes(run: Path) -> dict[int, str]:
 
 def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
     gate = desk.home / "gate"
-    waits = f"sh -c 'until [ -e \"$1\" ]; do sleep 0.1; done; shift; exec \"$@\"' x '{gate}'"
+    waits = f"sh -c 'until [ -e \"$1\" ]; do sleep 1; done; shift; exec \"$@\"' x '{gate}'"
     grid = desk.grid(GRID, command=f"{waits} {evaluate()}", limits="{parallel: 2}")
     assert set(CALLS) == set(combo.list_commands(click.Context(combo))) - {"stop"}, (
         "a new command says here how it is called"
@@ -69,14 +71,16 @@ def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
     run = desk.runs[-1]
     there = processes(run)
     assert len(there) == 5
-    calls = {name: desk.start(name, *CALLS[name]) for name in (*WATCHING, "try")}
+    calls = {
+        name: call([name, *CALLS[name]], desk.environment, desk.home, desk.home / f"said by {name}")
+        for name in (*WATCHING, "try")
+    }
     said = {name: desk.combo(name, *words, timeout=100).stdout for name, words in CALLS.items() if name not in calls}
     for name in WATCHING:
-        assert calls[name].stdout
-        assert calls[name].stdout.readline()
-        calls[name].send_signal(signal.SIGINT)
-    calls["try"].send_signal(signal.SIGINT)  # it shows all at its end
-    said |= {name: call.communicate(timeout=100)[0] for name, call in calls.items()}
+        until(lambda name=name: "\n" in calls[name].text, f"{name} shows something")
+    for one in calls.values():
+        os.kill(one.process.pid, signal.SIGINT)
+    said |= {name: f"{one.code()}: {one.text}" for name, one in calls.items()}
     assert not [role for pid, role in there.items() if not alive(pid)], said
     assert processes(run) == there
     assert list(run.glob("sessions/*/attempt-*/end")) == []

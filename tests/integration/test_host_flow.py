@@ -104,6 +104,13 @@ def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) 
     assert "Report:" in watched.stdout
     assert (run / "results/count").read_text() == "once\n"
 
+    far_host.config.write_text(far_host.stanza("Port 9"))
+    told = json.loads(far.combo("status", "--host", "testbox", "--json", code=3).stdout)
+    assert (told["reachable"], told["finished"], told["counts"]) == (False, True, {"succeeded": 4})
+    assert 0 <= told["last_seen_seconds"] < 60
+    assert "unreachable" in far.combo("status", "--host", "testbox").stdout
+    assert "the records were copied" in far.combo("report", "--host", "testbox", timeout=90, code=0).stderr
+
 
 def test_another_laptop_finds_a_run_by_its_grid_file_whatever_the_root(far: Desk) -> None:
     grid = far_grid(far, pace="1", root="~/data/runs")
@@ -135,15 +142,26 @@ CUTTING = """
 """
 
 
-def test_a_run_of_a_host_with_two_names_is_listed_once_as_it_is_now(far: Desk, far_host: Sshd) -> None:
+def test_a_host_that_can_not_be_reached_is_exit_code_3_and_with_two_names_its_run_is_listed_once(
+    far: Desk, far_host: Sshd
+) -> None:
     far_host.config.write_text(far_host.stanza() + far_host.stanza(alias="lab"))
     grid = far_grid(far, pace="30")
-    far.combo("launch", grid, "--host", "lab")
+    run = far.json("launch", grid, "--host", "lab")["run"]
+    seen = far.json("status")["counts"]
+    assert [far.json("status", *name)["host"] for name in ([], [run])] == ["lab"] * 2, "the laptop remembers it"
+    assert "there are no runs on local" in far.combo("status", "--host", "local").stderr
+    far_host.stop_all()
+    failed = far.combo("monitor", "--once", code=3)
+    assert "unreachable" in failed.stdout
+    listed = [(one["run"], one["counts"], one["reachable"]) for one in far.json("runs")]
+    assert listed == [(run, seen, False)], "though no `combo runs` was given while it answered"
+    far_host.start()
     assert [one["host"] for one in far.json("runs")] == ["lab"]
     assert "has a run already" in far.combo("launch", grid).stdout
     assert len(far.json("runs")) == 1
     far_host.config.write_text(far_host.stanza("Port 1", alias="lab") + far_host.stanza())
-    far.combo("stop", "little", "--host", "testbox")
+    far.combo("stop", "little", "--host", "testbox", code=0)
     (told,) = far.json("runs")
     assert (told["host"], told["reachable"], told["stopped"]) == ("testbox", True, True)
 
@@ -157,20 +175,6 @@ def test_a_link_that_is_cut_while_results_are_fetched_is_made_anew_and_the_repor
     watched = far.combo("monitor", "--interval", "0.3", code=0)
     assert (far_host.user.home / "cut").exists()
     assert far.report(reported(watched.stdout).parent)["totals"]["completed"] == 16
-
-
-def test_a_host_that_can_not_be_reached_is_exit_code_3(far: Desk, far_host: Sshd) -> None:
-    run = far.json("launch", far_grid(far, pace="30"))["run"]
-    seen = far.json("status")["counts"]
-    assert [far.json("status", *name)["host"] for name in ([], [run])] == ["testbox"] * 2, "the laptop remembers it"
-    assert "there are no runs on local" in far.combo("status", "--host", "local").stderr
-    far_host.stop_all()
-    failed = far.combo("monitor", "--once", code=3)
-    assert "unreachable" in failed.stdout
-    listed = [(one["run"], one["counts"], one["reachable"]) for one in far.json("runs")]
-    assert listed == [(run, seen, False)], "though no `combo runs` was given while it answered"
-    far_host.start()
-    assert far.combo("stop").returncode == 0
 
 
 def test_a_host_that_has_one_multiplexer_only_is_enough(far: Desk, far_host: Sshd) -> None:
@@ -193,27 +197,11 @@ def test_a_host_that_has_one_multiplexer_only_is_enough(far: Desk, far_host: Ssh
 def test_a_calibration_on_a_host_is_written_here_and_leaves_nothing_there(far: Desk, far_host: Sshd) -> None:
     grid = far_grid(far, pace="0.1", policies="[good]", environments="[maze]", episodes="400")
     far.environment["COMBORUN_CALIBRATE_S"] = "1"
-    measured = far.json("calibrate", grid, "--most", "2")
+    measured = far.json("calibrate", grid, "--most", "1")
     assert 0.08 < measured["combos"][0]["episode_s"] < 1
     assert not list((far_host.user.home / "comborun").glob("**/run.json"))
     expected = far.json("plan", grid)["expected"]
     assert expected["makespan"] > 0.08 * 400
-
-
-def test_status_and_report_answer_while_the_host_is_away_with_the_age_of_what_they_know(
-    far: Desk, far_host: Sshd, tmp_path: Path
-) -> None:
-    far.combo("run", far_grid(far), code=0)
-    cut = tmp_path / "cut"
-    cut.write_text(re.sub(r"(?m)^(\s*Port) .*$", r"\1 9", far_host.config.read_text()))
-    far.environment["COMBORUN_SSH_CONFIG"] = str(cut)
-    away = far.combo("status", "--json", code=3)
-    told = json.loads(away.stdout)
-    assert (told["reachable"], told["finished"], told["counts"]) == (False, True, {"succeeded": 4})
-    assert 0 <= told["last_seen_seconds"] < 60
-    assert "unreachable" in far.combo("status").stdout
-    report = far.combo("report", timeout=90, code=0)
-    assert "the records were copied" in report.stderr
 
 
 def test_videos_of_failed_episodes_come_from_the_host_and_those_that_do_not_are_counted(

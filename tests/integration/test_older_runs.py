@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 
-from desk import ONE, Desk, evaluate
+from box import until
+from desk import ONE, Desk
 
 REFUSED = {
     "status": (),
@@ -21,16 +22,15 @@ REFUSED = {
 
 
 def test_an_older_run_is_refused_with_a_sentence_and_can_be_reported_looked_at_and_stopped(desk: Desk) -> None:
-    grid = desk.grid(**ONE, command=evaluate())
-    assert desk.combo("run", grid, "--plain").returncode == 0
-    run = desk.runs[-1]
+    run = desk.launched(1, **ONE)
+    until((run / "dispatch/done").exists, "it ends")
     shutil.rmtree(run / "lib/comborun_host")
     (run / "dispatch/queue.jsonl").unlink()
     plan = json.loads((run / "plan-1.json").read_text())
     plan["limits"]["give_way"] = 30.0
     (run / "plan-1.json").write_text(json.dumps(plan))
     (run / "lib/stop.sh").write_text('printf "maze_good: %s\\n" "stopped as of old" "$#"\n')
-    for command, words in {**REFUSED, "launch": (str(grid),)}.items():
+    for command, words in {**REFUSED, "launch": ("grid.yaml",)}.items():
         refused = desk.combo(command, *words, code=2)
         assert "an older comborun" in refused.stderr, (command, refused.stderr)
         assert "Traceback" not in refused.stderr
