@@ -104,13 +104,6 @@ def test_the_laptop_may_go_and_another_one_may_watch(far: Desk, far_host: Sshd) 
     assert "Report:" in watched.stdout
     assert (run / "results/count").read_text() == "once\n"
 
-    far_host.config.write_text(far_host.stanza("Port 9"))
-    told = json.loads(far.combo("status", "--host", "testbox", "--json", code=3).stdout)
-    assert (told["reachable"], told["finished"], told["counts"]) == (False, True, {"succeeded": 4})
-    assert 0 <= told["last_seen_seconds"] < 60
-    assert "unreachable" in far.combo("status", "--host", "testbox").stdout
-    assert "the records were copied" in far.combo("report", "--host", "testbox", timeout=90, code=0).stderr
-
 
 def test_another_laptop_finds_a_run_by_its_grid_file_whatever_the_root(far: Desk) -> None:
     grid = far_grid(far, pace="1", root="~/data/runs")
@@ -192,6 +185,13 @@ def test_a_host_that_has_one_multiplexer_only_is_enough(far: Desk, far_host: Ssh
     assert not (run / "report").exists(), "nothing but the run is left on the host"
     refused = far.combo("launch", far_grid(far), "--new", "--multiplexer", absent, code=3)
     assert f"lacks what sessions need: {absent}" in refused.stderr
+
+    far_host.config.write_text(far_host.stanza("Port 9"))
+    told = json.loads(far.combo("status", "--json", code=3).stdout)
+    assert (told["reachable"], told["finished"], told["counts"]) == (False, True, {"succeeded": 4})
+    assert 0 <= told["last_seen_seconds"] < 60
+    assert "unreachable" in far.combo("status").stdout
+    assert "the records were copied" in far.combo("report", timeout=90, code=0).stderr
 
 
 def test_a_calibration_on_a_host_is_written_here_and_leaves_nothing_there(far: Desk, far_host: Sshd) -> None:
