@@ -73,31 +73,24 @@ class Desk:
         assert code in (None, done.returncode), f"{arguments}\n{done.stdout}{done.stderr}"
         return done
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self.command(*arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=self.environment,
-            cwd=self.home,
-        )
+    def start(self, *arguments: object) -> quick_combo.Call:
+        said = self.home.with_name(f"said-{secrets.token_hex(4)}")
+        return quick_combo.call(list(map(str, arguments)), self.environment, self.home, said)
 
     def typed(self, *arguments: object, answer: str = "", **variables: str) -> tuple[int, str]:
         """The exit code of a command on a terminal, where `answer` is typed, and what it shows."""
         ours, theirs = pty.openpty()
-        environment = {**self.environment, **variables}
-        asked = subprocess.Popen(
-            self.command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=self.home
-        )
-        os.close(theirs)
+        words, environment = list(map(str, arguments)), {**self.environment, **variables}
+        asked = quick_combo.at_terminal(words, environment, self.home, theirs)
         os.write(ours, answer.encode() + b"\x04")  # further questions get the end of input
         shown = b""
         with suppress(OSError):  # the other end is closed
             while piece := os.read(ours, 4096):
                 shown += piece
         os.close(ours)
-        return asked.wait(30), shown.decode()
+        asked.join(30)
+        assert asked.exitcode is not None, shown
+        return asked.exitcode, shown.decode()
 
     def json(self, *arguments: object) -> Any:
         done = self.combo(*arguments, "--json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import selectors
+import signal
 import subprocess
 import sys
 import time
@@ -59,6 +60,9 @@ class Call:
         assert self.process.exitcode is not None, f"combo has not ended within {seconds:g} s; it says\n{self.text}"
         return self.process.exitcode
 
+    def interrupt(self) -> None:
+        os.kill(self.process.pid or 0, signal.SIGINT)
+
     def kill(self) -> None:
         self.process.kill()
         self.process.join(10)
@@ -68,6 +72,14 @@ def call(words: list[str], environment: Mapping[str, str], folder: Path, said: P
     process = _forks().Process(target=_into_file, args=(words, dict(environment), folder, said), daemon=True)
     process.start()
     return Call(process, said)
+
+
+def at_terminal(words: list[str], environment: Mapping[str, str], folder: Path, end: int) -> ForkServerProcess:
+    """With the terminal's end as all its streams, which is closed here."""
+    with Connection(end) as terminal:
+        process = _forks().Process(target=_onto, args=(words, dict(environment), folder, terminal), daemon=True)
+        process.start()
+    return process
 
 
 def can_run(environment: Mapping[str, str]) -> bool:
@@ -115,22 +127,27 @@ def _read(streams: tuple[Connection, ...], deadline: float) -> list[str] | None:
 def _into_file(words: list[str], environment: dict[str, str], folder: Path, said: Path) -> None:
     os.setsid()
     file = os.open(said, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    _become(["combo", *words], environment, folder, (file, file))
+    _become(["combo", *words], environment, folder, (os.open(os.devnull, os.O_RDONLY), file, file))
+
+
+def _onto(words: list[str], environment: dict[str, str], folder: Path, terminal: Connection) -> None:
+    with terminal:
+        end = os.dup(terminal.fileno())
+    _become(["combo", *words], environment, folder, (end, end, end))
 
 
 def _into_pipes(words: list[str], environment: dict[str, str], folder: Path, out: Connection, err: Connection) -> None:
     with out, err:
-        ends = os.dup(out.fileno()), os.dup(err.fileno())
+        ends = os.open(os.devnull, os.O_RDONLY), os.dup(out.fileno()), os.dup(err.fileno())
     _become([str(CHECKOUT / "comborun/__main__.py"), *words], environment, folder, ends)
 
 
-def _become(words: list[str], environment: dict[str, str], folder: Path, ends: tuple[int, int]) -> None:
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for descriptor, end in ((nothing, 0), (ends[0], 1), (ends[1], 2)):
-        os.dup2(descriptor, end)
-    for descriptor in {nothing, *ends}:
+def _become(words: list[str], environment: dict[str, str], folder: Path, ends: tuple[int, int, int]) -> None:
+    for place, descriptor in enumerate(ends):
+        os.dup2(descriptor, place)
+    for descriptor in set(ends):
         os.close(descriptor)
-    sys.stdout, sys.stderr = (open(end, "w", closefd=False) for end in (1, 2))  # noqa: SIM115
+    sys.stdin, sys.stdout, sys.stderr = (open(end, "rww"[end], closefd=False) for end in (0, 1, 2))  # noqa: SIM115
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

@@ -101,22 +101,17 @@ def test_the_plan_says_what_one_command_then_ships_replaces_and_hands_over(desk:
         "uncommitted": False,
     }
 
-
-def test_a_change_to_what_is_shipped_is_another_run_and_the_manifest_says_that_it_is_not_committed(
-    desk: Desk, project: Path
-) -> None:
-    _, first = launch(desk)
     again = desk.json("launch", "grid.yaml")
-    assert (again["state"], again["directory"]) == ("finished", str(first))
+    assert (again["state"], again["directory"]) == ("finished", str(run))
     (project / "notes").write_text("not shipped")
     assert desk.json("launch", "grid.yaml")["state"] == "finished"
     (project / "new.py").write_text("shipped, and unknown to git\n")
     record, second = launch(desk)
-    assert record["state"] == "new"
+    assert record["state"] == "new", "a change to what is shipped is another run"
     assert "2 files, 1 sent" in record["shipped"][0]
     assert record["replaced"] == ["eval4env: there is no session of that name"]
     assert origin(second)["uncommitted"] is True
-    assert origin(first)["sha256"] != origin(second)["sha256"]
+    assert origin(run)["sha256"] != origin(second)["sha256"]
 
 
 def test_code_that_changed_is_not_mixed_into_an_unfinished_run(desk: Desk, project: Path) -> None:

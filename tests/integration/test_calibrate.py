@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from box import carrying, until
 from desk import Desk, evaluate
 from nvidia import Gpus
+from quick_combo import Call
 
 if TYPE_CHECKING:
     from box import Box
@@ -77,24 +76,22 @@ def test_gpu_memory_is_measured_and_nothing_is_tried_that_would_take_the_reserve
 
 
 @contextmanager
-def interrupted(desk: Desk, grid: Path) -> Iterator[subprocess.Popen[str]]:
+def interrupted(desk: Desk, grid: Path) -> Iterator[Call]:
     """A calibration that gets Ctrl-C once its session lives."""
     calibrating = desk.start("calibrate", grid)
     try:
         until(lambda: _living(desk), "its session lives", 30)
-        calibrating.send_signal(signal.SIGINT)
+        calibrating.interrupt()
         yield calibrating
     finally:
         calibrating.kill()
-        calibrating.wait()
 
 
 def test_ctrl_c_ends_what_a_calibration_has_started(desk: Desk) -> None:
     grid = desk.grid(command=evaluate(30))
     with interrupted(desk, grid) as calibrating:
-        output, _ = calibrating.communicate(timeout=60)
-    assert calibrating.returncode == 130, output
-    assert "Ending what was started" in output
+        assert calibrating.code(60) == 130, calibrating.text
+    assert "Ending what was started" in calibrating.text
     assert not _living(desk)
     assert not list(grid.parent.glob("*.calibration.json"))
 
@@ -106,11 +103,10 @@ def test_a_second_ctrl_c_says_what_is_left_and_the_next_calibration_removes_it(d
     with interrupted(desk, grid) as calibrating:
         stopped = desk.home / "comborun/.calibrate"
         until(lambda: list(stopped.glob("*/dispatch/stopped")), "it is being stopped", 30)
-        calibrating.send_signal(signal.SIGINT)
-        output, _ = calibrating.communicate(timeout=60)
+        calibrating.interrupt()
+        assert calibrating.code(60) == 130, calibrating.text
     (left,) = stopped.glob("little*")
-    assert calibrating.returncode == 130, output
-    assert f"Interrupted again: what is left is in {left}" in output
+    assert f"Interrupted again: what is left is in {left}" in calibrating.text
 
     desk.environment |= {"COMBORUN_STOP_INT_S": "1", "COMBORUN_CALIBRATE_S": "0.1"}
     other = desk.grid("other.yaml", policies="[good]", environments="[maze]", episodes="2")

@@ -9,7 +9,6 @@ from typing import Any
 
 from box import until
 from desk import Desk, evaluate
-from quick_combo import call
 
 from comborun.rules.records import parse
 
@@ -118,7 +117,7 @@ def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(d
     finish(desk, desk.grid(policies="[good]", environments="[maze]"))
     (run,) = desk.runs
     grid = desk.grid(policies="[good, p0, p1, p2, p3]", environments="[maze]")
-    launch = call(["launch", str(grid)], desk.environment, desk.home, desk.home / "said")
+    launch = desk.start("launch", grid)
     until(lambda: list(run.glob("sessions/maze_p*")) or not launch.process.is_alive(), "it gets so far", 30)
     launch.kill()
     finish(desk, grid)

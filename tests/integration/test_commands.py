@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 
 from box import until
 from desk import Desk, evaluate
@@ -61,9 +60,9 @@ def test_a_stop_that_is_interrupted_names_what_has_not_ended_and_what_goes_on(de
     desk.launched(2, command=deaf, results="none", limits="{parallel: 2}")
     stopping = desk.start("stop")
     until(lambda: len(list(desk.runs[-1].glob("sessions/*/attempt-1/stop"))) == 2, "they are told to end")
-    stopping.send_signal(signal.SIGINT)
-    said, _ = stopping.communicate(timeout=30)
-    assert stopping.returncode == 130
+    stopping.interrupt()
+    assert stopping.code(30) == 130
+    said = stopping.text
     assert f"stop --run {run_id(desk)}` waits for the end" in said
     assert "2 sessions not ended, 0 ended; nothing new starts" in said
     desk.environment["COMBORUN_STOP_INT_S"] = "1"

@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from box import alive, kill, until
-from desk import Desk, evaluate
+from desk import ONE, Desk, evaluate
 
 from comborun.rules.records import parse
 
@@ -23,7 +23,6 @@ def first(words: str) -> str:
     return f"sh -c '{words}; exec \"$@\"' x {evaluate()}"
 
 
-ONE = {"policies": "[good]", "environments": "[maze]"}
 GATED = first("until [ -e ~/gate ]; do sleep 0.1; done")
 
 

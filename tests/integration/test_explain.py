@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from desk import Desk, desk_at, evaluate
+from desk import ONE, Desk, desk_at, evaluate
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_it_says_whose_turn_it_is_and_how_the_one_before_goes(live: Desk) -> Non
 
 
 def test_it_says_how_a_session_ended_with_the_end_of_its_log(desk: Desk) -> None:
-    assert desk.combo("run", desk.grid(command=evaluate(fail="half"), environments="[maze]")).returncode == 1
+    assert desk.combo("run", desk.grid(command=evaluate(fail="half"), **ONE)).returncode == 1
     told = desk.json("explain", "maze_good")
     assert (told["state"], told["outcome"]) == ("ended", "partial")
     assert "exit code 0 after 2 of 4 episodes" in told["reasons"][0]

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import click
 from box import alive, until
 from desk import Desk, evaluate
-from quick_combo import call
 
 from comborun.cli import combo
 from comborun.rules.records import parse
@@ -71,15 +68,12 @@ def test_no_command_but_stop_ends_anything(desk: Desk) -> None:
     run = desk.runs[-1]
     there = processes(run)
     assert len(there) == 5
-    calls = {
-        name: call([name, *CALLS[name]], desk.environment, desk.home, desk.home / f"said by {name}")
-        for name in (*WATCHING, "try")
-    }
+    calls = {name: desk.start(name, *CALLS[name]) for name in (*WATCHING, "try")}
     said = {name: desk.combo(name, *words, timeout=100).stdout for name, words in CALLS.items() if name not in calls}
     for name in WATCHING:
         until(lambda name=name: "\n" in calls[name].text, f"{name} shows something")
     for one in calls.values():
-        os.kill(one.process.pid, signal.SIGINT)
+        one.interrupt()
     said |= {name: f"{one.code()}: {one.text}" for name, one in calls.items()}
     assert not [role for pid, role in there.items() if not alive(pid)], said
     assert processes(run) == there

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from box import until
-from desk import Desk, desk_at, evaluate
+from desk import ONE, Desk, desk_at, evaluate
 
 
 @pytest.fixture(scope="module")
@@ -71,12 +71,11 @@ def test_attach_follows_the_log_of_what_still_runs_when_its_window_is_gone(desk:
     tmux = ["tmux", "-L", desk.environment["COMBORUN_TMUX_SOCKET"], "kill-server"]
     subprocess.run(tmux, env=desk.environment, check=True)
     following = desk.start("attach", "maze_good")
-    assert following.stdout
-    told = [following.stdout.readline(), following.stdout.readline()]
+    until(lambda: following.text.count("\n") == 2, "it shows what there is")
+    assert following.text == "the window of maze_good is gone, but it still runs: this follows its log\nhello\n"
     (desk.home / "gate").touch()
-    assert told == ["the window of maze_good is gone, but it still runs: this follows its log\n", "hello\n"]
-    assert "episode 3" in following.communicate(timeout=30)[0]
-    assert following.returncode == 0
+    assert following.code(30) == 0
+    assert "episode 3" in following.text
     until((desk.runs[-1] / "sessions/maze_good/attempt-1/end").exists, "it has ended")
     over = desk.combo("attach", "maze_good")
     assert "maze_good has ended" in over.stderr
@@ -90,10 +89,10 @@ def test_a_window_of_screen_is_not_opened_without_asking(desk: Desk) -> None:
     assert desk.combo("attach", "maze_good", "--show").stdout.startswith("tail ")
     assert " screen -U -x " in f" {desk.combo('attach', 'maze_good', '--write', '--show').stdout}"
     following = desk.start("attach", "maze_good")
-    assert following.stdout
-    assert "no read-only view" in following.stdout.readline()
+    until(lambda: "no read-only view" in following.text, "it says what it does")
     gate.touch()
-    followed = [line for line in following.communicate(timeout=30)[0].splitlines() if line.startswith("episode ")]
+    assert following.code(30) == 0
+    followed = [line for line in following.text.splitlines() if line.startswith("episode ")]
     assert [line.split(":")[0] for line in followed] == [f"episode {i}" for i in range(4)]
 
 
@@ -108,11 +107,11 @@ def test_logs_waits_for_a_session_that_is_queued_and_shows_it_from_its_first_lin
     gate = desk.home / "gate"
     desk.launched(1, command=evaluate(gate=gate), limits="{parallel: 1}", policies="[good]")
     following = desk.start("logs", "-f", "field", "good")
-    assert following.stdout
-    said = following.stdout.readline()
+    until(lambda: "\n" in following.text, "it says that it waits")
     gate.touch()
+    assert following.code(30) == 0
+    said, *shown = following.text.splitlines()
     assert said.startswith("field_good has not started yet")
-    shown = following.communicate(timeout=30)[0].splitlines()
     assert [line.split(":")[0] for line in shown] == [f"episode {number}" for number in range(4)]
 
 
@@ -139,7 +138,7 @@ def test_a_shell_completes_commands_runs_and_sessions(ended: Desk) -> None:
 
 def test_the_cause_of_a_failure_is_shown_and_not_that_nothing_was_written(desk: Desk) -> None:
     command = "bash -c 'echo no such flag; exit 2' {output_dir} {policy} {episodes}"
-    grid = desk.grid(command=command, environments="[maze]")
+    grid = desk.grid(command=command, **ONE)
     assert desk.combo("run", grid, "--set", "retry=none").returncode == 1
     shown = desk.combo("status").stdout
     assert "exit code 2" in shown
@@ -160,7 +159,7 @@ def test_files_that_are_not_read_are_no_matter_where_the_program_crashed(desk: D
     asked = []
     for end in ("true", "kill -SEGV $$"):
         command = f"""bash -c 'echo 1 >"$0/a.txt"; {end}' {{output_dir}} {{session}} {{episodes}}"""
-        grid = desk.grid(command=command, environments="[maze]", retry="none")
+        grid = desk.grid(command=command, retry="none", **ONE)
         asked.append("Correct `results`" in desk.combo("run", grid).stderr)
     assert asked == [True, False]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
+import re
 from pathlib import Path
 from typing import cast
 
 import pytest
-from box import Box, put_library
+from box import Box, put_library, until
 from desk import ONE, Desk, evaluate
 from nvidia import Gpus
+from quick_combo import Call
 
 from comborun.remote.control import Beginning, await_first
 from comborun.remote.transport import LocalTransport
@@ -26,15 +26,9 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
     grid = desk.grid(**ONE, resources="{gpus: 1, gpu_memory: 5000 MiB}", command=evaluate())
 
     calibrating = desk.start("calibrate", grid, "--most", "1")
-    try:
-        told = _line(calibrating, "Ctrl-C ends what was started")
-        assert "the first waits for GPU memory: " in told
-        calibrating.send_signal(signal.SIGINT)
-        output, _ = calibrating.communicate(timeout=60)
-    finally:
-        calibrating.kill()
-        calibrating.communicate()
-    assert calibrating.returncode == 130, output
+    assert "the first waits for GPU memory: " in _line(calibrating, "Ctrl-C ends what was started")
+    calibrating.interrupt()
+    assert calibrating.code(60) == 130, calibrating.text
     assert not list((desk.home / "comborun/.calibrate").glob("little*"))
 
     launched = desk.combo("launch", grid, code=0)
@@ -44,14 +38,9 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
     assert again["waits"].startswith("waits for GPU memory: ")
 
     running = desk.start("run", grid)
-    try:
-        assert "its missing work; the first waits for GPU memory: " in _line(running, "goes on")
-        gpus.taken(0)
-        output, _ = running.communicate(timeout=60)
-    finally:
-        running.kill()
-        running.communicate()
-    assert running.returncode == 0, output
+    assert "its missing work; the first waits for GPU memory: " in _line(running, "goes on")
+    gpus.taken(0)
+    assert running.code(60) == 0, running.text
     assert desk.report()
 
 
@@ -111,15 +100,11 @@ def test_an_nvidia_smi_that_fails_is_named_instead_of_a_host_without_gpus(desk: 
     assert "one for each core" not in laid.stdout
 
 
-def _line(process: subprocess.Popen[str], text: str) -> str:
-    """The first line that has `text`; the process says it or ends."""
-    assert process.stdout
-    lines: list[str] = []
-    for line in process.stdout:
-        lines.append(line)
-        if text in line:
-            return line
-    raise AssertionError("".join(lines))
+def _line(call: Call, words: str) -> str:
+    """The first line with these words, once it is there whole."""
+    found = re.compile(rf".*{re.escape(words)}.*\n")
+    until(lambda: found.search(call.text), lambda: f"it says {words}: {call.text}", 60)
+    return str(found.findall(call.text)[0])
 
 
 def test_a_launch_whose_sessions_are_all_refused_does_not_say_that_one_runs(desk: Desk, tmp_path: Path) -> None:
