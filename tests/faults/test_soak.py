@@ -12,7 +12,7 @@ import pytest
 from box import carrying
 
 CHECKOUT = Path(__file__).parents[2]
-ROUNDS = 6
+ROUNDS = 3
 
 
 @pytest.mark.timeout(400)
