@@ -10,7 +10,7 @@ from box import alive, kill, until
 from ground import Ground
 from matrix import FULL, faults
 
-SESSIONS = 500 if FULL else 100
+SESSIONS = 500 if FULL else 60
 ROW = '{"policy": "%s", "environment": "%s", "episode": 0, "success": true}\\n'
 COMMAND = f'bash -c \'printf "$0" "$1" "$2" >"$3/episodes.jsonl"\' \'{ROW}\' {{policy}} {{environment}} {{output_dir}}'
 

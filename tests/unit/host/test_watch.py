@@ -23,7 +23,7 @@ RECORD = """out = open(os.environ['OUT'] + '/records.jsonl', 'a')
 for i in range({}): out.write('{{"episode": %d, "success": true}}\\n' % i); out.flush(); time.sleep({})
 """
 
-MOVES = """for i in range(50):
+MOVES = """for i in range(40):
     draft = os.environ['OUT'] + f'/{i}'
     open(draft, 'w').close()
     os.utime(draft, (1e9, 1e9))
@@ -80,10 +80,10 @@ def test_a_program_that_does_nothing_or_that_a_signal_holds_is_stalled_and_it_is
 @pytest.mark.parametrize(
     "program",
     [
-        "end = time.monotonic() + 5\nwhile time.monotonic() < end: pass",
-        RECORD.format(50, 0.1),
+        "end = time.monotonic() + 4\nwhile time.monotonic() < end: pass",
+        RECORD.format(40, 0.1),
         MOVES,
-        "for i in range(10): os.spawnl(os.P_WAIT, '/bin/sh', 'sh', '-c', 'timeout 0.5 sh -c \"while :; do :; done\"')",
+        "for i in range(8): os.spawnl(os.P_WAIT, '/bin/sh', 'sh', '-c', 'timeout 0.5 sh -c \"while :; do :; done\"')",
     ],
     ids=["computes", "saves", "moves its results into place", "has children that compute"],
 )
