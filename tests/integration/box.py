@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from bytecode import compiled_library
+from bytecode import compiled_library, share
 from recorded import record
 
 from comborun.attempt import Begin, End
@@ -58,7 +58,7 @@ def until(condition: Callable[[], object], what: str | Callable[[], str], second
 
 def put_library(run: Path) -> None:
     """Give a run directory what travels with every run, and the interpreter of the tests."""
-    shutil.copytree(compiled_library(), run / "lib", dirs_exist_ok=True)
+    shutil.copytree(compiled_library(), run / "lib", copy_function=share, dirs_exist_ok=True)
     (run / "run_parallel.sh").write_text(FRONT)
     (run / "dispatch").mkdir(exist_ok=True)
     (run / "dispatch/python").write_text(f"{Path(sys.executable).resolve()}\n")

@@ -26,3 +26,11 @@ def compiled_library() -> Path:
         file.write_text(text)
     compileall.compile_dir(folder, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
     return folder
+
+
+def share(source: str, target: str) -> None:
+    """A link to bytecode, which is replaced and never written; a copy of anything else, and where there is no link."""
+    try:
+        os.link(source if source.endswith(".pyc") else "", target)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import sys
 import zlib
 from pathlib import Path
 
-from bytecode import compiled_library
+from bytecode import compiled_library, share
 
 from comborun.grid.file import parse_grid
 from comborun.host import publish
@@ -22,9 +23,12 @@ parse_grid("policies: [p]\nenvironments: [e]\nepisodes: 1\ncommand: run {output_
 for template in TEMPLATES.glob("*.j2"):
     _environment().get_template(template.name)
 COMPILED = f"""
+{inspect.getsource(share)}
 def fill(self, entries, fill=Staging.fill):
     fill(self, entries)
-    __import__("shutil").copytree({str(compiled_library())!r}, self.folder + "/lib", dirs_exist_ok=True)
+    library, texts = self.folder + "/lib", shutil.ignore_patterns("*.py", "*.sh")
+    if not os.path.exists(library + "/comborun_host/__pycache__"):
+        shutil.copytree({str(compiled_library())!r}, library, False, texts, share, dirs_exist_ok=True)
 Staging.fill = fill
 """
 exec(COMPILED, publish.__dict__)
