@@ -80,7 +80,7 @@ def hint(status: RunStatus) -> str:
     if status.finished:
         cut = any(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
         return f"stopped, {_lacking(status)}: {resume}" if status.stopped and cut else ""
-    if _full_disk(status):
+    if _full_disk(status) and status.dispatcher is not None:
         return "the disk of the run is full: free some space, and the run continues by itself"
     if status.stopped:  # it is being stopped, or the stop was interrupted
         return f"stopped: nothing new starts; `combo stop {status.run}` ends what still runs"

@@ -305,7 +305,8 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
         last = gone[-1]
         copied = host != LOCAL and age_of_copy(host, last.run, last.directory) is not None
         here = f"its records are here: combo report {copy_of(host, last.run, last.directory)}; " if copied else ""
-        message, hint = f"the run {last.run} is not on {host} any more: {last.directory} was removed", here + hint
+        message = f"the run {last.run} is not on {host} any more: {last.directory} was removed or can't be read"
+        hint = here + hint
     return UserError(message, hint)
 
 

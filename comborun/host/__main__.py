@@ -12,7 +12,7 @@ def main() -> int:
     name = "comborun.host." + verb.replace("-", "_")
     if re.fullmatch(r"[a-z][a-z-]*", verb):
         try:
-            __import__(name)
+            _load(name)
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
@@ -21,6 +21,14 @@ def main() -> int:
             return code
     sys.stderr.write(f"comborun: the host program knows no {verb or 'empty verb'}\n")
     return 64
+
+
+def _load(name: str) -> None:
+    try:
+        __import__(name)
+    except (EOFError, TypeError, ValueError):  # a full disk or a crash cut a compiled module short: leave them alone
+        sys.pycache_prefix = "/nonexistent"
+        __import__(name)
 
 
 if __name__ == "__main__":

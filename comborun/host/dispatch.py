@@ -246,10 +246,15 @@ class Dispatcher(Lifecycle):
 
     def _sweep(self) -> None:
         """Notice changes that come without a message. Leaves if the run was removed or moved while its file system is
-        there.
+        there. A run that can't be read for a while is neither.
         """
-        if not os.path.exists(self.layout.id) and os.path.isdir(os.path.dirname(self.layout.directory)):
-            raise Leave
+        try:
+            os.stat(self.layout.id)
+        except FileNotFoundError:
+            if os.path.isdir(os.path.dirname(self.layout.directory)):
+                raise Leave from None
+        except OSError:
+            return
         if not self._fifo.whole():
             try:
                 self._fifo.listen()

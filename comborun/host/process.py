@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from comborun.host import files
 from comborun.rules import records
 
-_PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
 NAME = "comborun"
 """the name of our processes in the process table: `pkill python` does not end them"""
@@ -234,6 +234,11 @@ def set_words(words: Iterable[str]) -> None:
 def become_subreaper() -> None:
     """Adopt descendants whose parents end, so that a double fork stays in our process tree."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent(*, yes: bool) -> None:
+    """Let the kernel kill this process when its parent ends, also while a signal holds it; or no longer."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL if yes else 0)
 
 
 def _prctl(option: int, value: bytes | int) -> None:

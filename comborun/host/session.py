@@ -145,6 +145,7 @@ class Supervisor(Attempt):
             raise Refusal(MADE, f"attempt {self.number} has been made")
         self.place.open()
         self.prepare()
+        process.end_with_parent(yes=False)
         self.claim()
         self.prepare_and_start()
         finish(self, self.supervise_until_exit())

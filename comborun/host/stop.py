@@ -225,6 +225,7 @@ class Stopping:
             begin = files.read(self._at(name, attempt).begin)
             if process.named(begin, "pid"):
                 process.send_all(int(begin["pid"]), number)
+                process.send_all(int(begin["pid"]), signal.SIGCONT)  # a stopped process reacts to no other signal
 
     def _all_ended(self) -> bool:
         """Look at each session that must still end, and finalize those without a supervisor. True if none is left."""

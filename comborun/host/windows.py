@@ -216,6 +216,7 @@ class Windows:
 
 def _supervise(words: list[str], window: str, grant: int) -> None:
     """In the forked process: leave the dispatcher's process session, and show the log in the window."""
+    process.end_with_parent(yes=True)  # until it claims the attempt
     gc.freeze()
     os.setsid()
     run, *of_session, _ = words

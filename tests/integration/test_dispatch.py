@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import time
@@ -153,6 +154,21 @@ def test_a_dispatcher_whose_run_was_removed_leaves(box: Box) -> None:
     (box.attempt("env_one") / "out").mkdir(parents=True)  # the session goes on and writes
     until(lambda: not alive(dispatcher), "it holds no lease for what is gone")
     kill(command, signal.SIGKILL)  # no `stop` finds it any more
+
+
+def test_a_run_that_can_not_be_read_for_a_while_goes_on_later(box: Box) -> None:
+    box.plan({name: bash(STARTED + HOLD) for name in NAMES[:2]}, parallel=1)
+    box.start()
+    box.begun(NAMES[0])
+    os.link(box.directory / "id", box.directory / "kept")
+    (box.directory / "loop").symlink_to("id")
+    (box.directory / "loop").replace(box.directory / "id")  # a link to itself can't be read, by root neither
+    time.sleep(3)  # the dispatcher looks every two seconds
+    assert box.dispatcher_lives
+    (box.directory / "kept").replace(box.directory / "id")
+    box.write("go", "")
+    box.await_done()
+    assert all(starts(box, name) == ["1"] for name in NAMES[:2])
 
 
 def test_a_run_whose_disk_is_full_is_stopped_at_once_and_goes_on_later(small_disk_box: Box) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -38,6 +39,7 @@ def test_python_programs_see_the_stop_as_a_keyboard_interrupt_and_all_of_them_ar
     any_box.plan({f"env_p{i}": python(KEYBOARD) for i in range(4)})
     any_box.start()
     until(lambda: all("ready" in any_box.log(name) for name in any_box.names), "the programs are ready")
+    os.killpg(any_box.begun("env_p0").pid, signal.SIGSTOP)
     began = time.monotonic()
     stopped = any_box.stop()
     assert time.monotonic() - began < 10
@@ -46,6 +48,16 @@ def test_python_programs_see_the_stop_as_a_keyboard_interrupt_and_all_of_them_ar
         assert any_box.log(name) == "ready\nKeyboardInterrupt\n"
         end = any_box.ended(name)
         assert (end.cause, end.code, end.outcome) == (Cause.STOPPED, 0, Outcome.CANCELLED)
+
+
+def test_a_run_whose_compiled_modules_were_cut_short_and_one_without_a_name(box: Box) -> None:
+    box.run({"env_one": bash("true")})
+    for path in box.directory.glob("lib/**/*.pyc"):  # as Python leaves them on a full disk: whole pages
+        os.truncate(path, min(path.stat().st_size, 4096))
+    stopped = box.stop()
+    assert stopped.returncode == 0, stopped.stderr
+    box.write("id", "")
+    assert box.stop().stderr == f"stop: {box.directory} is not a run directory\n"
 
 
 def test_what_left_its_group_is_gone_too(box: Box) -> None:

@@ -187,14 +187,25 @@ def test_the_end_of_the_multiplexer_costs_what_waits_nothing(any_box: Box) -> No
     ends_well(any_box)
 
 
-def test_a_stop_ends_what_waits(box: Box) -> None:
+def test_a_stop_ends_what_waits_also_while_a_signal_holds_it(box: Box) -> None:
     one_runs(box)
     pid = armed(box, NAMES[1])
+    kill(pid, signal.SIGSTOP)
     assert box.stop().returncode == 0
     until(lambda: not alive(pid) and not box.dispatcher_lives, "it leaves, as the dispatcher does")
     waiting(box, 0)
     assert [starts(box, name) for name in NAMES[:3]] == [["1"], [], []]
     assert not (box.attempt(NAMES[1]) / "claim").exists() or box.end(NAMES[1])
+
+
+def test_what_waits_ends_with_its_dispatcher_also_while_a_signal_holds_it(box: Box) -> None:
+    one_runs(box)
+    pid = armed(box, NAMES[1])
+    kill(pid, signal.SIGSTOP)
+    kill(box.dispatcher, signal.SIGKILL)
+    until(lambda: not alive(pid), "it is gone")
+    box.start()
+    ends_well(box)
 
 
 def test_what_waits_makes_room_on_a_machine_that_starts_no_more_processes(box: Box) -> None:

@@ -108,6 +108,12 @@ TWO_LACK = "1 of 2 sessions without success, 1 never started"
             {},
             "the disk of the run is full: free some space, and the run continues by itself",
         ),
+        (
+            RUNNING,
+            ("disk_kib=1000 disk_available_kib=0",),
+            GONE,
+            "the dispatcher is gone, nothing new starts: run `RESUME` to continue",
+        ),
     ],
 )
 def test_a_run_in_which_nothing_starts_says_why_and_how_to_go_on(
