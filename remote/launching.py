@@ -162,9 +162,23 @@ def settle(
         if other and not compare(found.plan, draft.plan).common:
             mode = f"after:{publication.run}"
             notes = (f"the run {publication.run} has ended and shares no work with this grid, so this is another run",)
+        elif (
+            publication.state == "changed"
+            and not request.changed
+            and _combos(found.plan).isdisjoint(_combos(draft.plan))
+        ):
+            raise UserError(
+                f"the run {publication.run} goes on, and it has no combo of this grid, which is also named {grid.name}",
+                "give this grid a `name:` of its own; --new starts another run of this name; --changed rerun drops the"
+                " combos of that run",
+            )
         elif launched := _bring_up(prepared, publication, draft, confirm, tell):
             return replace(launched, changes=(*kept, *launched.changes))
     raise HostError(f"other launches kept changing the run of {draft.plan.grid}", "launch it again")
+
+
+def _combos(plan: Plan) -> set[tuple[str, str]]:
+    return {(session.policy, session.environment) for session in plan.sessions}
 
 
 def start(prepared: Prepared, launched: Launched) -> Launched:

@@ -124,7 +124,7 @@ def reading_lines(changes: Sequence[Rereading]) -> Iterator[str]:
     """A line for all sessions with the same change."""
     alike = grouped(changes, lambda one: one.words)
     for words, ones in list(alike.items())[:_MOST]:
-        many = f"each of {len(ones)} sessions" if len(ones) > 1 else f"{ones[0].session}, attempt {ones[0].attempt}"
+        many = f"each of {len(ones)} attempts" if len(ones) > 1 else f"{ones[0].session}, attempt {ones[0].attempt}"
         yield f"{many}: {words}"
     if len(alike) > _MOST:
-        yield f"and {sum(map(len, list(alike.values())[_MOST:]))} more sessions"
+        yield f"and {sum(map(len, list(alike.values())[_MOST:]))} more attempts"

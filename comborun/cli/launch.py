@@ -200,7 +200,9 @@ def _confirm(changes: str) -> bool:
         )
     _tell(changes)
     try:
-        return click.confirm("With n the run goes on as before. Use the new grid?", default=True, err=True)
+        return click.confirm(
+            "With n they keep their old settings and records. Use the new grid?", default=True, err=True
+        )
     except click.Abort:
         click.echo("\nNothing was changed.", err=True)
         raise

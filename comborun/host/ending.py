@@ -151,7 +151,7 @@ def _why_not(failure: str, log: str) -> str:
     interpreter = first[2:].rstrip("\n").lstrip().split(" ")[0] if first.startswith("#!") else ""
     if interpreter and not os.access(interpreter, os.X_OK):
         return f"its interpreter {interpreter!r} does not exist or is not executable"
-    lines = [line for line in _said(log) if line.startswith(program)]
+    lines = [line for line in _said(log) if line.startswith((program, os.path.normpath(os.path.join(folder, program))))]
     return lines[-1].rpartition(": ")[2] if lines else "bash printed no reason"
 
 

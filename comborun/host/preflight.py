@@ -149,7 +149,8 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
         )
     if not program or not windows or not combo["harmless"]:
         return ""
-    places = [os.path.dirname(files.home(one)) for one in re.findall(r"(\S+/activate)\b", setup)]
+    activated = (os.path.join(folder, files.home(one)) for one in re.findall(r"(\S+/activate)\b", setup))
+    places = [os.path.dirname(one) for one in activated]
     places += [
         f"{one}/bin" for one in environments if {os.path.basename(one), one} & set(map(files.home, combo["conda"]))
     ]

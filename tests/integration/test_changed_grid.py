@@ -113,6 +113,15 @@ def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk)
     assert "dropped" not in (desk.runs[-1] / "dispatch/queue.jsonl").read_text()
 
 
+def test_a_run_that_goes_on_is_not_taken_over_by_another_grid_of_the_same_name(desk: Desk) -> None:
+    run = desk.launched(1, command=evaluate(pace=30), policies="[good]", environments="[maze]")
+    queue = (run / "dispatch/queue.jsonl").read_text()
+    refused = desk.combo("launch", desk.grid(command=evaluate(), policies="[poor]", environments="[field]"))
+    assert refused.returncode == 2
+    assert f"the run {run.name} goes on, and it has no combo of this grid, which is also named little" in refused.stderr
+    assert (run / "dispatch/queue.jsonl").read_text() == queue
+
+
 def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(desk: Desk) -> None:
     finish(desk, desk.grid(policies="[good]", environments="[maze]"))
     (run,) = desk.runs

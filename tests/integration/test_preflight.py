@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "policy.pt").write_text("")
     for name in ("isaac/bin", "other/bin"):
         (tmp_path / "miniconda3/envs" / name).mkdir(parents=True)
-    for name in ("make_path.sh", "miniconda3/etc/profile.d/conda.sh"):
+    for name in ("make_path.sh", "miniconda3/etc/profile.d/conda.sh", "miniconda3/envs/isaac/bin/activate"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     python = tmp_path / "miniconda3/envs/isaac/bin/qzx7"
@@ -107,6 +107,7 @@ CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activat
             ["conda: there is no environment isac; did you mean isaac?"],
         ),
         ("command: qzx7 ~/project/eval.py\n" + CONDA + "  . ~/make_path.sh\n", "x", []),
+        ("command: qzx7 eval.py\nworkdir: ~/project\nsetup: . ../miniconda3/envs/isaac/bin/activate\n", "x", []),
         ("command: ./run {policy.ckpt}\nworkdir: ~/project\n", "lerobot/pi0", ["program: ./run is not there"]),
         ("command: sh eval.py --output ~/new/results.json --log ~/new.zip\nworkdir: ~/project\n", "x", []),
         (

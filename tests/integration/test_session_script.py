@@ -105,6 +105,12 @@ def test_a_command_that_never_ran_is_a_failed_launch_with_its_reason(box: Box, c
     assert note in box.log("stairs_flat")
 
 
+def test_a_file_of_the_project_that_is_not_executable_is_told_as_bash_tells_it(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "evaluate.sh").write_text("echo hello\n")
+    by_hand(box, Script(("./evaluate.sh",), workdir=str(tmp_path)))
+    assert box.ended("stairs_flat").note == f"./evaluate.sh could not be run in {tmp_path}: Permission denied"
+
+
 def test_a_script_with_windows_line_ends_is_told_by_its_interpreter(box: Box, tmp_path: Path) -> None:
     program = tmp_path / "evaluate.sh"
     program.write_bytes(b"#!/bin/bash\r\necho hello\r\n")
