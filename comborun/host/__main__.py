@@ -26,7 +26,7 @@ def main() -> int:
 def _load(name: str) -> None:
     try:
         __import__(name)
-    except (EOFError, TypeError, ValueError):  # a full disk or a crash cut a compiled module short: leave them alone
+    except (EOFError, TypeError, ValueError):  # a full disk cut a compiled module short: compile all again
         sys.pycache_prefix = "/nonexistent"
         __import__(name)
 

@@ -29,8 +29,12 @@ def compiled_library() -> Path:
 
 
 def share(source: str, target: str) -> None:
-    """A link to bytecode, which is replaced and never written; a copy of anything else, and where there is no link."""
+    """Link bytecode, which is replaced and never written; copy anything else, and what can't be linked."""
+    linked = source.endswith(".pyc")
     try:
-        os.link(source if source.endswith(".pyc") else "", target)
+        if linked:
+            os.link(source, target)
     except OSError:
+        linked = False
+    if not linked:
         shutil.copyfile(source, target)
