@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterable
 
 from comborun.errors import UserError
-from comborun.rules import words
+from comborun.rules import vocabulary
 from comborun.rules.counting import escape
 
-several = words.several
+several = vocabulary.several
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 """bytes"""
