@@ -16,8 +16,11 @@ from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import RunFacts, Waiting
 from comborun.monitor.wording import clock, span, visible
+from comborun.rules.facts import Fact, data_of
+from comborun.rules.records import clean
 from comborun.rules.vocabulary import Failure, Life, Outcome
-from comborun.text import alike, several
+from comborun.text import alike, harmless, several
+from comborun.words.rows import why_not_counted
 
 SCHEMA = 1
 """version of the JSON document"""
@@ -92,8 +95,8 @@ class SessionStatus(NamedTuple):
     """episodes that succeeded"""
     first: int = 0
     """index of its first planned episode"""
-    uncounted: str = ""
-    """one sentence: why rows of its result files don't count, or have no verdict"""
+    reasons: tuple[Fact, ...] = ()
+    """why rows of its result files don't count, or have no verdict"""
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
     attempt: int = 0
@@ -130,6 +133,11 @@ class SessionStatus(NamedTuple):
     node: str = ""
     """the node of its latest attempt; empty without Slurm"""
     task: Task | None = None
+
+    @property
+    def uncounted(self) -> str:
+        """The reasons in one sentence."""
+        return clean(harmless(why_not_counted(self.reasons)))
 
     @property
     def word(self) -> str:
@@ -339,6 +347,7 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "episodes_done": session.done,
         "episodes_recorded": session.recorded,
         "uncounted": session.uncounted or None,
+        "facts": data_of(session.reasons),
         "episodes_planned": session.planned,
         "unit": session.unit,
         "successes": session.successes,

@@ -22,7 +22,9 @@ from comborun.errors import UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from comborun.rules.facts import Fact
 
 QUIET_S = 2.0
 """shorter work prints nothing"""
@@ -40,7 +42,6 @@ _HUSHES: list[Callable[[], None]] = []
 _LONG_WORD = re.compile(r"(\S{400})\S+")
 """a path or name that would fill the screen"""
 _OF_REPORT = {"matplotlib", "numpy", "scipy"}
-_PROPOSED = re.compile(r": `results: (.*?)` counts them")
 SOME_DID_NOT = 1
 INTERRUPTED = 130
 
@@ -255,21 +256,24 @@ def wrapped(sentence: str, lead: str = "") -> str:
     return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
 
 
-def show_why(why: str, grid: Path) -> None:
+def show_why(facts: Sequence[Fact], grid: Path) -> None:
     """Print why rows don't count by a grid. The line that would count them stands alone, to be copied."""
-    proposed = _PROPOSED.search(why)
-    if not proposed:
-        if why:
-            click.echo(wrapped(why, "  "))
+    from comborun.words.rows import other_way, proposed, why_not_counted, without_line
+
+    at = next((place for place, fact in enumerate(facts) if proposed(fact)), None)
+    if at is None:
+        if facts:
+            click.echo(wrapped(harmless(why_not_counted(facts)), "  "))
         return
-    click.echo(wrapped(f"{why[: proposed.start()]}. This line of the grid counts them:", "  "))
-    show_line(proposed[1], grid)
-    if rest := why[proposed.end() :].lstrip("; "):
-        click.echo(wrapped(rest, "  "))
+    before = why_not_counted([*facts[:at], *without_line(facts[at])])
+    click.echo(wrapped(harmless(f"{before}. This line of the grid counts them:"), "  "))
+    show_line(proposed(facts[at]), grid)
+    if rest := "; ".join(filter(None, (other_way(facts[at]), why_not_counted(facts[at + 1 :])))):
+        click.echo(wrapped(harmless(rest), "  "))
 
 
-def show_line(keys: str, grid: Path) -> None:
+def show_line(keys: Mapping[str, Any], grid: Path) -> None:
     """Print the line `results: {...}` of a grid with these keys, to be copied."""
     from comborun.grid.results import results_line
 
-    click.echo(f"    {click.style(results_line(grid, keys), bold=True)}")
+    click.echo(f"    {click.style(harmless(results_line(grid, keys)), bold=True)}")

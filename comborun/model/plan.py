@@ -19,7 +19,6 @@ from comborun.model.judging import (
     EvidenceRules,
     NoticeKind,
     ProgressRules,
-    ResultRules,
     RetryRule,
     Signature,
     WatchRules,
@@ -40,6 +39,8 @@ from comborun.model.resources import (
 )
 from comborun.model.servers import Server
 from comborun.model.stopping import StopRule
+from comborun.rules import records
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.placement import Request
 
 Unit = Literal["episode", "step"]
@@ -242,6 +243,8 @@ def _written(value: Any, like: Any = None) -> Any:
     """A value for JSON: of an object the fields that differ from their defaults, or from those of another object."""
     if isinstance(value, tuple):
         return [_written(one) for one in value]
+    if isinstance(value, ResultRules):
+        return value.as_data()
     if not is_dataclass(value):
         return value
     pairs = [(field, getattr(value, field.name)) for field in fields(value)]
@@ -263,7 +266,7 @@ def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
     """A decoder for a type, and its first argument."""
     origin, parts = get_origin(kind), get_args(kind)
     if ismethod(getattr(kind, "of", None)):  # it is made of a record
-        return _decoded_record, kind
+        return _decoded_rules if kind is ResultRules else _decoded_record, kind
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         return _decoded_object, (kind, get_type_hints(kind))
     if origin is tuple:
@@ -293,7 +296,11 @@ def _like(session: Session, data: Any) -> Session:
 
 
 def _decoded_record(kind: Any, data: Any) -> Any:
-    return kind.of({key: value for key, value in _checked(dict, data).items() if isinstance(value, str)})
+    return kind.of(records.read(_checked(dict, data)))
+
+
+def _decoded_rules(kind: Any, data: Any) -> Any:
+    return kind.of(_checked(dict, data))
 
 
 def _decoded_items(kind: Any, data: Any) -> tuple[Any, ...]:

@@ -125,7 +125,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=replace(rules_of(combo), base=base),
+        results=rules_of(combo, base),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(

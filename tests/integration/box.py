@@ -29,10 +29,10 @@ from recorded import record
 
 from comborun.generate.script import FRONT, page
 from comborun.model.attempt import Begin, End
-from comborun.model.judging import ResultRules
 from comborun.model.plan import Session
 from comborun.model.resources import NOTHING, BashWord, Display
 from comborun.rules.records import parse
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.placement import Request
 
 WAIT = 20.0

@@ -16,7 +16,6 @@ from comborun.rules.results.episodes import (
     JOB_MARKS,
     LIST_LAST_FOLDER,
     PER_FILE_NAME,
-    UNKNOWN,
     decode,
 )
 from comborun.rules.results.fields import FORMAT, MISSING, TRAINING, UNREADABLE, RefusedError
@@ -34,6 +33,8 @@ PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", 
 LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
 RANKS, STATISTICS_LOG = "rank-metrics", "log-rollout-stats"
 NAMED, SUMMARY = "filename-encoded", "summary"
+SUMMARY_NOT_READ = "summary_not_read"
+"""code of the fact that a file sums up others"""
 LOG = "log"
 """a log whose lines must show its kind"""
 TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
@@ -162,23 +163,23 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     stream.seek(0)
     head = stream.read(HEAD)
     if suffix_of(path) in PICKLES:
-        raise RefusedError(UNREADABLE, "a pickle, which is never opened: have its numbers written as JSON")
+        raise RefusedError(UNREADABLE, "pickle")
     if head.startswith(_SQLITE) or asked == DATABASE:
         return File(DATABASE, stream.seek(0, os.SEEK_END), str(getattr(stream, "name", "")))
     if suffix_of(path) in ARCHIVES:
         return File(ARCHIVES[suffix_of(path)], 0)
     if packed := packing(head):
-        raise RefusedError(UNREADABLE, f"packed with {packed}: unpack it first")
+        raise RefusedError(UNREADABLE, "packed_file", packer=packed)
     if head.startswith(WIDE_MARKS):
-        raise RefusedError(UNREADABLE, "UTF-16: convert it to UTF-8 first")
+        raise RefusedError(UNREADABLE, "utf_16")
     start = len(MARK) if head.startswith(MARK) else 0
     kind = file_format(path, head[start:], identity, "" if asked == SUMMARY else asked)
     if kind == LOG:
         kind = _log(stream, identity)
     if kind is None:
-        raise RefusedError(FORMAT, UNKNOWN)
+        raise RefusedError(FORMAT, "unknown_format")
     if kind == SUMMARY:
-        raise RefusedError(FORMAT, "a summary is not read: only files with single episodes count")
+        raise RefusedError(FORMAT, SUMMARY_NOT_READ)
     return File(kind, start)
 
 
