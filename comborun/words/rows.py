@@ -59,7 +59,10 @@ def flow(value: object) -> str:
         return json.dumps(value)
     if _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
         return value
-    return f"'{value}'" if "\\" in value and value.isprintable() and "'" not in value else json.dumps(value)
+    if "\\" in value and value.isprintable() and "'" not in value:
+        return f"'{value}'"
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in quoted)
 
 
 def _line(fact: Fact) -> str:

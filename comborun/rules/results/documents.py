@@ -11,7 +11,7 @@ from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, TORN, UNRE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Tuple
+    from typing import Any, Iterator, Tuple
 
     from comborun.rules.results.readers import Entry, Whole
 
@@ -305,9 +305,9 @@ _STEPS, _STEPS_MOST = 100_000, 20_000
 """of SQLite's machine between two looks, and looks at most: a file can't keep its reader busy for ever"""
 
 
-def database(place: str) -> Callable[[Whole], Iterator[Entry]]:
-    """What reads the file at a place: by its path, since SQLite opens its files itself."""
-    return lambda file: numbered(_rows(place, file.identity))
+def database(file: Whole) -> Iterator[Entry]:
+    """The rows of the file at its place, since SQLite opens its files itself. Raises RefusedError."""
+    return numbered(_rows(file.place, file.identity))
 
 
 def _rows(place: str, identity: Identity) -> list[dict[str, Any]]:

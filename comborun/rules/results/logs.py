@@ -13,7 +13,7 @@ from comborun.rules.results.readers import NOTHING, LogLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
+    from typing import Any, Iterator, Mapping, Sequence
 
     from comborun.rules.results.fields import Identity
     from comborun.rules.results.readers import Entry
@@ -430,32 +430,23 @@ class Training(CountedLog):
 
 
 class Marks(LogLines):
-    """Recognizes the kind of a log by the first line that only one kind has."""
+    """Recognizes the format of a log by the first line that only one format has, else by all its lines."""
 
-    def __init__(self, identity: Identity, path: str = "") -> None:
-        super().__init__(identity, path)
-        self.kind: type[LogLines] | None = None
-        self._trained = False
+    def __init__(self, identity: Identity, marks: Sequence[tuple[re.Pattern[str], str]]) -> None:
+        super().__init__(identity)
+        self.found = ""
+        """the format whose mark was found first"""
+        self.has_steps = False
+        self._marks = marks
         self._seen: set[str] = set()
 
     def hear(self, text: str) -> Iterator[Entry]:
-        if self.kind is None:
-            self.kind = next((kind for mark, kind in _MARKS if mark.search(text)), None)
-            self._trained = self._trained or STEP.search(text) is not None
+        if not self.found:
+            self.found = next((name for mark, name in self._marks if mark.search(text)), "")
+            self.has_steps = self.has_steps or STEP.search(text) is not None
             self._seen.update(key for key, _ in pairs(text))
         return iter(())
 
-    def settle(self) -> type[LogLines] | None:
-        """The kind of the log, after the last line."""
-        list(self.finish())
-        if self.kind is None and TRAJECTORIES in self._seen and {self.identity.verdict_key, *RATES} & self._seen:
-            return Trajectories
-        return self.kind or (Training if self._trained else None)
-
-
-_MARKS: tuple[tuple[re.Pattern[str], type[LogLines]], ...] = (
-    (COMPLETED, EpisodeLog),
-    (RESULTS, PrintedTuples),
-    (METRICS, Ranks),
-    (STATISTICS, Statistics),
-)
+    @property
+    def has_rate(self) -> bool:
+        return TRAJECTORIES in self._seen and bool({self.identity.verdict_key, *RATES} & self._seen)

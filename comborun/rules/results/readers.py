@@ -413,8 +413,12 @@ def _verdict(word: str) -> bool | str:
 class Whole(Reader):
     """Reads a file when it is complete."""
 
-    def __init__(self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]]) -> None:
+    def __init__(
+        self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]], place: str = ""
+    ) -> None:
         super().__init__(identity, path)
+        self.place = place
+        """where the file is; empty: not known"""
         self._read = read
         self._pieces: list[bytes] = []
         self._size = 0
