@@ -37,7 +37,7 @@ _STEER_S = 120.0
 class StartOptions:
     parallel: int | None = None
     """sessions at once; None: as the plan says, or as was set before"""
-    multiplexer: Literal["tmux", "screen"] | None = None
+    multiplexer: str | None = None
     """None: tmux if there is one, else screen"""
     secrets: bytes = field(default=b"", repr=False)
     """from `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""

@@ -145,5 +145,5 @@ def test_what_was_promised_and_not_begun_for_long_is_admitted_anew(box: Box) -> 
     os.utime(grant, (1e9, 1e9))
     box.start()
     box.await_done()
-    assert box.ended("env_ray", 1).note == "it was promised room, and nobody started it in time"
+    assert box.ended("env_ray", 1).cause == "lost"
     assert box.ended("env_ray", 2).clean

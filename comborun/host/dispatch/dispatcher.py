@@ -25,6 +25,7 @@ from comborun.host.dispatch.run_state import LocalState
 from comborun.host.dispatch.servers import Servers
 from comborun.host.dispatch.sessions import Granted, Queued, Session, Starting
 from comborun.host.dispatch.windows import Windows
+from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import LEAVING
@@ -44,7 +45,8 @@ def main(arguments: list[str]) -> int:
     except (LookupError, OSError) as error:
         sys.stderr.write(f"dispatch: {error}\n")
         return 66
-    for name in ("COMBORUN_SESSION", "TMUX", "TMUX_PANE", "STY"):
+    windows_set = (name for one in MULTIPLEXERS.values() for name in one.variables)
+    for name in ("COMBORUN_SESSION", *windows_set):
         os.environ.pop(name, None)
     process.set_name()
     try:
@@ -90,7 +92,7 @@ class Dispatcher:
         try:
             self._begin()
         except Leave:
-            self._run.engine.finish()
+            self._run.engine.end()
         finally:
             windows.dismiss(self._run.layout.dispatch)
         return 0

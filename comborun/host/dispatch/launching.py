@@ -12,9 +12,9 @@ import math
 import os
 import time
 
-from comborun.host import engines
 from comborun.host.admission.admission import WAITS_MOST
 from comborun.host.dispatch.sessions import Queued, Starting
+from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
 from comborun.host.system import files, machine
 
@@ -41,7 +41,7 @@ _SLOTS_MOST = 6
 
 def starting(gpus: tuple[int, ...]) -> Starting:
     """The state of an attempt that was granted just now."""
-    return Starting(gpus, BUDGET, time.monotonic() + engines.launch_s())
+    return Starting(gpus, BUDGET, time.monotonic() + launch_s())
 
 
 class Launcher:
@@ -182,7 +182,7 @@ class Launcher:
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""
         if isinstance(session.state, Starting):
-            session.state.due = time.monotonic() + engines.launch_s()
+            session.state.due = time.monotonic() + launch_s()
         if not self._windows.open([(session, session.attempt)]):
             self.refused(session, "its window can't be opened")
 
@@ -250,7 +250,7 @@ class Launcher:
             return
         state.again_at = None
         self._windows.give_up(session.name)
-        if self._spend(session, state, _OVERDUE, f"it did not begin within {engines.launch_s():g} s"):
+        if self._spend(session, state, _OVERDUE, f"it did not begin within {launch_s():g} s"):
             self.start(session)
 
     def _spend(self, session: Session, state: Starting, cost: int, why: str) -> bool:
@@ -259,7 +259,7 @@ class Launcher:
         if state.budget > 0:
             return True
         if not self._give_up(session, session.attempt, why):  # it has begun after all, or the disk is full
-            state.budget, state.due = BUDGET, time.monotonic() + engines.launch_s()
+            state.budget, state.due = BUDGET, time.monotonic() + launch_s()
         return False
 
     def _give_up(self, session: Session, attempt: int, note: str) -> bool:

@@ -7,10 +7,10 @@ import os
 import sys
 import time
 
-from comborun.host import engines
 from comborun.host.admission.admission import Admission
 from comborun.host.dispatch.notices import Notices
 from comborun.host.dispatch.sessions import Queue
+from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record.holds import HALTED, Hold, Holds
 from comborun.host.system import children, files
 from comborun.rules import records
@@ -77,9 +77,9 @@ class RunState:
 class LocalState(RunState):
     """The same of a run whose sessions this machine runs: with its queue, its resources and its processes."""
 
-    def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
+    def __init__(self, attempts: RunDirectory, kind: str) -> None:
         super().__init__(attempts)
-        self.engine = engines.engine(multiplexer, attempts.path)
+        self.engine = multiplexer(kind, attempts.path)
         self.queue = Queue()
         self.admission = Admission(attempts.path, attempts.id, self.journal, self.notices.tell)
         self.children: list[Child] = []

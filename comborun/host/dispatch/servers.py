@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 
 from comborun.host.dispatch.sessions import Queued
-from comborun.host.engines import launch_s
+from comborun.host.engines.protocol import launch_s
 from comborun.host.record import queue
 from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, stopping
 from comborun.host.system import files, machine

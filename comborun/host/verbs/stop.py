@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from comborun.host.dispatch.windows import dismiss
-from comborun.host.engines import engine
+from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import attempts, secrets
 from comborun.host.record.holds import over
 from comborun.host.system import descendants, files, process
@@ -112,7 +112,7 @@ class Stopping:
             servers = [SERVERS + name for name in files.entries(self.layout.servers)]
             clean = self._round(servers, named=False) and clean
             secrets.forget(self.layout)
-            engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
+            multiplexer(files.read_line(self.layout.multiplexer), self.layout.directory).end()
         clean = self._sweep(everything) and clean
         return 0 if self._memory_came_back() and clean else 1
 
