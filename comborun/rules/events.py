@@ -80,6 +80,7 @@ class Kind(Word):
     """older events, from `at` to `until`: `counts` (kind: how many)"""
 
 
+_encode = json.JSONEncoder(default=Fact.as_data).encode
 KEPT = frozenset((Kind.ORDERED.value, Kind.AMENDED.value))
 """kinds that stay when old events become a summary"""
 
@@ -99,7 +100,7 @@ class Event:
     def line(self) -> str:
         whose = {"session": self.session, "attempt": self.attempt}
         given = {key: value for key, value in whose.items() if value}
-        return json.dumps({"at": self.at, "kind": self.kind, **given, **self.fields}, default=Fact.as_data) + "\n"
+        return _encode({"at": self.at, "kind": self.kind, **given, **self.fields}) + "\n"
 
     @classmethod
     def of(cls, line: str) -> Event | None:

@@ -7,6 +7,7 @@ the events with the same `at`.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import time
@@ -33,6 +34,7 @@ class Events:
     def __init__(self, layout: RunLayout, most: int = MOST) -> None:
         self._path, self._people = layout.events, layout.people
         self._shorten_at, self._half = most, most // 2
+        self._fd = -1
 
     def write(self, kind: Kind, session: str = "", attempt: int = 0, **fields: Any) -> None:
         """Add an event. Fields are JSON values and facts. Never raises OSError."""
@@ -65,20 +67,28 @@ class Events:
     def _add(self, event: Event, wait_s: float) -> None:
         """Add a line in one write, under the lock of the file: it may just be replaced by a shorter one."""
         with contextlib.suppress(OSError):
-            fd = files.lock(self._path, wait_s)
-            while fd >= 0 and not files.leads_to(self._path, fd):
-                os.close(fd)
-                fd = files.lock(self._path, wait_s)
-            if fd < 0:  # a process that is stopped holds it
-                fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+            locked = self._lock(wait_s)  # else a stopped process holds it
             try:
-                size, data = os.fstat(fd).st_size, event.line().encode()
-                torn = size and os.pread(fd, 1, size - 1) != b"\n"
-                os.write(fd, b"\n" + data if torn else data)
-                if size > self._shorten_at:
+                size, data = os.fstat(self._fd).st_size, event.line().encode()
+                torn = size and os.pread(self._fd, 1, size - 1) != b"\n"
+                os.write(self._fd, b"\n" + data if torn else data)
+                if size > self._shorten_at and locked:
                     self._shorten()
             finally:
-                os.close(fd)
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _lock(self, wait_s: float) -> bool:
+        """Open the file, if the name leads to another one by now, and lock it; False if that takes too long."""
+        while True:
+            if not files.leads_to(self._path, self._fd):
+                fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+                if self._fd >= 0:
+                    os.close(self._fd)
+                self._fd = fd
+            if not files.take_lock(self._fd, wait_s):
+                return False
+            if files.leads_to(self._path, self._fd):
+                return True
 
     def _shorten(self) -> None:
         text = files.read_text(self._path, files.TABLE_MOST)
