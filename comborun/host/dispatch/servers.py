@@ -13,9 +13,10 @@ import re
 import time
 from dataclasses import dataclass
 
+from comborun.host.dispatch.sessions import Queued
 from comborun.host.engines import launch_s
 from comborun.host.record import queue
-from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, stopping
+from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, stopping
 from comborun.host.system import files, machine
 from comborun.host.system.process import setting
 from comborun.rules import records
@@ -27,7 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.host.dispatch.lifecycle import Lifecycle
+    from comborun.host.dispatch.run_state import LocalState
+    from comborun.host.dispatch.sessions import Session
     from comborun.host.system.children import Opening
     from comborun.rules.names import AttemptLayout
 
@@ -76,14 +78,12 @@ class Server:
 
 
 class Servers:
-    def __init__(self, run: Lifecycle) -> None:
+    def __init__(self, run: LocalState) -> None:
         self._run = run
         self._attempts = run.attempts
         self._admission = run.admission
         self._admission.barred = self._barred
         self._servers: dict[str, Server] = {}
-        self.kinds_of: dict[str, tuple[str, ...]] = {}
-        """session -> the kinds of servers that it uses"""
         self._given: dict[str, list[tuple[str, int]]] = {}
         """session -> name and attempt of the servers that its attempt got"""
         self._stuck = ""
@@ -139,8 +139,7 @@ class Servers:
 
     def sweep(self) -> None:
         """Look at all servers and do what is due. Reads only files."""
-        left = {name for name, session in self._run.queue.sessions.items() if session.life in queue.LEFT}
-        wanted = {kind for name, kinds in self.kinds_of.items() if name in left for kind in kinds}
+        wanted = {kind for one in self._run.queue.sessions.values() if one.state.left for kind in one.servers}
         self._stuck = ""
         for server in self._servers.values():
             server.refused = None
@@ -151,8 +150,8 @@ class Servers:
     def _halt(self) -> None:
         """Halt if nothing runs and all that wait need a server that can't be had."""
         there = {server.kind for server in self._servers.values() if server.life != IDLE}
-        waiting = [session.name for session in self._run.queue.sessions.values() if session.life == QUEUED]
-        if all(set(self.kinds_of.get(name, ())) - there for name in waiting):
+        waiting = [one for one in self._run.queue.sessions.values() if isinstance(one.state, Queued)]
+        if all(set(session.servers) - there for session in waiting):
             self._run.halt(self._stuck)
 
     def again(self) -> None:
@@ -322,15 +321,14 @@ class Servers:
 
     # Their clients
 
-    def grant(self, session: str, gpus: Sequence[int]) -> dict[str, object]:
+    def grant(self, session: Session, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of a session's grant: the addresses of its servers. Raises LookupError if one is gone."""
-        kinds = self.kinds_of.get(session, ())
-        if not kinds:
+        if not session.servers:
             return {}
-        chosen = [(kind, self._of(kind, gpus[0] if gpus else None)) for kind in kinds]
-        self._given[session] = [(one.name, one.attempt) for _, one in chosen]
+        chosen = [(kind, self._of(kind, gpus[0] if gpus else None)) for kind in session.servers]
+        self._given[session.name] = [(one.name, one.attempt) for _, one in chosen]
         urls = {f"server_{kind}": files.read(self._at(one).ready).get("url", "") for kind, one in chosen}
-        return {**urls, "served_by": " ".join(f"{name}/{number}" for name, number in self._given[session])}
+        return {**urls, "served_by": " ".join(f"{name}/{number}" for name, number in self._given[session.name])}
 
     def _of(self, kind: str, gpu: int | None) -> Server:
         """A ready server: the one of its GPU, else the one that serves the fewest. Raises LookupError."""
@@ -339,21 +337,20 @@ class Servers:
         if not ready:
             raise LookupError(kind)
         sessions = self._run.queue.sessions
-        running = [name for name in self._given if sessions[name].life in (STARTING, RUNNING, ORPHANED)]
+        running = [name for name in self._given if sessions[name].state.takes_slot]
         given = [one for name in running for one in self._given[name]]
         return min(ready, key=lambda one: given.count((one.name, one.attempt)))
 
     def _ready(self) -> set[str]:
         return {server.kind for server in self._servers.values() if server.life == READY}
 
-    def holds_back(self, session: str) -> bool:
+    def holds_back(self, session: Session) -> bool:
         """Whether one of its servers is ready nowhere."""
-        kinds = self.kinds_of.get(session, ())
-        return bool(kinds) and bool(set(kinds) - self._ready())
+        return bool(session.servers) and bool(set(session.servers) - self._ready())
 
     def _barred(self, session: str) -> set[int]:
         """GPUs on which one of its servers is not ready."""
-        kinds = self.kinds_of.get(session, ())
+        kinds = self._run.queue[session].servers if session in self._run.queue.sessions else ()
         mine = [server for server in self._servers.values() if server.kind in kinds and server.life != READY]
         return {server.gpu for server in mine if server.gpu is not None}
 
@@ -362,5 +359,5 @@ class Servers:
         refused = [(server.name, server.refused) for server in self._servers.values() if server.refused]
         lines = [(name, blocker.reason, "", blocker.why) for name, blocker in refused]
         ready = self._ready()
-        missing = [(name, [kind for kind in self.kinds_of.get(name, ()) if kind not in ready]) for name in names]
+        missing = [(name, [kind for kind in self._run.queue[name].servers if kind not in ready]) for name in names]
         return lines + [(name, "server", "", kinds[0]) for name, kinds in missing if kinds]
