@@ -81,6 +81,7 @@ class RunLayout:
         self.fifo = f"{dispatch}/fifo"
         self.events = f"{dispatch}/events.jsonl"
         self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
+        self.told = f"{dispatch}/told.jsonl"
         self.journal = f"{dispatch}/journal"
         self.waiting = f"{dispatch}/waiting"
         self.hold = f"{dispatch}/hold"
