@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 
 from comborun.host.record import attempt_lineage
 from comborun.host.record.attempts import Due, word_of
 from comborun.host.record.queue import DROPPED, SMOKE
+from comborun.host.record.told import END, STALL, Told
 from comborun.host.system import files
-from comborun.host.system.files import TABLE_MOST
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, HOST, Breaker, too_many
 from comborun.rules.names import AFTER
@@ -43,7 +42,7 @@ class RunPolicy:
         """sessions that ended for good without success and were not forgiven, at the last look"""
         self.smoke_waits = False
         """whether a session of the smoke test has left no record yet"""
-        self._stalls: set[tuple[str, int]] = set()
+        self._told = Told(self._run.layout)
 
     def read(self) -> None:
         folder = self._run.layout.dispatch
@@ -66,10 +65,7 @@ class RunPolicy:
 
         Forgiven ends don't count. A loss is an event of the machine and is handled where it is found.
         """
-        known = re.findall(
-            r"^\S+ ended (\S+ [0-9]+) ", files.read_text(self._run.layout.journal, TABLE_MOST), re.MULTILINE
-        )
-        for session, number, end in sorted(self._ends(sessions, set(known)), key=lambda one: one[2].get("ended", "")):
+        for session, number, end in sorted(self._new_ends(sessions), key=lambda one: one[2].get("ended", "")):
             self.report_end(session.name, number, end)
             if end.get("cause") not in ("preempted", "lost") and not self._run.holds.forgiven(end.get("ended", "")):
                 at = self._attempts.at(session.name, number)
@@ -77,15 +73,16 @@ class RunPolicy:
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 
-    def _ends(self, sessions: Iterable[Known], known: Collection[str]) -> Iterator[tuple[Known, int, dict[str, Any]]]:
+    def _new_ends(self, sessions: Iterable[Known]) -> Iterator[tuple[Known, int, dict[str, Any]]]:
         for session in sessions:
             for number in range(1, session.attempt + 1):
-                end = self._attempts.end(session.name, number) if f"{session.name} {number}" not in known else {}
-                if end:
+                known = self._told.knows(END, session.name, number)
+                if end := {} if known else self._attempts.end(session.name, number):
                     yield session, number, end
 
     def report_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
-        """Write an end into the journal and send its notices; once for each attempt."""
+        """Record that an end is told and counted, then send its notices; once for each attempt."""
+        self._told.first(END, name, number)
         entry = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
         self._run.journal(" ".join(map(str, ("ended", *entry))))
         if end.get("cause") == "stalled":
@@ -95,8 +92,7 @@ class RunPolicy:
 
     def report_stall(self, name: str, number: int, why: str) -> None:
         """Report a stall once for each attempt: when it is seen, or when it has ended the session."""
-        if (name, number) not in self._stalls:
-            self._stalls.add((name, number))
+        if self._told.first(STALL, name, number):
             self._run.notices.tell("stalled", name, f"{name} makes no progress: {why}")
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:

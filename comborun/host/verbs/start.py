@@ -19,6 +19,7 @@ import sys
 import time
 
 from comborun.host.record import secrets
+from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
@@ -53,6 +54,7 @@ def main(arguments: list[str]) -> int:
 def _start(arguments: list[str]) -> int:
     run = run_directory(arguments)
     given = _options(arguments[1:])
+    Events(RunLayout(run)).order("start", **{name[2:]: value for name, value in given.items() if name != "--secrets"})
     if os.path.exists(RunLayout(run).engine):
         from comborun.host.engines import slurm_reconcile
 

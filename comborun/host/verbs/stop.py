@@ -19,6 +19,7 @@ from collections.abc import Callable
 from comborun.host.dispatch.windows import dismiss
 from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import attempts, secrets
+from comborun.host.record.events import Events
 from comborun.host.record.holds import over
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import Changes
@@ -44,7 +45,10 @@ def main(arguments: list[str]) -> int:
 def _stop(arguments: list[str]) -> int:
     run, words = run_directory(arguments), arguments[1:]
     names = [SERVERS + name for name in words[1:]] if words[:1] == ["--server"] else words
-    attempts.RunDirectory(run).check_names(names)
+    found = attempts.RunDirectory(run)
+    found.check_names(names)
+    if names == words:  # servers are ended by the dispatcher
+        Events(found.layout).order("stop", names)
     return _in_background(lambda: Stopping(run).stop(names))
 
 
