@@ -64,7 +64,7 @@ def test_what_nvidia_smi_does_not_tell_is_never_free(box: Box, tmp_path: Path, f
     assert box.ended("env_cpu").clean, "the others go on"
     until(lambda: "does not tell" in box.waiting.get("env_big", ("", "", ""))[2], "it is told")
     assert reason(box, "env_big") == "unknown"
-    assert not box.told("^launch env_big")
+    assert not box.told("^granted env_big")
     gpus.fault("")
     assert box.await_done()["succeeded"] == "2"
 

@@ -31,6 +31,7 @@ from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import LEAVING
 from comborun.host.record.queue import rows
 from comborun.host.system import files, process
+from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 from comborun.rules.room.placement import Request
 
@@ -98,7 +99,7 @@ class Dispatcher:
         return 0
 
     def _begin(self) -> None:
-        self._run.journal(f"dispatcher {os.getpid()} {self._run.engine.kind}")
+        self._run.events.write(Kind.DISPATCHING, pid=os.getpid(), engine=self._run.engine.kind)
         windows.dismiss(self._run.layout.dispatch)
         self._read()
         self._run.engine.prepare()
@@ -108,7 +109,7 @@ class Dispatcher:
             and os.path.exists(self._run.layout.done)
             and not self._policy.wants_after(self._run.queue)
         ):
-            self._run.journal("nothing-left")
+            self._run.events.write(Kind.LEFT, why="nothing_left")
             secrets.forget(self._run.layout)
             raise Leave
         files.remove(self._run.layout.done, self._leaving)
@@ -162,7 +163,7 @@ class Dispatcher:
         self._next_sweep = time.monotonic() + _SWEEP_S
         while self._run.queue.left > 0:
             if os.path.exists(self._run.layout.stopped):
-                self._run.journal("stopped")
+                self._run.events.write(Kind.LEFT, why="stopped")
                 raise Leave
             self._servers.again()
             self._launcher.fill()
@@ -243,7 +244,7 @@ class Dispatcher:
         for session in self._lifecycle.reread():
             self._windows.forget(session.name)
         self._servers.read()
-        self._run.journal(f"reread left={self._run.queue.left} busy={self._run.queue.busy}")
+        self._run.events.write(Kind.REREAD, left=self._run.queue.left, busy=self._run.queue.busy)
 
     def _sweep(self) -> None:
         """Notice changes that come without a message. Leaves if the run was removed or moved while its file system is
@@ -331,5 +332,5 @@ class Dispatcher:
             return
         self._launcher.write_waiting()
         self._run.admission.book.flush()
-        self._run.journal(f"left {self._run.hold.kind}")
+        self._run.events.write(Kind.LEFT, why=self._run.hold.kind)
         raise Leave
