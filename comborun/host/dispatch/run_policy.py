@@ -70,7 +70,8 @@ class RunPolicy:
             self.report_end(session.name, number, end)
             if end.get("cause") not in ("preempted", "lost") and not self._run.holds.forgiven(end.get("ended", "")):
                 at = self._attempts.at(session.name, number)
-                self.count(end, () if self._attempts.nodes else records.integers(files.read(at.grant), "gpus"))
+                grant = {} if self._attempts.backend.elsewhere else files.read(at.grant)
+                self.count(end, records.integers(grant, "gpus"))
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 
@@ -112,7 +113,7 @@ class RunPolicy:
                 self._write_breaker()
             return False
         closed = False
-        where, note = "" if self._attempts.nodes else " on this host", end.get("note", "")
+        where, note = "" if self._attempts.backend.elsewhere else " on this host", end.get("note", "")
         failure = failure_of(end)
         for place, times in self.breaker.record(failure, gpus).items():
             why = f"{failure} {times} times in a row"

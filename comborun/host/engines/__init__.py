@@ -1,1 +1,21 @@
 """The engines of a run: a program with windows on this machine, or Slurm."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.host.engines.slurm import Slurm
+    from comborun.host.record.attempts import RunDirectory
+
+
+def slurm_of(attempts: RunDirectory) -> Slurm | None:
+    """Slurm's view of a run, now or a moment ago; None if a dispatcher starts the sessions."""
+    if not os.path.exists(attempts.layout.engine):
+        return None
+    from comborun.host.engines.slurm import Slurm
+
+    attempts.backend = slurm = Slurm(attempts.layout)
+    slurm.refresh()
+    return slurm

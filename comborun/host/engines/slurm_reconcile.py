@@ -72,7 +72,7 @@ class Settling:
         self.run = RunState(RunDirectory(run))
         self.policy = RunPolicy(self.run)
         self.layout, self.attempts = self.run.layout, self.run.attempts
-        self.attempts.nodes = self.cluster = Slurm(self.layout)
+        self.attempts.backend = self.cluster = Slurm(self.layout)
         self.lock = Lock(f"{self.layout.dispatch}/slurm.lock")
         self.arrays = Arrays(self.cluster, self.lock)
         self.person = person
