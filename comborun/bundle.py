@@ -13,14 +13,13 @@ from comborun.planner.laying import kind
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.records import render
 from comborun.script import FRONT, notify_script, scripts, server_script, server_session
-from comborun.servers import instances, row, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from comborun.judging import RetryRule
     from comborun.plan import Plan, Session
-    from comborun.servers import Instance
+    from comborun.servers import ServerInstance
 
 
 SCHEMA = 1
@@ -60,11 +59,11 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
 
 
 def serving(plan: Plan) -> Iterator[File]:
-    for one in instances(plan):
+    for one in plan.server_instances:
         yield File(RUN.script(f"servers/{one.name}"), server_script(one))
         yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
     if plan.servers:
-        yield File(RUN.server_table, table(plan))
+        yield File(RUN.server_table, server_table(plan))
 
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
@@ -96,7 +95,7 @@ def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
 def queue(plan: Plan) -> str:
     """`dispatch/queue.jsonl`: a record for each session in plan order; a session keeps its place."""
     return "".join(
-        row(
+        _row(
             name=session.name,
             flag=session.flag,
             **asdict(session.resources),
@@ -104,6 +103,21 @@ def queue(plan: Plan) -> str:
             kind=kind(session),
         )
         for session in plan.sessions
+    )
+
+
+def server_table(plan: Plan) -> str:
+    """`dispatch/servers.jsonl`: a record for each process of a model server."""
+    return "".join(
+        _row(name=one.name, kind=one.server.name, gpu=one.gpu, **asdict(one.request), restarts=one.server.restarts)
+        for one in plan.server_instances
+    )
+
+
+def _row(**fields: Any) -> str:
+    """A record without its empty fields."""
+    return render(
+        (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
     )
 
 
@@ -177,7 +191,7 @@ def _draws(session: Session) -> list[str]:
     return [api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")]
 
 
-def server_sheet(one: Instance) -> str:
+def server_sheet(one: ServerInstance) -> str:
     server = one.server
     return _text(
         name=one.name,

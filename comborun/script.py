@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from comborun.plan import After, Notify, Plan
     from comborun.resources import BashWord, Container, Display, PinMode
-    from comborun.servers import Instance, Server
+    from comborun.servers import Server, ServerInstance
 
 FRONT = """\
 #!/usr/bin/env bash
@@ -39,12 +39,12 @@ def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
     return page(session, f"policy {policy} in environment {environment}, {_range(session)}", secrets=secrets)
 
 
-def server_script(one: Instance) -> str:
+def server_script(one: ServerInstance) -> str:
     """The text of `servers/<name>/session.sh`: a model server is supervised like a session."""
     return page(server_session(one), "a model server, until no session uses it any more", family="servers")
 
 
-def server_session(one: Instance) -> Session:
+def server_session(one: ServerInstance) -> Session:
     return _session(one.name, one.server, gpus=one.server.gpus, pin=one.server.pin)
 
 

@@ -16,7 +16,7 @@ from comborun.monitor.wording import brief, clock, duration, indented, visible
 from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
 from comborun.rules.words import Failure, Life, Outcome, amount
-from comborun.servers import Instance, instances
+from comborun.servers import ServerInstance
 from comborun.text import several
 
 MOST_LINES = 10
@@ -223,12 +223,12 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
 
 
 def server_names(plan: Plan) -> tuple[str, ...]:
-    return tuple(one.name for one in instances(plan))
+    return tuple(one.name for one in plan.server_instances)
 
 
 def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     """`name` is one of `server_names`."""
-    one = next(one for one in instances(view.plan) if one.name == name)
+    one = next(one for one in view.plan.server_instances if one.name == name)
     seen = next((seen for seen in status.servers if seen.name == name), Server(name, "queued"))
     commands = []
     if status.stopped or status.hold:
@@ -241,7 +241,7 @@ def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     return Explanation(view.id, name, "", "", seen.state or "queued", None, seen.attempt, reasons, tuple(commands))
 
 
-def _of_server(plan: Plan, status: RunStatus, one: Instance, seen: Server) -> Iterator[str]:
+def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: Server) -> Iterator[str]:
     if stopping := blocked(status):
         yield stopping
     where = f", on GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from comborun.attempt import Begin, End
 from comborun.errors import HostError, UserError
+from comborun.model.codec import decoded
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import brief, visible
-from comborun.plan import decoded
 from comborun.rules.counts import Counts
 from comborun.rules.placement import Card
 from comborun.rules.words import Life

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Begin, End, Verdict, own_end
 from comborun.errors import UserError
-from comborun.plan import Plan, Session, decoded
+from comborun.model.codec import decoded
+from comborun.plan import Plan, Session
 from comborun.reporter.canary import Canary
 from comborun.reporter.comparing.pairing import of_the_run
 from comborun.reporter.records import videos

@@ -6,6 +6,7 @@ combo's episodes. A session never leaves the plan: one that no longer counts is 
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -14,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from comborun.bundle import File, judging, policy, queue, serving, sheets
 from comborun.errors import UserError
 from comborun.jobs import texts
-from comborun.plan import FOLLOWS
+from comborun.plan import LIVE_FIELDS
 from comborun.planner import range_session
 from comborun.rules.names import RUN
 from comborun.rules.records import render
 from comborun.script import notify_script, scripts
 from comborun.text import shortened
 from comborun.work import (
+    WORK_FIELDS,
     combo_of,
     describe,
-    differences,
     episodes_of,
     grouped,
     minus,
@@ -223,6 +224,42 @@ def _removed(sessions: Sequence[Session]) -> Change | None:
     return _change(Kind.REMOVED, sessions[0], "not in the grid any more", gone=names) if names else None
 
 
+def differences(before: Session, now: Session) -> tuple[str, ...]:
+    """A phrase for each part of the work that differs."""
+    triples = zip(WORK_FIELDS, work(before), work(now), strict=True)
+    return tuple(_difference(key, had, has) for key, had, has in triples if had != has)
+
+
+def _difference(key: str, before: Any, now: Any) -> str:
+    if key == "command":
+        return f"command: {_words(before, now)}"
+    if key in {"variables", "servers"}:
+        return f"{key}: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
+    if key == "setup":
+        return key
+    if key == "around":
+        return "files, links, launcher or container"
+    return f"{key}: {_shown(before)} before, {_shown(now)} now"
+
+
+def _words(before: tuple[str, ...], now: tuple[str, ...]) -> str:
+    """The first words that differ, with the option before them."""
+    pairs = list(zip(before, now, strict=False))
+    place = next((index for index, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    option = f"{now[place - 1]} " if 0 < place < len(now) and now[place - 1].startswith("-") else ""
+    old, new = (words[place] if place < len(words) else "nothing" for words in (before, now))
+    return f"{option}{_shown(old)} before, {_shown(new)} now"
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, str):
+        return "none" if value is None else str(value)
+    try:
+        return " ".join(shlex.split(value)) or "nothing"
+    except ValueError:
+        return value
+
+
 def _change(kind: Kind, session: Session, detail: str, **sessions: Any) -> Change:
     which = f"seed {session.seed}: " if session.results.base else ""
     return Change(kind, session.policy, session.environment, f"{which}{detail}", **sessions)
@@ -235,7 +272,7 @@ def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]
     kept = replace(session, flag="") if session.name in back else session
     if meant is None or kept.flag == "dropped" or work(kept) != work(meant):
         return kept
-    return replace(kept, **{name: getattr(meant, name) for name in FOLLOWS})
+    return replace(kept, **{name: getattr(meant, name) for name in LIVE_FIELDS})
 
 
 def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:

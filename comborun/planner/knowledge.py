@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from comborun.errors import UserError
-from comborun.plan import decoded
+from comborun.model.codec import decoded
 from comborun.planner.ranges import digest_of
 from comborun.resources import BARE
 

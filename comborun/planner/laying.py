@@ -33,6 +33,7 @@ from comborun.rules.fields import number
 from comborun.rules.placement import Card
 from comborun.stopping import stop_rule
 from comborun.text import clean, several, shortened
+from comborun.work import episodes_by_combo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,7 +90,9 @@ def lay_out(
     _check_displays(plan)
     if here:
         check_fit(plan, host)
-    return replace(plan, stop_early=stop_rule(grid.stop_early.request, plan.sessions) if grid.stop_early else None)
+    if grid.stop_early:
+        plan = replace(plan, stop_early=stop_rule(grid.stop_early.request, episodes_by_combo(plan.sessions)))
+    return plan
 
 
 def _limits(grid: Grid, parallel: int) -> Limits:

@@ -15,7 +15,6 @@ from comborun.errors import UserError
 from comborun.rules.ledger import Ledger
 from comborun.rules.order import Stagger, WaitingLine
 from comborun.rules.placement import Blocker, Capacity, Request, never
-from comborun.servers import instances
 from comborun.text import MIB
 from comborun.work import combo_of
 
@@ -68,7 +67,7 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
             capacity.measure_gpu(card.index, card.total, card.used)
     if total := host.memory // MIB:
         capacity.measure_memory(total, total - host.available // MIB if host.available is not None else 0)
-    return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in instances(plan)))
+    return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in plan.server_instances))
 
 
 _WORDS = {"cpus": "CPUs", "host_memory": "memory", "gpu_memory": "GPU memory"}

@@ -24,7 +24,7 @@ from comborun.reporter.statistics.sequential import (
 )
 from comborun.rules.words import Cause, Outcome
 from comborun.stopping import StopRequest, StopRule, stop_rule
-from comborun.work import Spans, combo_of, minus, spans, union, within
+from comborun.work import Spans, combo_of, episodes_by_combo, minus, spans, union, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -169,7 +169,7 @@ def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping |
     rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
     if so_far and collected.plan:
         counted = [one for one in collected.plan.sessions if one.unit == "episode" and one.count]
-        rule = stop_rule(StopRequest(ALPHA, None, so_far, None), counted)
+        rule = stop_rule(StopRequest(ALPHA, None, so_far, None), episodes_by_combo(counted))
     if rule is None:
         return None
     return Stopping(rule, standings(rule, last_arms(collected, sides), alike=not so_far), so_far=bool(so_far))

@@ -7,8 +7,8 @@ from dataclasses import replace
 import gridtext
 import pytest
 
+from comborun.cli.plan import placement_lines
 from comborun.errors import UserError
-from comborun.placement import placement_lines
 from comborun.plan import Plan
 from comborun.planner import rooms
 from comborun.resources import HostFacts

@@ -20,7 +20,6 @@ from comborun.grid.presets import SHIPPED, AboutKeys, find_preset, known_presets
 from comborun.plan import Session
 from comborun.planner import lay_out
 from comborun.script import server_script, session_script
-from comborun.servers import instances
 
 CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests" / "golden" / "presets.txt"
@@ -92,7 +91,7 @@ def test_starters_are_good_grids_and_the_commands_of_presets_and_of_their_server
         entry = f"servers:\n  it: {{preset: {name}, attributes: {attributes}}}\n"
         grid = parse_grid(text + entry, Path("grid.yaml"))
         assert grid.warnings == ()
-        (one,) = instances(lay_out(grid, gridtext.host(4)))
+        (one,) = lay_out(grid, gridtext.host(4)).server_instances
         found[name] = one.server.command
         scripts.append(server_script(one))
     assert sorted(found) == NAMES
