@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
-from comborun.grid.axes import names_of
+from comborun.grid.combos import names_of
 from comborun.monitor.trial_setup import carry_out
 from comborun.planner import first_episodes
 from comborun.planner.calibrating import (

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from comborun.grid import SettingKeys
-    from comborun.grid.axes import Axis, Combo
+    from comborun.grid.combos import Combo
+    from comborun.grid.keys.axes import Axis
     from comborun.plan import Plan
     from comborun.planner.knowledge import Calibration
     from comborun.policy_files import PolicyGlob

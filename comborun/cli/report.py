@@ -169,7 +169,7 @@ def _forms(words: str) -> tuple[str, ...]:
 def _size(text: str | None) -> int | None:
     if text is None:
         return None
-    from comborun.grid.values import parse_size
+    from comborun.grid.keys.values import parse_size
 
     return parse_size(text)
 

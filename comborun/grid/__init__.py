@@ -1,8 +1,9 @@
 """The grid file: YAML with places, typed keys, every mistake at once."""
 
-from comborun.grid.axes import Axis, Combo
+from comborun.grid.combos import Combo
 from comborun.grid.file import Grid, load_grid, parse_grid
-from comborun.grid.model import SettingKeys, grid_schema, schema_text
+from comborun.grid.keys.axes import Axis
+from comborun.grid.keys.grid_file import SettingKeys, grid_schema, schema_text
 from comborun.grid.presets import Preset, find_preset, known_presets, preset_starter, read_preset, starter_grid
 
 __all__ = [

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from pydantic import ValidationError
 
 from comborun.errors import GridError, UserError
-from comborun.grid.axes import AXES, Combo, combos_of, some
-from comborun.grid.model import GridFile, SettingKeys
-from comborun.grid.shapes import Keys
-from comborun.grid.survival import LimitKeys
-from comborun.grid.values import MISTAKE, no_value
+from comborun.grid.combos import Combo, combos_of
+from comborun.grid.keys.axes import AXES
+from comborun.grid.keys.grid_file import GridFile, SettingKeys
+from comborun.grid.keys.limits_retry import LimitKeys
+from comborun.grid.keys.shapes import Keys
+from comborun.grid.keys.values import MISTAKE, no_value
 from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind
-from comborun.text import close_to, did_you_mean
+from comborun.text import close_to, did_you_mean, first_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from comborun.errors import Problem
-    from comborun.grid.presets import AboutKeys
+    from comborun.grid.keys.grid_file import AboutKeys
 
 K = TypeVar("K", bound=Keys)
 
@@ -51,6 +52,8 @@ _OTHER_WORDS = {
     "match": "when",
     "if": "when",
 }
+
+_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,10 @@ class Draft(Read[GridFile]):
             if keys_of_layer is not None and keys[-1] in keys_of_layer.model_fields_set:
                 return (*path, *keys)
         return ()
+
+
+def some(names: Iterable[str]) -> str:
+    return first_of((f"`{name}`" for name in names), _SHOWN)
 
 
 def read_draft(source: Source) -> Draft:

@@ -12,15 +12,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, get_args
 
 from comborun.errors import GridError, Problem, UserError
-from comborun.grid.axes import Axis
 from comborun.grid.draft import Draft, read_draft, read_keys
-from comborun.grid.model import GridFile, SettingKeys
-from comborun.grid.servers import ServerKeys
-from comborun.grid.shapes import ONE_OR_MANY, Keys, key
-from comborun.grid.values import AsWritten, AttributeName, Line, Text, one_of
+from comborun.grid.keys.axes import Axis
+from comborun.grid.keys.grid_file import AboutKeys, GridFile, PresetOwnKeys, SettingKeys
+from comborun.grid.keys.servers import ServerKeys
 from comborun.grid.yaml_tree import Kind, Map, Scalar, Source, Tree, read_source, text_of
 from comborun.text import did_you_mean
 
@@ -34,42 +31,6 @@ KEYS = (*SettingKeys.model_fields, "retry", "poll")
 _WHOLE = frozenset({"placement", "progress", "display"})
 """maps that the grid's own replace; all others are merged key by key"""
 _WHOLE_OF_SERVERS = frozenset({"ready", "warm_up", "health"})
-
-ProgramKind = Literal["evaluation", "training", "server"]
-Lines = Annotated[tuple[Line, ...], ONE_OR_MANY]
-
-
-class AttributeKeys(Keys):
-    """Attributes of the two axes that the command needs, each with a description."""
-
-    policy: dict[AttributeName, Line] = key("of policies", {})
-    environment: dict[AttributeName, Line] = key("of environments", {})
-    server: dict[AttributeName, Line] = key("of a model server", {})
-
-
-class DefaultKeys(Keys):
-    policy: dict[AttributeName, AsWritten] = key("of policies", {})
-    environment: dict[AttributeName, AsWritten] = key("of environments", {})
-
-
-class AboutKeys(Keys):
-    summary: Line = key("the program, in one line", "")
-    kind: Annotated[ProgramKind, one_of("kind", get_args(ProgramKind))] = key(
-        "evaluation, training, or server: one that others ask", "evaluation"
-    )
-    shards: Line = key("how a combo can be cut, or why it can't", "")
-    unpaired: Line = key("why episodes of two policies are not pairs; else they may be", "")
-    attributes: AttributeKeys = key("attributes that the command needs, by axis", AttributeKeys)
-    defaults: DefaultKeys = key("attributes that may be left out, with their defaults", DefaultKeys)
-    needs: Lines = key("what must exist before the first session starts", ())
-    notes: Lines = key("what must be known, each with its reason", ())
-    starter: Text = key("the grid that `combo init --preset` writes, below its `preset` line", "")
-
-
-class PresetOwnKeys(Keys):
-    """The keys of a preset that a grid does not have."""
-
-    about: AboutKeys = key("the program", AboutKeys)
 
 
 @dataclass(frozen=True)

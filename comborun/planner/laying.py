@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.command import FILE, OF_GPUS, fill, late, takes_count
 from comborun.errors import UserError
-from comborun.grid.results import rules_of
-from comborun.grid.survival import retries
+from comborun.grid.keys.limits_retry import retries
 from comborun.judging import NO_PROGRESS, ProgressRules
 from comborun.plan import After, Limits, Notify, Plan, Session
 from comborun.planner.arranging import arranged
@@ -128,7 +127,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=replace(rules_of(combo), base=base),
+        results=replace(combo.result_rules, base=base),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(

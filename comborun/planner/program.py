@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
 from comborun.errors import UserError
-from comborun.grid.placement import MOST_GPUS, ComponentKeys, PlacedKeys
+from comborun.grid.keys.placement import MOST_GPUS, ComponentKeys, PlacedKeys
 from comborun.placement import (
     GPUS,
     NODES,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comborun.grid import Combo, Grid, SettingKeys
-    from comborun.grid.program import WorkdirKeys
-    from comborun.grid.servers import ReadyKeys, ServerKeys
+    from comborun.grid.keys.program import WorkdirKeys
+    from comborun.grid.keys.servers import ReadyKeys, ServerKeys
     from comborun.plan import Plan, Session
     from comborun.resources import HostFacts, Reserve
 

@@ -22,15 +22,17 @@ from comborun.command import (
     split_command,
 )
 from comborun.errors import Problem
-from comborun.grid.axes import AXIS_OF, Combo, some
-from comborun.grid.resources import UNCAPPED
+from comborun.grid.combos import Combo
+from comborun.grid.draft import some
+from comborun.grid.keys.axes import AXIS_OF
+from comborun.grid.keys.resources import UNCAPPED
 from comborun.rules.fields import LINE
 from comborun.servers import FIELDS
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path
-    from comborun.grid.model import SettingKeys
+    from comborun.grid.keys.grid_file import SettingKeys
 
 _AFTER_KNOWS = ("results_dir", "run")
 _OF_SESSIONS = {*PLAN_TIME, *START_TIME}

@@ -1,27 +1,28 @@
-"""The keys of a grid file, typed: what pydantic checks, what the JSON Schema says and what docs/grid.md lists."""
+"""The keys of a grid file and of a preset: what pydantic checks, the JSON Schema says and docs/grid.md lists."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from comborun.command import takes_range
-from comborun.grid.axes import Axes, Match
-from comborun.grid.launch import SlurmKeys, SyncKeys
-from comborun.grid.placement import PlacedKeys, Placing, Taking, component_names
-from comborun.grid.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
-from comborun.grid.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
-from comborun.grid.results import ProgressKeys, ResultKeys
-from comborun.grid.servers import Servers
-from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key
-from comborun.grid.stopping import Shards, StopOr
-from comborun.grid.survival import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
-from comborun.grid.values import (
+from comborun.grid.keys.axes import Axes, Match
+from comborun.grid.keys.launch import SlurmKeys, SyncKeys
+from comborun.grid.keys.limits_retry import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
+from comborun.grid.keys.placement import PlacedKeys, Placing, Taking, component_names
+from comborun.grid.keys.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
+from comborun.grid.keys.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
+from comborun.grid.keys.results import ProgressKeys, ResultKeys
+from comborun.grid.keys.servers import Servers
+from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key
+from comborun.grid.keys.stopping import Shards, StopOr
+from comborun.grid.keys.values import (
     AsWritten,
+    AttributeName,
     Host,
     Line,
     Name,
@@ -33,6 +34,7 @@ from comborun.grid.values import (
     Text,
     UnitWord,
     VariableName,
+    one_of,
 )
 from comborun.judging import ResultRules, WatchRules
 from comborun.resources import PinMode
@@ -177,6 +179,45 @@ class GridFile(SettingKeys):
     )
     slurm: SlurmKeys = key("options of its jobs with `--slurm`", SlurmKeys)
     poll: PollSeconds = key("time between two looks of the monitor", 60.0)
+
+
+ProgramKind = Literal["evaluation", "training", "server"]
+
+
+Lines = Annotated[tuple[Line, ...], ONE_OR_MANY]
+
+
+class AttributeKeys(Keys):
+    """Attributes of the two axes that the command needs, each with a description."""
+
+    policy: dict[AttributeName, Line] = key("of policies", {})
+    environment: dict[AttributeName, Line] = key("of environments", {})
+    server: dict[AttributeName, Line] = key("of a model server", {})
+
+
+class DefaultKeys(Keys):
+    policy: dict[AttributeName, AsWritten] = key("of policies", {})
+    environment: dict[AttributeName, AsWritten] = key("of environments", {})
+
+
+class AboutKeys(Keys):
+    summary: Line = key("the program, in one line", "")
+    kind: Annotated[ProgramKind, one_of("kind", get_args(ProgramKind))] = key(
+        "evaluation, training, or server: one that others ask", "evaluation"
+    )
+    shards: Line = key("how a combo can be cut, or why it can't", "")
+    unpaired: Line = key("why episodes of two policies are not pairs; else they may be", "")
+    attributes: AttributeKeys = key("attributes that the command needs, by axis", AttributeKeys)
+    defaults: DefaultKeys = key("attributes that may be left out, with their defaults", DefaultKeys)
+    needs: Lines = key("what must exist before the first session starts", ())
+    notes: Lines = key("what must be known, each with its reason", ())
+    starter: Text = key("the grid that `combo init --preset` writes, below its `preset` line", "")
+
+
+class PresetOwnKeys(Keys):
+    """The keys of a preset that a grid does not have."""
+
+    about: AboutKeys = key("the program", AboutKeys)
 
 
 class _Generator(GenerateJsonSchema):

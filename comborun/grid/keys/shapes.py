@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import core_schema
 
 from comborun.errors import UserError
-from comborun.grid.values import Schema, refusal
+from comborun.grid.keys.values import Schema, refusal
 from comborun.grid.yaml_tree import Items, Kind, Scalar
 from comborun.text import did_you_mean
 

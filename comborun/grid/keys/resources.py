@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
-from comborun.errors import Problem, UserError
-from comborun.grid.shapes import ONE_OR_MANY, Keys, key
-from comborun.grid.values import (
+from comborun.errors import UserError
+from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.keys.values import (
     GpuCount,
     Memory,
     NotNegative,
@@ -24,15 +23,11 @@ from comborun.grid.values import (
 from comborun.grid.yaml_tree import Map
 from comborun.resources import PIN_MODES, XVFB, Display, PinMode, Reserve, mebibytes
 from comborun.rules.placement import Request
-from comborun.text import several
 
 if TYPE_CHECKING:
-    from comborun.grid.axes import Combo
-    from comborun.grid.draft import Draft
+    pass
 
 GpuIndexes = Annotated[tuple[NotNegative, ...], ONE_OR_MANY]
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
-_HINT = "add `gpus: 1`: it is the memory of each granted GPU"
 UNCAPPED = 0
 """value of `threads` for no limit"""
 _SHAPES = '`xvfb` for a new one, ":1" for one that runs already, or one for each GPU: {0: ":1", 1: ":2"}'
@@ -43,7 +38,6 @@ _OWN: Schema = {"properties": {XVFB: {"type": "string", "pattern": f"^{_SIZE}$"}
 _BY_GPU: Schema = {"minProperties": 1, "patternProperties": {"^[0-9]+$": _DISPLAY}}
 _MAP: Schema = {"type": "object", "additionalProperties": False}
 _SCHEMA: Schema = {"anyOf": [{"enum": [XVFB, "none"]}, _DISPLAY, {**_MAP, **_OWN}, {**_MAP, **_BY_GPU}]}
-_NAMES_ITS_GPU = ("{gpu}", "{gpus}", "COMBORUN_GPU")
 
 
 def _display(tree: object) -> Display | None:
@@ -127,72 +121,3 @@ class ReserveKeys(Keys):
     @property
     def kept(self) -> Reserve:
         return Reserve(mebibytes(self.gpu_memory), self.cpus, mebibytes(self.memory))
-
-
-def resource_problems(draft: Draft) -> Iterator[Problem]:
-    """GPU memory without a GPU, for sessions or a server; more GPUs than may be used."""
-    if not any(_has_gpu(combo) for combo in draft.combos):
-        message = "`resources` has `gpu_memory` but no `gpus`: no GPU for {}"
-        yield from draft.for_combos(_lacking(draft), draft.set_at("resources", "gpu_memory"), message, _HINT)
-    for name, keys in draft.file.servers.items():
-        if keys.resources.gpu_memory and not keys.resources.gpus and keys.per != "gpu":
-            message = f"`resources` has `gpu_memory` but no `gpus`: the server `{name}` would get no GPU"
-            yield draft.at_key(("servers", name, "resources", "gpu_memory"), message, _HINT)
-    if (allowed := draft.file.use_gpus) is None:
-        return
-    if len(set(allowed)) < len(allowed):
-        yield draft.at_value(("use_gpus",), "`use_gpus` names a GPU twice", "name each once")
-    most = max((combo.settings.gpus for combo in draft.combos), default=0)
-    if most > len(set(allowed)):
-        message = f"a session asks for {several(most, 'GPU')}, and `use_gpus` allows {len(set(allowed))}"
-        yield draft.at_value(("use_gpus",), message, "allow more, or lower `resources: {gpus: N}`")
-
-
-def resource_warnings(draft: Draft) -> Iterator[Problem]:
-    """GPU memory of only some combos without a GPU, which may be intended; hidden GPUs."""
-    place = draft.set_at("resources", "gpu_memory")
-    message = "`gpu_memory` without `gpus`: {} gets no GPU"
-    yield from draft.for_combos(_lacking(draft), place, message, "`gpus: 1`, or `gpu_memory: 0` if it needs none")
-    if any("{gpu" not in combo.settings.variables.get(_VISIBLE, "{gpu") for combo in draft.where(_has_gpu)):
-        message = f"`variables` sets {_VISIBLE}, which hides the GPU that a session was granted"
-        yield draft.at_key(("variables", _VISIBLE), message, "leave it to comborun")
-
-
-def _has_gpu(combo: Combo) -> bool:
-    return bool(combo.settings.gpus or combo.settings.placement)
-
-
-def _lacking(draft: Draft) -> list[Combo]:
-    """Combos with GPU memory and no GPU; none if the grid says `gpus: 0` on purpose, for a preset's program."""
-    resources = draft.file.resources
-    if "gpus" in resources.model_fields_set and not resources.gpus:
-        return []
-    return draft.where(lambda combo: combo.settings.resources.gpu_memory and not _has_gpu(combo))
-
-
-def display_problems(draft: Draft) -> Iterator[Problem]:
-    """Sessions without a GPU whose display depends on it."""
-
-    def lacks_gpu(combo: Combo) -> bool:
-        it = combo.settings
-        return bool(it.display and it.display.by_gpu and not (it.gpus or it.placement))
-
-    if "display" not in draft.broken:
-        message = "`display` depends on the GPU, but there is none for {}"
-        hint = '`resources: {gpus: 1}`, or one display: `display: ":1"`'
-        yield from draft.for_combos(draft.where(lacks_gpu), draft.set_at("display"), message, hint)
-
-
-def display_warnings(draft: Draft) -> Iterator[Problem]:
-    """A pin mode with which the command must name the GPU, and a command that does not."""
-    pinned = draft.where(lambda combo: combo.settings.gpus and combo.settings.pinned in {"device-arg", "both"})
-    unnamed = [combo for combo in pinned if not _names_gpu(combo)]
-    message = "`pin`: the command must name its GPU, but that of {} does not"
-    hint = "such as `--device cuda:{gpu}`; `pin: cvd` needs no argument"
-    yield from draft.for_combos(unnamed, draft.set_at("pin"), message, hint)
-
-
-def _names_gpu(combo: Combo) -> bool:
-    settings = combo.settings
-    texts = (settings.command, settings.setup, *settings.variables.values(), *map(str, settings.files.values()))
-    return any(name in text for name in _NAMES_ITS_GPU for text in texts)
