@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from comborun.rules.words import several
+from comborun.rules.vocabulary import several
 
 
 class UserError(Exception):

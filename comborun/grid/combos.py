@@ -12,8 +12,8 @@ from comborun.grid.keys.results import naming
 from comborun.grid.keys.shapes import merged
 from comborun.grid.keys.values import OWNED, line_of, parse_whole
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
-from comborun.judging import ResultRules
-from comborun.policy_files import CHECKPOINT, PolicyGlob
+from comborun.model.judging import ResultRules
+from comborun.model.policy_files import CHECKPOINT, PolicyGlob
 from comborun.text import session_name
 
 MOST_COMBOS = 10_000

@@ -15,7 +15,7 @@ from comborun.grid.draft import OPTION, Draft, with_single_values
 from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.yaml_tree import read_source, text_of
-from comborun.policy_files import PolicyFiles, PolicyGlob
+from comborun.model.policy_files import PolicyFiles, PolicyGlob
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"

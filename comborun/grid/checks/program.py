@@ -10,12 +10,12 @@ from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from comborun.command import check_arguments, placeholders, split_command
 from comborun.errors import Problem, UserError
 from comborun.grid.checks.commands import Use, check_filled, uses
 from comborun.grid.keys.placement import component_names
 from comborun.grid.keys.program import ContainerKeys, LauncherKeys
-from comborun.placement import NODES
+from comborun.model.command import check_arguments, placeholders, split_command
+from comborun.model.placement import NODES
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem
 from comborun.grid.draft import some
 from comborun.grid.keys.results import naming
-from comborun.judging import PLANNED, EvidenceRules
-from comborun.rules.words import Failure
+from comborun.model.command import CommandError, placeholders, split_command
+from comborun.model.judging import PLANNED, EvidenceRules
+from comborun.rules.vocabulary import Failure
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from comborun.command import START_TIME, CommandError, check_argument, placeholders, split_command
 from comborun.errors import Problem
 from comborun.grid.checks.commands import check_server
 from comborun.grid.keys.axes import AXIS_OF
-from comborun.servers import OF_SERVERS
+from comborun.model.command import START_TIME, CommandError, check_argument, placeholders, split_command
+from comborun.model.servers import OF_SERVERS
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path

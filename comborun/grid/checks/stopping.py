@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from comborun.command import BY_SEED, placeholders
 from comborun.errors import Problem
 from comborun.grid.combos import MOST_COMBOS
+from comborun.model.command import BY_SEED, placeholders
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from comborun.command import takes_range
 from comborun.grid.keys.axes import Axes, Match
 from comborun.grid.keys.launch import SlurmKeys, SyncKeys
 from comborun.grid.keys.limits_retry import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
@@ -36,10 +35,11 @@ from comborun.grid.keys.values import (
     VariableName,
     one_of,
 )
-from comborun.judging import ResultRules, WatchRules
-from comborun.resources import PinMode
+from comborun.model.command import takes_range
+from comborun.model.judging import ResultRules, WatchRules
+from comborun.model.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
-from comborun.rules.placement import Request
+from comborun.rules.room.placement import Request
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -26,9 +26,9 @@ from comborun.grid.keys.values import (
     parse_whole,
     scalar_of,
 )
-from comborun.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
-from comborun.rules.retry import LONGEST_WAIT_S
-from comborun.rules.words import Failure
+from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
+from comborun.rules.endings.retry import LONGEST_WAIT_S
+from comborun.rules.vocabulary import Failure
 
 if TYPE_CHECKING:
     pass

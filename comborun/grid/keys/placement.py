@@ -14,7 +14,7 @@ from pydantic import ConfigDict, model_validator
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import Keys, key, or_just
 from comborun.grid.keys.values import TEXT, Count, Reads, Size, refusal, scalar_of
-from comborun.placement import GPUS, NODES, PlacementError, parse_placement
+from comborun.model.placement import GPUS, NODES, PlacementError, parse_placement
 
 if TYPE_CHECKING:
     pass

@@ -5,12 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Annotated, Any
 
-from comborun.command import (
-    FileText,
-    JsonTree,
-    Number,
-    launched,
-)
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_JUST_NONE, Keys, key, or_just
 from comborun.grid.keys.values import (
@@ -27,7 +21,8 @@ from comborun.grid.keys.values import (
     scalar_of,
 )
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
-from comborun.resources import RUNTIMES, Runtime
+from comborun.model.command import FileText, JsonTree, Number, launched
+from comborun.model.resources import RUNTIMES, Runtime
 
 if TYPE_CHECKING:
     pass

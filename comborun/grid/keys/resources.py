@@ -21,8 +21,8 @@ from comborun.grid.keys.values import (
     scalar_of,
 )
 from comborun.grid.yaml_tree import Map
-from comborun.resources import PIN_MODES, XVFB, Display, PinMode, Reserve, mebibytes
-from comborun.rules.placement import Request
+from comborun.model.resources import PIN_MODES, XVFB, Display, PinMode, Reserve, mebibytes
+from comborun.rules.room.placement import Request
 
 if TYPE_CHECKING:
     pass

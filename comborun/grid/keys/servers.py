@@ -28,7 +28,7 @@ from comborun.grid.keys.values import (
     refusal,
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar
-from comborun.servers import DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS
+from comborun.model.servers import DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS
 
 if TYPE_CHECKING:
     pass

@@ -8,7 +8,7 @@ from comborun.errors import UserError
 from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key, or_just
 from comborun.grid.keys.values import TEXT, Name, Positive, Reads, Schema, line_of, number_of, parse_whole, scalar_of
 from comborun.grid.yaml_tree import Items, Scalar
-from comborun.stopping import StopRequest
+from comborun.model.stopping import StopRequest
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:

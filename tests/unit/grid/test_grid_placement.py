@@ -9,9 +9,9 @@ import pytest
 
 from comborun.cli.plan import placement_lines
 from comborun.errors import UserError
-from comborun.plan import Plan
+from comborun.model.plan import Plan
+from comborun.model.resources import HostFacts
 from comborun.planner import rooms
-from comborun.resources import HostFacts
 
 GIB = 1024
 HEAD = """\

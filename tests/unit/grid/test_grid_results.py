@@ -7,7 +7,7 @@ import json
 import gridtext
 import pytest
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 
 HEAD = """
 policies: {mason: {kind: rough}, smith: {kind: smooth}}

@@ -10,12 +10,12 @@ import gridtext
 import pytest
 from gridtext import mistakes
 
-from comborun.again.amend import amendment
-from comborun.bundle import queue, server_sheet, server_table, session_data
+from comborun.amendment.changes import amendment
 from comborun.errors import UserError
-from comborun.plan import Plan
+from comborun.generate.bundle import queue, server_sheet, server_table, session_data
+from comborun.generate.script import server_script
+from comborun.model.plan import Plan
 from comborun.planner import pace_key
-from comborun.script import server_script
 
 HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"
 COMMAND = "command: run {policy.url} {episodes} {output_dir}\n"
