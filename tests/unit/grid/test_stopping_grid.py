@@ -10,7 +10,7 @@ from gridtext import mistakes, plan
 from comborun.amendment.changes import Kind, amend, check_rule, compare
 from comborun.errors import UserError
 from comborun.generate.bundle import manifest
-from comborun.model.plan import decoded
+from comborun.model.codec import decoded
 from comborun.model.stopping import PlannedComparison, StopRule
 
 RANGED = "command: run {policy} {first_episode} {episodes} {seed} {output_dir}\n"
