@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NewType, get_args
+from typing import Any, Literal, NewType
 
 from comborun.rules.room.placement import Card, Request
 from comborun.text import MIB
@@ -15,7 +15,6 @@ BashWord = NewType("BashWord", str)
 
 PinMode = Literal["cvd", "device-arg", "both", "none"]
 """how a session finds its GPUs: by CUDA_VISIBLE_DEVICES, an argument of its command, both, or by itself"""
-PIN_MODES: tuple[PinMode, ...] = get_args(PinMode)
 
 
 NOTHING = Request()
@@ -71,7 +70,6 @@ class Display:
 
 
 Runtime = Literal["docker", "apptainer"]
-RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 
 
 @dataclass(frozen=True)

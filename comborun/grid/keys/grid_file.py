@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -26,6 +26,7 @@ from comborun.grid.keys.values import (
     Line,
     Name,
     NotNegative,
+    OneOf,
     PollSeconds,
     Positive,
     Root,
@@ -33,7 +34,6 @@ from comborun.grid.keys.values import (
     Text,
     UnitWord,
     VariableName,
-    one_of,
 )
 from comborun.model.command import takes_range
 from comborun.model.judging import ResultRules, WatchRules
@@ -202,7 +202,7 @@ class DefaultKeys(Keys):
 
 class AboutKeys(Keys):
     summary: Line = key("the program, in one line", "")
-    kind: Annotated[ProgramKind, one_of("kind", get_args(ProgramKind))] = key(
+    kind: Annotated[ProgramKind, OneOf("kind")] = key(
         "evaluation, training, or server: one that others ask", "evaluation"
     )
     shards: Line = key("how a combo can be cut, or why it can't", "")

@@ -14,6 +14,7 @@ from comborun.grid.keys.values import (
     Glob,
     LogPattern,
     NotNegative,
+    OneOf,
     Positive,
     Reads,
     Seconds,
@@ -22,7 +23,6 @@ from comborun.grid.keys.values import (
     duration,
     line_of,
     log_pattern,
-    one_of,
     parse_whole,
     scalar_of,
 )
@@ -71,8 +71,8 @@ def _fail_fast(tree: object) -> FailFast:
 
 
 _FAIL_FAST = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^[1-9][0-9]*\s*%$"}]}
-FailureWord = Annotated[Failure, one_of("class of failures", Failure)]
-SignatureWord = Annotated[str, one_of("class of failures that a log can tell:", (*SEEN_IN_A_LOG, IGNORE))]
+FailureWord = Annotated[Failure, OneOf("class of failures")]
+SignatureWord = Annotated[str, OneOf("class of failures that a log can tell:", words=(*SEEN_IN_A_LOG, IGNORE))]
 Wait = Annotated[float, duration(LONGEST_WAIT_S, "no retry waits longer than 30 min", "write 30 min, or less")]
 Every = Annotated[float, duration(LONGEST_SILENCE, "no notice is held back longer than a day", "write 1 d, or less")]
 
@@ -95,7 +95,7 @@ class ComboLimitKeys(Keys):
 
     stall_after: WholeSeconds = key("end a session after so long without progress; 0: never", 0)
     max_time: WholeSeconds = key("end a session that runs for longer; 0: never", 0)
-    memory: Annotated[Literal["request", "enforce"], one_of("memory limit", ("request", "enforce"))] = key(
+    memory: Annotated[Literal["request", "enforce"], OneOf("memory limit")] = key(
         "enforce: end a session that holds more main memory than its `resources.memory`", "request"
     )
 
@@ -119,7 +119,7 @@ class RetryKeys(Keys):
 
 class NotifyKeys(Keys):
     command: Text | None = key("the program that gets one JSON object on standard input")
-    on: Annotated[tuple[Annotated[NoticeKind, one_of("notice", NOTICE_KINDS)], ...], ONE_OR_MANY] = key(
+    on: Annotated[tuple[Annotated[NoticeKind, OneOf("notice")], ...], ONE_OR_MANY] = key(
         "the events that it is told of", NOTICE_KINDS
     )
     every: Every = key("time between two notices of one kind, at least", 600.0)

@@ -114,6 +114,5 @@ class ComponentKeys(Keys):
     videos: Count | None = key("videos that each of its processes writes")
 
 
-_NAME = {"type": "string"}
-Placing = dict[Annotated[str, Reads(_components, _NAME)], Annotated[PlacedKeys, or_just("placement", _STRING)]]
-Taking = dict[Annotated[str, Reads(_one_component, _NAME)], ComponentKeys]
+Placing = dict[Annotated[str, Reads(_components)], Annotated[PlacedKeys, or_just("placement", _STRING)]]
+Taking = dict[Annotated[str, Reads(_one_component)], ComponentKeys]

@@ -10,6 +10,7 @@ from comborun.grid.keys.shapes import ONE_OR_MANY, OR_JUST_NONE, Keys, key, or_j
 from comborun.grid.keys.values import (
     TEXT,
     Line,
+    OneOf,
     Pattern,
     Positive,
     Reads,
@@ -17,12 +18,11 @@ from comborun.grid.keys.values import (
     Workdir,
     line_of,
     matching,
-    one_of,
     scalar_of,
 )
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
 from comborun.model.command import FileText, JsonTree, Number, launched
-from comborun.model.resources import RUNTIMES, Runtime
+from comborun.model.resources import Runtime
 
 if TYPE_CHECKING:
     pass
@@ -96,7 +96,7 @@ class WorkdirKeys(Keys):
 
 
 class LauncherKeys(Keys):
-    name: Annotated[str, one_of("launcher", _LAUNCHERS)] = key(
+    name: Annotated[str, OneOf("launcher", words=_LAUNCHERS)] = key(
         "torchrun: torch's launcher, which starts the command once on each GPU", "torchrun"
     )
     processes: Positive | None = key("number of processes; else one for each GPU")
@@ -110,8 +110,8 @@ class LauncherKeys(Keys):
 
 class ContainerKeys(Keys):
     image: Line | None = key("the image; for apptainer a file or docker://NAME")
-    runtime: Annotated[Runtime, one_of("runtime", RUNTIMES)] = key("docker or apptainer", "docker")
-    mounts: Annotated[tuple[Annotated[str, Reads(_mount, {"type": "string"})], ...], ONE_OR_MANY] = key(
+    runtime: Annotated[Runtime, OneOf("runtime")] = key("docker or apptainer", "docker")
+    mounts: Annotated[tuple[Annotated[str, Reads(_mount)], ...], ONE_OR_MANY] = key(
         "folders of the host, HOST:INSIDE or HOST:INSIDE:ro, besides the run directory", ()
     )
     options: Text = key("more options of the runtime", "")

@@ -11,17 +11,17 @@ from comborun.grid.keys.values import (
     GpuCount,
     Memory,
     NotNegative,
+    OneOf,
     Positive,
     Reads,
     Schema,
     Token,
     line_of,
-    one_of,
     parse_whole,
     scalar_of,
 )
 from comborun.grid.yaml_tree import Map
-from comborun.model.resources import PIN_MODES, XVFB, Display, PinMode, Reserve, mebibytes
+from comborun.model.resources import XVFB, Display, PinMode, Reserve, mebibytes
 from comborun.rules.room.placement import Request
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _threads(tree: object) -> int:
 
 DisplayOr = Annotated[Display | None, Reads(_display, _SCHEMA)]
 Threads = Annotated[int, Reads(_threads, {"anyOf": [{"type": "integer", "minimum": 1}, {"const": "none"}]})]
-PinWord = Annotated[PinMode, one_of("pin mode", PIN_MODES)]
+PinWord = Annotated[PinMode, OneOf("pin mode")]
 
 
 class ResourceKeys(Keys):

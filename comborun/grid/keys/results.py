@@ -20,12 +20,12 @@ from comborun.grid.keys.values import (
     Flag,
     Glob,
     Line,
+    OneOf,
     Reads,
     Schema,
     line_of,
     log_pattern,
     number_of,
-    one_of,
     refusal,
     scalar_of,
     whole_of,
@@ -107,10 +107,8 @@ SuccessField = Annotated[str, _field(at_least=_NUMBER, at_most=_NUMBER, equals=S
 EpisodeField = Annotated[str, _field(**{"from": {"type": "integer", "minimum": 0}})]
 NameField = Annotated[str, _field(attribute=TEXT, values=_MAP)]
 SeedField = Annotated[str, _field()]
-FormatWord = Annotated[str, one_of("format", FORMATS, "docs/report.md lists them; without it each file is recognised")]
-SourceWord = Annotated[
-    Source, one_of("source of records", ("output", "log"), "`files` selects files below {output_dir}")
-]
+FormatWord = Annotated[str, OneOf("format", "docs/report.md lists them; without it each file is recognised", FORMATS)]
+SourceWord = Annotated[Source, OneOf("source of records", "`files` selects files below {output_dir}")]
 
 
 def _record_pattern(tree: object) -> str:
@@ -121,9 +119,7 @@ def _record_pattern(tree: object) -> str:
     return text
 
 
-ProgressPattern = Annotated[
-    str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, {"type": "string", "minLength": 1})
-]
+ProgressPattern = Annotated[str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, TEXT)]
 Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
 
 

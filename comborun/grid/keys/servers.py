@@ -16,6 +16,7 @@ from comborun.grid.keys.values import (
     Line,
     LogPattern,
     NotNegative,
+    OneOf,
     Positive,
     Reads,
     Schema,
@@ -24,7 +25,6 @@ from comborun.grid.keys.values import (
     WholeSeconds,
     Workdir,
     matching,
-    one_of,
     refusal,
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar
@@ -59,7 +59,7 @@ class ReadyKeys(Keys):
     status: Positive = key("with this status", 200)
     text: Line | None = key("and this text in the answer, such as the model's id")
     line: LogPattern | None = key("or: regular expression (Python) of a log line")
-    tcp: Annotated[str, one_of("check", ("tcp",), "`ready: tcp` by itself, or a path such as /health")] = key(
+    tcp: Annotated[str, OneOf("check", "`ready: tcp` by itself, or a path such as /health", ("tcp",))] = key(
         "or: it takes connections", ""
     )
 
@@ -116,7 +116,7 @@ class ServerKeys(Keys):
     resources: ResourceKeys = key("what it needs", ResourceKeys)
     pin: PinWord = key("how it finds its GPUs", "cvd")
     use_gpus: GpuIndexes | None = key("indexes of the GPUs that it may be granted; else those of the sessions")
-    per: Annotated[Literal["host", "gpu"], one_of("server per", ("host", "gpu"))] = key(
+    per: Annotated[Literal["host", "gpu"], OneOf("server per")] = key(
         "gpu: one on each GPU, for the sessions there; host: a single one", "host"
     )
     ready: Annotated[tuple[ReadyKeys, ...], Also(_checks, _checks_schema)] = key(

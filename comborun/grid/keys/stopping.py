@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from annotated_types import Gt, Le, Lt
+
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key, or_just
 from comborun.grid.keys.values import TEXT, Name, Positive, Reads, Schema, line_of, number_of, parse_whole, scalar_of
@@ -67,7 +69,7 @@ def _pair(tree: object) -> tuple[str, str]:
     return a, b
 
 
-_GAP: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+Gap = Annotated[float, Gt(0), Lt(1), Reads(_gap)]
 _PAIR: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": TEXT}
 _PAIRS: Schema = {"anyOf": [{"const": ALL}, {"type": "array", "minItems": 1, "items": _PAIR}]}
 _SHARDS: Schema = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_SHARDS}, {"const": AUTO}]}
@@ -80,13 +82,13 @@ class StopKeys(Keys):
     comparisons: Annotated[tuple[tuple[str, str], ...] | None, Reads(_comparisons, _PAIRS)] = key(
         "`all`, or pairs of policies: [[A, B], ...]"
     )
-    alpha: Annotated[float, Reads(_alpha, {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5})] = key(
+    alpha: Annotated[float, Gt(0), Le(0.5), Reads(_alpha)] = key(
         "chance of any wrong claim, over all comparisons", 0.05
     )
     n_max: Positive | None = key("most pairs of a comparison; else all episodes")
     environments: Annotated[tuple[Name, ...], ONE_OR_MANY] | None = key("environments in which it applies; else all")
-    futility: Annotated[float, Reads(_gap, _GAP)] = key("give up when a difference this large is unlikely", 0.0)
-    width: Annotated[float, Reads(_gap, _GAP)] = key("end when the difference's interval is this narrow", 0.0)
+    futility: Gap = key("give up when a difference this large is unlikely", 0.0)
+    width: Gap = key("end when the difference's interval is this narrow", 0.0)
 
     @property
     def request(self) -> StopRequest:
