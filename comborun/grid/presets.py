@@ -207,53 +207,12 @@ def _filled(entries: tuple[Axis, ...], defaults: Mapping[str, str]) -> tuple[Axi
 
 
 # Starter grids
-_STARTER = """\
-# What to evaluate: every policy in every environment. docs/grid.md explains all keys.
-#   combo check grid.yaml     finds every mistake
-#   combo try grid.yaml       runs one episode of one combo, and shows which results count
-#   combo run grid.yaml       launches, watches, reports
-name: NAME
-
-# host: h100                        # an ssh host; without it, sessions run on this machine
-
-policies:                           # a list, or a map with attributes for the command
-  flat: {checkpoint: ~/checkpoints/flat.pt}
-  rough: {checkpoint: ~/checkpoints/rough.pt}
-environments: [friction, grass, boulder, stairs]
-# exclude: [{policy: flat, environment: stairs}]
-
-episodes: 100                       # of every combo
-seed: 1000
-
-# Your program with its own flags. Split once, as a shell would; then {...} is filled in. No shell reads it.
-command: >-
-  python evaluate.py --policy {policy} --checkpoint {policy.checkpoint} --env {environment}
-  --episodes {episodes} --seed {seed} --output-dir {output_dir}
-# workdir: ~/my_project             # where it runs; on this machine this file's folder unless given
-# setup: |                          # bash, before the command; or `setup: source ~/my_venv/bin/activate`
-#   source ~/miniconda3/etc/profile.d/conda.sh
-#   conda activate my_env
-# variables: {PYTHONUNBUFFERED: "1"}
-
-# resources: {gpus: 1}              # GPUs of one session
-limits:
-  parallel: 4                       # sessions at once
-  # per_gpu: 2                      # of them on one GPU
-  # stagger: 30 s                   # between two starts
-  # stall_after: 20 min             # end what makes no progress
-
-# Read unless you say otherwise: one JSON object a line and an episode, such as {"episode": 0, "success": true}.
-# For other files and for printed results, `combo try` shows the line that reads them.
-results: {files: "**/*.jsonl", success: success}
-
-# after: python report.py --input {results_dir}     # once, on the host, when all has ended
-# notify: python tell_me.py         # gets JSON when the run ends, fails or stalls, watched or not
-"""
 
 
 def starter_grid(name: str) -> str:
     """The text of a starter grid; it passes `combo check`."""
-    return _STARTER.replace("name: NAME", f"name: {quoted(name)}", 1)
+    text = Path(__file__).with_name("starter.yaml").read_text("utf-8")
+    return text.replace("name: NAME", f"name: {quoted(name)}", 1)
 
 
 def quoted(text: str, plain: str = "") -> str:

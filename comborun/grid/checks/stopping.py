@@ -31,9 +31,9 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
     yield from draft.for_combos(both, at, "`shards` and `block` both cut {}: keep one", hint)
-    about_shards = draft.about.shards if draft.about else ""  # begins with `none` if the preset's program can't be cut
-    unable = [combo for combo in cut if about_shards.startswith("none") or not combo.settings.ranged]
-    hint = f"its preset says: {about_shards}" if about_shards else _RANGE
+    possible, how = draft.about.shards if draft.about else (True, "")
+    unable = [combo for combo in cut if not (possible and combo.settings.ranged)]
+    hint = f"its preset says: {how}" if how else _RANGE
     yield from draft.for_combos(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
     endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
     yield from draft.for_combos(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar, Literal
+import re
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -20,6 +21,7 @@ from comborun.grid.keys.servers import Servers
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key
 from comborun.grid.keys.stopping import Shards, StopOr
 from comborun.grid.keys.values import (
+    TEXT,
     AsWritten,
     AttributeName,
     Host,
@@ -29,11 +31,13 @@ from comborun.grid.keys.values import (
     OneOf,
     PollSeconds,
     Positive,
+    Reads,
     Root,
     SecretSourceWord,
     Text,
     UnitWord,
     VariableName,
+    line_of,
 )
 from comborun.model.command import takes_range
 from comborun.model.judging import ResultRules, WatchRules
@@ -200,12 +204,26 @@ class DefaultKeys(Keys):
     environment: dict[AttributeName, AsWritten] = key("of environments", {})
 
 
+class Cutting(NamedTuple):
+    """Whether a combo of a preset's program can be cut into shards, and how, or why not."""
+
+    possible: bool = True
+    how: str = ""
+
+
+def _cutting(tree: object) -> Cutting:
+    text = line_of(tree)
+    return Cutting(not re.match(r"none\b", text), text)
+
+
 class AboutKeys(Keys):
     summary: Line = key("the program, in one line", "")
     kind: Annotated[ProgramKind, OneOf("kind")] = key(
         "evaluation, training, or server: one that others ask", "evaluation"
     )
-    shards: Line = key("how a combo can be cut, or why it can't", "")
+    shards: Annotated[Cutting, Reads(_cutting, TEXT)] = key(
+        "how a combo can be cut; `none: REASON` if it can't be", Cutting()
+    )
     unpaired: Line = key("why episodes of two policies are not pairs; else they may be", "")
     attributes: AttributeKeys = key("attributes that the command needs, by axis", AttributeKeys)
     defaults: DefaultKeys = key("attributes that may be left out, with their defaults", DefaultKeys)
