@@ -127,6 +127,16 @@ def test_arguments_of_the_grid_follow_the_command_of_the_preset_and_are_checked_
         grid_of(tmp_path, MINE, keys.replace("{policy}", "{polcy}"))
 
 
+@pytest.mark.parametrize(("shards", "possible"), [("nonetheless any range", True), ('"none: one task"', False)])
+def test_a_preset_says_whether_its_program_can_be_cut(shards: str, possible: bool, tmp_path: Path) -> None:
+    preset = MINE.replace("about: {", f"about: {{shards: {shards}, ", 1)
+    keys = AXES + "arguments: --first {first_episode} {policy}\nshards: 2\n"
+    if possible:
+        assert len(lay_out(grid_of(tmp_path, preset, keys), gridtext.host()).sessions) == 2
+    else:
+        assert "its preset says: none: one task" in told(keys, tmp_path, preset)
+
+
 def test_the_grid_wins_and_maps_are_merged(tmp_path: Path) -> None:
     grid = grid_of(
         tmp_path,
