@@ -18,12 +18,9 @@ from comborun.text import session_name
 
 MOST_COMBOS = 10_000
 """each is a session with a directory on the host"""
-
 STAND_IN = "each-file"
 """stands for all policies of a glob while its files on the host are unknown"""
-
 _GLOB_KEYS = ("glob", "exclude")
-
 
 Found = tuple[tuple[str, str], ...]
 

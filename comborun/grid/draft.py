@@ -52,8 +52,8 @@ _OTHER_WORDS = {
     "match": "when",
     "if": "when",
 }
-
 _SHOWN = 4
+"""names of which a message has a list"""
 
 
 @dataclass(frozen=True)

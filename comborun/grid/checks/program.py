@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _SEVERAL_GPUS = ("cvd", "both")
 """pin modes in which rank r finds its GPU under the number r"""
-
 ENVIRONMENTS = "env"
 """RLinf's component with the simulators"""
 

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from comborun.grid.draft import Draft
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-
 _HINT = "add `gpus: 1`: it is the memory of each granted GPU"
-
 _NAMES_ITS_GPU = ("{gpu}", "{gpus}", "COMBORUN_GPU")
 
 

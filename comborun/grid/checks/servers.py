@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from comborun.grid.keys.servers import ServerKeys
 
 _ASKING = re.compile(r"\{(server\.[A-Za-z0-9_.-]+)\}")
-
 _KNOWN = ("port", "gpu", "gpus", "gpu_count", "output_dir", "attempt", "run")
 """start-time placeholders that a server's command may contain"""
 

@@ -1,10 +1,10 @@
-"""The keys `sync`, `secrets` and `slurm`: what happens before the first session starts, and options of jobs."""
+"""The keys `sync` and `slurm`: files that are put on the host first, and options of jobs."""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import ConfigDict
 
@@ -25,9 +25,6 @@ from comborun.grid.keys.values import (
 )
 from comborun.model.resources import Slurm
 from comborun.text import GIB
-
-if TYPE_CHECKING:
-    pass
 
 
 class SyncKeys(Keys):

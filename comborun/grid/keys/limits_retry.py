@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
@@ -29,9 +29,6 @@ from comborun.grid.keys.values import (
 from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
 from comborun.rules.endings.retry import LONGEST_WAIT_S
 from comborun.rules.vocabulary import Failure
-
-if TYPE_CHECKING:
-    pass
 
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""

@@ -1,13 +1,10 @@
-"""The keys `placement` and `components`: where a program puts its parts, and what each needs.
-
-Mistakes that RLinf would refuse at its start are reported before anything starts.
-"""
+"""The keys `placement` and `components`: where a program puts its parts, and what each needs."""
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 from pydantic import ConfigDict, model_validator
 
@@ -15,9 +12,6 @@ from comborun.errors import UserError
 from comborun.grid.keys.shapes import Keys, key, or_just
 from comborun.grid.keys.values import TEXT, Count, Reads, Size, refusal, scalar_of
 from comborun.model.placement import GPUS, NODES, PlacementError, parse_placement
-
-if TYPE_CHECKING:
-    pass
 
 MOST_GPUS = 64
 

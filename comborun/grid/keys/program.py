@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_JUST_NONE, Keys, key, or_just
@@ -23,9 +23,6 @@ from comborun.grid.keys.values import (
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
 from comborun.model.command import FileText, JsonTree, Number, launched
 from comborun.model.resources import Runtime
-
-if TYPE_CHECKING:
-    pass
 
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _MOUNT = re.compile(r"(?P<host>[^:]+):(?P<inside>/[^:]*)(:(ro|rw))?")

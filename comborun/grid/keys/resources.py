@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from comborun.errors import UserError
 from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
@@ -23,9 +23,6 @@ from comborun.grid.keys.values import (
 from comborun.grid.yaml_tree import Map
 from comborun.model.resources import XVFB, Display, PinMode, Reserve, mebibytes
 from comborun.rules.room.placement import Request
-
-if TYPE_CHECKING:
-    pass
 
 GpuIndexes = Annotated[tuple[NotNegative, ...], ONE_OR_MANY]
 UNCAPPED = 0

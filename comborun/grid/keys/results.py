@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import model_validator
 
@@ -34,10 +34,6 @@ from comborun.grid.yaml_tree import Items, Map
 from comborun.model.judging import ResultRules, Source, compile_pattern, has_total
 from comborun.rules.results.formats import FORMATS
 from comborun.text import did_you_mean, listed
-
-if TYPE_CHECKING:
-    pass
-
 
 _ORIGINS = (-1, 0, 1)
 

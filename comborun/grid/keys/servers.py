@@ -1,9 +1,9 @@
-"""The key `servers`: model servers, their checks, and their use in commands."""
+"""The key `servers`: model servers, and what shows that one is ready and healthy."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import model_validator
 
@@ -29,9 +29,6 @@ from comborun.grid.keys.values import (
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar
 from comborun.model.servers import DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS
-
-if TYPE_CHECKING:
-    pass
 
 _LONGEST = 40
 

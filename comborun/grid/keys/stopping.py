@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Gt, Le, Lt
 
@@ -12,9 +12,6 @@ from comborun.grid.keys.values import TEXT, Name, Positive, Reads, Schema, line_
 from comborun.grid.yaml_tree import Items, Scalar
 from comborun.model.stopping import StopRequest
 from comborun.text import did_you_mean
-
-if TYPE_CHECKING:
-    pass
 
 ALL = "all"
 AUTO: Literal["auto"] = "auto"
