@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.amendment.changes import named
+from comborun.amendment.changes import with_free_names
 from comborun.model.work import Spans, combo_of, episodes_of, minus, size
 from comborun.planner import range_session
 from comborun.rules.vocabulary import Outcome
@@ -104,7 +104,9 @@ def resumption(
             again.append(Again(session.name, lacking or (), repeated))
         else:
             gaps += _gaps(session, lacking)
-    return Resumption(tuple(reversed(again)), tuple(named(reversed(gaps), plan.sessions)), tuple(reversed(futile)))
+    return Resumption(
+        tuple(reversed(again)), tuple(with_free_names(reversed(gaps), plan.sessions)), tuple(reversed(futile))
+    )
 
 
 def _take(left: dict[Combo, Spans], session: Session) -> Spans | None:

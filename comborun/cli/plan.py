@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan
-    from comborun.model.servers import Server
+    from comborun.model.servers import ModelServer
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import Answer
@@ -306,7 +306,7 @@ def _word(answer: Answer) -> str:
     return click.style(f"refused: {said}", fg="red")
 
 
-def _server_row(server: Server, plan: Plan) -> str:
+def _server_row(server: ModelServer, plan: Plan) -> str:
     """What a model server takes, when it is ready, and how many sessions use it."""
     asking = sum(server.name in dict(session.servers) for session in plan.sessions)
     parts = [f"{several(asking, 'session')} {'uses' if asking == 1 else 'use'} it"]

@@ -28,42 +28,42 @@ MOST = 999_999_999
 
 
 @dataclass(frozen=True)
-class File:
+class RunFile:
     path: str
     text: str
     executable: bool = False
 
 
-def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[File]:
-    yield File(RUN.manifest, manifest(plan, provenance))
-    yield File(RUN.plan(1), plan.to_json())
-    yield File(RUN.grid, grid_text)
-    yield File(RUN.front, FRONT, executable=True)
+def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[RunFile]:
+    yield RunFile(RUN.manifest, manifest(plan, provenance))
+    yield RunFile(RUN.plan(1), plan.to_json())
+    yield RunFile(RUN.grid, grid_text)
+    yield RunFile(RUN.front, FRONT, executable=True)
     for name, text in library.items():
-        yield File(f"{RUN.library}/{name}", text)
+        yield RunFile(f"{RUN.library}/{name}", text)
     for name, text in scripts(plan):
-        yield File(RUN.script(name), text)
+        yield RunFile(RUN.script(name), text)
     for name, text in sheets(plan):
-        yield File(RUN.session_json(name), text)
+        yield RunFile(RUN.session_json(name), text)
     yield from serving(plan)
-    yield File(RUN.queue, queue(plan))
-    yield File(RUN.policy, policy(plan))
+    yield RunFile(RUN.queue, queue(plan))
+    yield RunFile(RUN.policy, policy(plan))
     if plan.notify:
-        yield File(RUN.notify, notify_script(plan.notify))
+        yield RunFile(RUN.notify, notify_script(plan.notify))
     if plan.replaces:
-        yield File(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
+        yield RunFile(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
     if plan.secrets:
-        yield File(RUN.wanted_secrets, render(plan.secrets))
+        yield RunFile(RUN.wanted_secrets, render(plan.secrets))
     if plan.slurm:
-        yield from (File(path, text) for path, text in texts(plan))
+        yield from (RunFile(path, text) for path, text in texts(plan))
 
 
-def serving(plan: Plan) -> Iterator[File]:
+def serving(plan: Plan) -> Iterator[RunFile]:
     for one in plan.server_instances:
-        yield File(RUN.script(f"servers/{one.name}"), server_script(one))
-        yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
+        yield RunFile(RUN.script(f"servers/{one.name}"), server_script(one))
+        yield RunFile(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
     if plan.servers:
-        yield File(RUN.server_table, server_table(plan))
+        yield RunFile(RUN.server_table, server_table(plan))
 
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:

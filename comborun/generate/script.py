@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from comborun.model.plan import After, Notify, Plan
     from comborun.model.resources import BashWord, Container, Display, PinMode
-    from comborun.model.servers import Server, ServerInstance
+    from comborun.model.servers import ModelServer, ServerInstance
 
 FRONT = """\
 #!/usr/bin/env bash
@@ -53,7 +53,7 @@ def after_script(after: After) -> str:
     return page(_session(AFTER, after), "runs once, when all sessions have ended")
 
 
-def _session(name: str, program: After | Server, gpus: int = 0, pin: PinMode = "cvd") -> Session:
+def _session(name: str, program: After | ModelServer, gpus: int = 0, pin: PinMode = "cvd") -> Session:
     """A program without a combo, as a session without episodes."""
     own = program.command, program.setup, program.workdir, program.variables
     return Session(name, "", "", "step", 0, 0, None, *own, gpus, ResultRules(()), "", pin=pin)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from comborun.errors import Problem, UserError
-from comborun.grid.keys.axes import AXIS_OF, Axis
+from comborun.grid.keys.axes import AXIS_OF, AxisEntry
 from comborun.grid.keys.grid_file import GridFile, SettingKeys
 from comborun.grid.keys.results import naming
 from comborun.grid.keys.shapes import merged
 from comborun.grid.keys.values import OWNED, line_of, parse_whole
-from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
+from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
 from comborun.model.judging import ResultRules
 from comborun.model.policy_files import CHECKPOINT, PolicyGlob
 from comborun.text import session_name
@@ -27,8 +27,8 @@ Found = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Combo:
-    policy: Axis
-    environment: Axis
+    policy: AxisEntry
+    environment: AxisEntry
     settings: SettingKeys
     """the settings of the grid and of every matching override, in order"""
     overrides: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ class Combo:
         match = OWNED.fullmatch(count or "")
         if match is None:
             return parse_whole(count) if count else 0
-        axis: Axis = getattr(self, match[1])
+        axis: AxisEntry = getattr(self, match[1])
         if match[2] not in axis.attributes:
             hint = f"give it the attribute in `{AXIS_OF[match[1]]}`"
             raise UserError(f"{match[1]} `{axis.name}` has no value for {count}", hint)
@@ -91,14 +91,14 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
         whole = f"{found.command} {found.arguments}"
         return found.model_copy(update={"command": whole}) if found.command and found.arguments else found
 
-    def combo(policy: Axis, environment: Axis) -> Combo:
+    def combo(policy: AxisEntry, environment: AxisEntry) -> Combo:
         matching = tuple(index for index, one in enumerate(file.overrides) if one.when.meets(policy, environment))
         return Combo(policy, environment, settings(matching), matching)
 
     return tuple(combo(*pair) for pair in pairs.values())
 
 
-def glob_of(source: Source) -> tuple[PolicyGlob | None, tuple[Problem, ...]]:
+def glob_of(source: YamlSource) -> tuple[PolicyGlob | None, tuple[Problem, ...]]:
     axis = source.root.get("policies")
     if not isinstance(axis, Map) or "glob" not in axis or isinstance(axis["glob"], Map):
         return None, ()
@@ -129,14 +129,14 @@ def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
     return patterns
 
 
-def with_policies(source: Source, found: Found | None) -> Source:
+def with_policies(source: YamlSource, found: Found | None) -> YamlSource:
     """The grid with the files in place of their glob; with STAND_IN if they are unknown."""
     given = source.root["policies"]
     place = given["glob"].place if isinstance(given, Map) else given.place
     axis = Map(place)
     for name, path in found or ((STAND_IN, "/"),):
         axis[name] = attributes = Map(place)
-        axis.written[name] = Scalar(name, place, Kind.TEXT, quoted=True)
-        attributes[CHECKPOINT] = Scalar(path, place, Kind.TEXT, quoted=True)
+        axis.written[name] = Scalar(name, place, ScalarKind.TEXT, quoted=True)
+        attributes[CHECKPOINT] = Scalar(path, place, ScalarKind.TEXT, quoted=True)
         attributes.written[CHECKPOINT] = Scalar(CHECKPOINT, place)
     return replace(source, root=source.root.holding({**source.root, "policies": axis}))

@@ -15,10 +15,10 @@ from types import MappingProxyType
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.draft import Draft, read_draft, read_keys
-from comborun.grid.keys.axes import Axis
+from comborun.grid.keys.axes import AxisEntry
 from comborun.grid.keys.grid_file import AboutKeys, GridFile, PresetOwnKeys, SettingKeys
 from comborun.grid.keys.servers import ServerKeys
-from comborun.grid.yaml_tree import Kind, Map, Scalar, Source, Tree, read_source, text_of
+from comborun.grid.yaml_tree import Map, Scalar, ScalarKind, Tree, YamlSource, read_source, text_of
 from comborun.text import did_you_mean
 
 SHIPPED = Path(__file__).parents[1] / "presets"
@@ -39,7 +39,7 @@ class Preset:
     file: str
     text: str
     about: AboutKeys
-    source: Source
+    source: YamlSource
 
     @property
     def digest(self) -> str:
@@ -115,7 +115,7 @@ def _with_keys(root: Map, keys: Collection[str]) -> Map:
     return root.holding({name: value for name, value in root.items() if name in keys})
 
 
-def _lacking(source: Source, about: AboutKeys) -> list[Problem]:
+def _lacking(source: YamlSource, about: AboutKeys) -> list[Problem]:
     if not about.summary:
         return [source.problem(None, "a preset without `about: {summary: ...}`", "say in one line what it runs")]
     if about.kind != "server" and not about.starter.strip():
@@ -124,7 +124,7 @@ def _lacking(source: Source, about: AboutKeys) -> list[Problem]:
     return []
 
 
-def draft_with_presets(source: Source, folder: Path) -> tuple[Draft, Preset | None]:
+def draft_with_presets(source: YamlSource, folder: Path) -> tuple[Draft, Preset | None]:
     """The keys of a grid, with those of its presets below them. Raises GridError if a preset can't be used."""
     source = _with_server_presets(source, folder)
     wanted = _wanted(source.root)
@@ -141,7 +141,7 @@ def draft_with_presets(source: Source, folder: Path) -> tuple[Draft, Preset | No
     return replace(draft, file=draft.file.model_copy(update=filled), about=preset.about), preset
 
 
-def _with_server_presets(source: Source, folder: Path) -> Source:
+def _with_server_presets(source: YamlSource, folder: Path) -> YamlSource:
     servers = source.root.get("servers")
     if not isinstance(servers, Map):
         return source
@@ -157,10 +157,10 @@ def _with_server_presets(source: Source, folder: Path) -> Source:
 def _wanted(tree: Map) -> Scalar | None:
     """The value of `preset`, if it is a name or a path."""
     wanted = tree.get("preset")
-    return wanted if isinstance(wanted, Scalar) and wanted.kind is Kind.TEXT and wanted.text.strip() else None
+    return wanted if isinstance(wanted, Scalar) and wanted.kind is ScalarKind.TEXT and wanted.text.strip() else None
 
 
-def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") -> Preset:
+def _preset_for(source: YamlSource, wanted: Scalar, folder: Path, server: str = "") -> Preset:
     try:
         preset = find_preset(wanted.text, folder)
     except GridError:
@@ -179,7 +179,7 @@ def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") 
     raise GridError((source.problem(wanted.place, f"`{path}`: {message}", hint),))
 
 
-def _with_layer(source: Source, preset: Preset) -> Source:
+def _with_layer(source: YamlSource, preset: Preset) -> YamlSource:
     return replace(source, layers=MappingProxyType({**source.layers, preset.file: preset.text}))
 
 
@@ -196,10 +196,10 @@ def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> M
     return laid
 
 
-def _filled(entries: tuple[Axis, ...], defaults: Mapping[str, str]) -> tuple[Axis, ...]:
+def _filled(entries: tuple[AxisEntry, ...], defaults: Mapping[str, str]) -> tuple[AxisEntry, ...]:
     """The entries with the preset's defaults for missing attributes."""
 
-    def attributes(entry: Axis) -> dict[str, str]:
+    def attributes(entry: AxisEntry) -> dict[str, str]:
         filled = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}
         return {**filled, **entry.attributes}
 

@@ -32,9 +32,9 @@ from comborun.model.resources import (
     Engine,
     PinMode,
     Reserve,
-    Slurm,
+    SlurmOptions,
 )
-from comborun.model.servers import Server, ServerInstance
+from comborun.model.servers import ModelServer, ServerInstance
 from comborun.model.stopping import StopRule
 from comborun.rules.room.placement import Request
 
@@ -182,11 +182,11 @@ class Plan:
     reserve: Reserve = NO_RESERVE
     cpus: int = 0
     """cores that sessions may be promised, in all; 0: unknown"""
-    slurm: Slurm | None = None
+    slurm: SlurmOptions | None = None
     """the requests to Slurm, if it starts the sessions; None: the run's own dispatcher does"""
     stop_early: StopRule | None = None
     """as the run's manifest has it: fixed before the first episode"""
-    servers: tuple[Server, ...] = ()
+    servers: tuple[ModelServer, ...] = ()
     """in the order in which they start"""
     policy_files: PolicyFiles | None = None
     """the files that are its policies, as they were found when it was made"""

@@ -73,7 +73,7 @@ Runtime = Literal["docker", "apptainer"]
 
 
 @dataclass(frozen=True)
-class Links:
+class LinkedFolder:
     """A folder; each attempt gets its own folder with links to the entries of this one."""
 
     source: str
@@ -95,7 +95,7 @@ class Container:
 class Around:
     files: tuple[tuple[str, str], ...] = ()
     """name and text (a bash word) of each file that is written before the command starts"""
-    links: Links | None = None
+    links: LinkedFolder | None = None
     ranks: int = 0
     """processes that a launcher starts; 0: no launcher"""
     container: Container | None = None
@@ -115,7 +115,7 @@ Engine = Literal["local", "slurm"]
 
 
 @dataclass(frozen=True)
-class Slurm:
+class SlurmOptions:
     """The grid's `slurm` block."""
 
     options: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Slurm:
         return any(option.partition("=")[0] == "--exclusive" for option in self.options)
 
 
-NO_SLURM = Slurm()
+NO_SLURM = SlurmOptions()
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ DEFAULT_RESTARTS = 3
 
 
 @dataclass(frozen=True)
-class Server:
+class ModelServer:
     name: str
     command: tuple[BashWord, ...]
     setup: str
@@ -66,7 +66,7 @@ def variable(name: str, field: str = "") -> str:
     return f"{OF_SERVERS}{name.upper().replace('-', '_')}_{field.upper()}"
 
 
-def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
+def asked_by(texts: Iterable[str], servers: Sequence[ModelServer]) -> tuple[ModelServer, ...]:
     commands = list(texts)
     names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
     return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))
@@ -78,7 +78,7 @@ class ServerInstance(NamedTuple):
     name: str
     gpu: int | None
     """the GPU whose sessions it serves; None: it serves all"""
-    server: Server
+    server: ModelServer
 
     @property
     def request(self) -> Request:

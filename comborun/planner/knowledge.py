@@ -105,7 +105,7 @@ def granted(peak: int) -> int:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCombo:
     """One combo, alone on the host."""
 
     policy: str
@@ -149,7 +149,7 @@ class Calibration:
     at: str
     """ISO 8601, UTC"""
     comborun: str
-    combos: tuple[Measured, ...]
+    combos: tuple[MeasuredCombo, ...]
     steps: tuple[Step, ...]
     best: int
     stopped: str

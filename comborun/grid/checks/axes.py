@@ -13,7 +13,7 @@ from comborun.text import did_you_mean
 if TYPE_CHECKING:
     from comborun.grid.combos import Combo
     from comborun.grid.draft import Draft, Path
-    from comborun.grid.keys.axes import Match
+    from comborun.grid.keys.axes import ComboMatch
     from comborun.grid.keys.grid_file import GridFile
 
 _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
@@ -57,13 +57,13 @@ def _match_problems(draft: Draft) -> Iterator[Problem]:
             yield draft.at_value(path, message, "`exclude` removes all of them")
 
 
-def _matches(file: GridFile) -> Iterator[tuple[Path, Match]]:
+def _matches(file: GridFile) -> Iterator[tuple[Path, ComboMatch]]:
     yield from ((("include", index), match) for index, match in enumerate(file.include))
     yield from ((("exclude", index), match) for index, match in enumerate(file.exclude))
     yield from ((("overrides", index, "when"), entry.when) for index, entry in enumerate(file.overrides))
 
 
-def _unknown_names(draft: Draft, path: Path, match: Match) -> Iterator[Problem]:
+def _unknown_names(draft: Draft, path: Path, match: ComboMatch) -> Iterator[Problem]:
     for kind, axis in AXIS_OF.items():
         known = [entry.name for entry in getattr(draft.file, axis)]
         for index, name in enumerate(getattr(match, kind)):

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem, UserError
-from comborun.grid.checks.commands import Use, check_filled, uses
+from comborun.grid.checks.commands import CommandUse, check_filled, uses
 from comborun.grid.keys.placement import component_names
 from comborun.grid.keys.program import ContainerKeys, LauncherKeys
 from comborun.model.command import check_arguments, placeholders, split_command
@@ -57,7 +57,7 @@ def _layer_problems(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Pr
             yield from draft.checked((*path, section, name), f"`{section}.{name}`", check, text)
     for name, content in layer.files.items():
         users = tuple(combo for combo in draft.combos if combo.settings.files.get(name) is content)
-        use = Use((*path, "files", name), "", users)
+        use = CommandUse((*path, "files", name), "", users)
         for asked in dict.fromkeys(content.asks):
             yield from draft.checked(use.path, f"`files`: {name}", check_filled, draft, use, asked)
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
 from comborun.grid.keys.values import SCALAR, TEXT, AsWritten, AttributeName, Name
-from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
+from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind
 
 AXIS_OF = {"policy": "policies", "environment": "environments"}
 AXES = tuple(AXIS_OF.values())
@@ -22,14 +22,14 @@ def _entries(tree: object) -> object:
         pairs = [(entry, None) for entry in tree]
     else:
         return tree
-    bare = [value is None or (isinstance(value, Scalar) and value.kind is Kind.NULL) for _, value in pairs]
+    bare = [value is None or (isinstance(value, Scalar) and value.kind is ScalarKind.NULL) for _, value in pairs]
     return [
         {"name": name} if alone else {"name": name, "attributes": value}
         for (name, value), alone in zip(pairs, bare, strict=True)
     ]
 
 
-class Axis(Keys):
+class AxisEntry(Keys):
     name: Name
     attributes: dict[AttributeName, AsWritten] = Field(default={})
     """values as written, without quotes"""
@@ -45,11 +45,11 @@ _AXIS = {
         },
     ]
 }
-Axes = Annotated[tuple[Axis, ...], BeforeValidator(_entries), WithJsonSchema(_AXIS)]
+Axes = Annotated[tuple[AxisEntry, ...], BeforeValidator(_entries), WithJsonSchema(_AXIS)]
 Names = Annotated[tuple[Name, ...], ONE_OR_MANY]
 
 
-class Match(Keys):
+class ComboMatch(Keys):
     """Selects combos by policy, by environment, or by both."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
@@ -57,7 +57,7 @@ class Match(Keys):
     policy: Names = key("a policy of the grid, or a list of them", ())
     environment: Names = key("an environment of the grid, or a list of them", ())
 
-    def meets(self, policy: Axis, environment: Axis) -> bool:
+    def meets(self, policy: AxisEntry, environment: AxisEntry) -> bool:
         named = bool(self.policy or self.environment)
         met = not self.policy or policy.name in self.policy
         return named and met and (not self.environment or environment.name in self.environment)

@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from comborun.grid.keys.axes import Axes, Match
+from comborun.grid.keys.axes import Axes, ComboMatch
 from comborun.grid.keys.launch import SlurmKeys, SyncKeys
 from comborun.grid.keys.limits_retry import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
 from comborun.grid.keys.placement import PlacedKeys, Placing, Taking, component_names
@@ -145,7 +145,7 @@ class Override(SettingKeys):
 
     model_config = ConfigDict(json_schema_extra={"required": ["when"], "minProperties": 2})
 
-    when: Match = key("the combos that it applies to", Match)
+    when: ComboMatch = key("the combos that it applies to", ComboMatch)
 
 
 class GridFile(SettingKeys):
@@ -161,8 +161,8 @@ class GridFile(SettingKeys):
     host_python: Root | None = key("the Python 3.8 or newer that comborun itself uses on the host; else one is found")
     policies: Axes = key("the policies: a list, or a map name -> attributes", ())
     environments: Axes = key("the environments: a list, or a map name -> attributes", ())
-    include: tuple[Match, ...] = key("excluded combos that run all the same", ())
-    exclude: tuple[Match, ...] = key("combos that are left out", ())
+    include: tuple[ComboMatch, ...] = key("excluded combos that run all the same", ())
+    exclude: tuple[ComboMatch, ...] = key("combos that are left out", ())
     overrides: tuple[Override, ...] = key("settings for some combos; the last match wins", ())
     stop_early: StopOr | None = key("comparisons that end as soon as they are decided, fixed before the first episode")
     use_gpus: GpuIndexes | None = key("indexes of the GPUs that sessions may be granted; else all of the host")

@@ -23,7 +23,7 @@ from comborun.grid.keys.values import (
     parse_duration,
     scalar_of,
 )
-from comborun.model.resources import Slurm
+from comborun.model.resources import SlurmOptions
 from comborun.text import GIB
 
 
@@ -107,11 +107,11 @@ class SlurmKeys(Keys):
     settle_partition: Word | None = key("partition of the small job that retries and ends the run; else the same")
     options: Annotated[tuple[Option, ...], ONE_OR_MANY] = key("further long options of sbatch, in one word each", ())
 
-    def asked(self, parallel: int | None) -> Slurm:
+    def asked(self, parallel: int | None) -> SlurmOptions:
         """The block for the plan. `parallel` is the grid's own limit, used if the block has none."""
         common = self._options("account", "qos")
         elsewhere = [f"--partition={self.settle_partition}"] if self.settle_partition else []
-        return Slurm(
+        return SlurmOptions(
             options=(
                 *self._options("partition", "account", "qos", "reservation", "constraint", "exclude"),
                 *self.options,

@@ -20,7 +20,7 @@ from comborun.grid.keys.values import (
     matching,
     scalar_of,
 )
-from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
+from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind
 from comborun.model.command import FileText, JsonTree, Number, launched
 from comborun.model.resources import Runtime
 
@@ -44,11 +44,11 @@ def _json(tree: object) -> JsonTree:
             return {name: _json(value) for name, value in tree.items()}
         case Items():
             return tuple(_json(value) for value in tree)
-        case Scalar(kind=Kind.NULL):
+        case Scalar(kind=ScalarKind.NULL):
             return Number("null")
-        case Scalar(kind=Kind.BOOLEAN):
+        case Scalar(kind=ScalarKind.BOOLEAN):
             return Number(tree.text.lower())
-        case Scalar(kind=Kind.NUMBER):
+        case Scalar(kind=ScalarKind.NUMBER):
             return _number(tree)
         case _:
             return scalar_of(tree).text

@@ -116,5 +116,5 @@ class ReserveKeys(Keys):
     memory: Memory = key("main memory", 0)
 
     @property
-    def kept(self) -> Reserve:
+    def reserved(self) -> Reserve:
         return Reserve(mebibytes(self.gpu_memory), self.cpus, mebibytes(self.memory))

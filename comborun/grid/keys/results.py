@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import model_validator
 
 from comborun.errors import UserError
-from comborun.grid.keys.axes import Axis
+from comborun.grid.keys.axes import AxisEntry
 from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
 from comborun.grid.keys.values import (
     SCALAR,
@@ -164,7 +164,7 @@ class ResultKeys(Keys):
         return ResultRules(**vars(self))
 
 
-def naming(text: str, kind: str, axis: Axis) -> str:
+def naming(text: str, kind: str, axis: AxisEntry) -> str:
     """The field with a name, and its value for this policy or environment."""
     fields: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
     if text.startswith("{"):

@@ -10,7 +10,7 @@ from pydantic_core import core_schema
 
 from comborun.errors import UserError
 from comborun.grid.keys.values import Schema, refusal
-from comborun.grid.yaml_tree import Items, Kind, Scalar
+from comborun.grid.yaml_tree import Items, Scalar, ScalarKind
 from comborun.text import did_you_mean
 
 
@@ -53,11 +53,11 @@ def _bracketed(tree: object) -> object:
 
 
 def _is_none(tree: object) -> bool:
-    return isinstance(tree, Scalar) and tree.kind is Kind.TEXT and tree.text == "none"
+    return isinstance(tree, Scalar) and tree.kind is ScalarKind.TEXT and tree.text == "none"
 
 
 def _map_or_none(tree: object) -> object:
-    if isinstance(tree, Scalar) and tree.kind is Kind.TEXT and tree.text != "none":
+    if isinstance(tree, Scalar) and tree.kind is ScalarKind.TEXT and tree.text != "none":
         hint = did_you_mean(tree.text, ("none",))
         raise refusal(UserError(f"expected a map or `none`, found `{tree.text}`", hint))
     return None if _is_none(tree) else tree

@@ -17,7 +17,7 @@ from annotated_types import Ge
 from pydantic_core import PydanticCustomError, core_schema
 
 from comborun.errors import UserError
-from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar
+from comborun.grid.yaml_tree import Items, Map, Place, Scalar, ScalarKind
 from comborun.model.plan import SecretSource, Unit
 from comborun.rules.patterns import PatternError, compiled, unhurried
 from comborun.rules.results.fields import number
@@ -119,7 +119,7 @@ def scalar_of(tree: object) -> Scalar:
     if isinstance(tree, Items):
         raise UserError("expected one value, found a list", "text that begins with a bracket needs quotes")
     assert isinstance(tree, Scalar)
-    if tree.kind is Kind.NULL:
+    if tree.kind is ScalarKind.NULL:
         raise no_value(tree)
     return tree
 
@@ -133,7 +133,7 @@ def _as_written(tree: object) -> str:
 
 def _text(tree: object) -> str:
     scalar = scalar_of(tree)
-    if scalar.kind is not Kind.TEXT:
+    if scalar.kind is not ScalarKind.TEXT:
         hint = f'write it in quotes: "{scalar.text}"'
         raise UserError(f"expected text, but `{scalar.text}` is {scalar.kind} in YAML", hint)
     return _as_written(tree)
@@ -157,7 +157,7 @@ def _name(tree: object) -> str:
 
 def _flag(tree: object) -> bool:
     scalar = scalar_of(tree)
-    if scalar.kind is not Kind.BOOLEAN:
+    if scalar.kind is not ScalarKind.BOOLEAN:
         shown = f'"{scalar.text}"' if scalar.quoted else f"`{scalar.text}`"
         raise UserError(f"{shown} is neither true nor false", "write true or false, without quotes")
     return scalar.text.lower() == "true"
