@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from comborun.errors import UserError
-from comborun.generate.bundle import RunFile, judging, policy, queue, serving, sheets
+from comborun.generate.bundle import RunFile, judging, policy, queue, serving, session_manifests
 from comborun.generate.script import notify_script, scripts
 from comborun.generate.slurm_jobs import texts
 from comborun.model.plan import LIVE_FIELDS
@@ -332,7 +332,7 @@ def read_as_before(before: Plan, amended: Amended) -> Amended:
 
 def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
     yield from ((RUN.script(name), text) for name, text in scripts(plan))
-    yield from ((RUN.session_json(name), text) for name, text in sheets(plan))
+    yield from ((RUN.session_json(name), text) for name, text in session_manifests(plan))
 
 
 def _check_servers(before: Plan, after: Plan) -> None:

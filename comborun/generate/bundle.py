@@ -43,7 +43,7 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
         yield RunFile(f"{RUN.library}/{name}", text)
     for name, text in scripts(plan):
         yield RunFile(RUN.script(name), text)
-    for name, text in sheets(plan):
+    for name, text in session_manifests(plan):
         yield RunFile(RUN.session_json(name), text)
     yield from serving(plan)
     yield RunFile(RUN.queue, queue(plan))
@@ -61,7 +61,7 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
 def serving(plan: Plan) -> Iterator[RunFile]:
     for one in plan.server_instances:
         yield RunFile(RUN.script(f"servers/{one.name}"), server_script(one))
-        yield RunFile(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
+        yield RunFile(RUN.session_json(f"servers/{one.name}"), server_manifest(one))
     if plan.servers:
         yield RunFile(RUN.server_table, server_table(plan))
 
@@ -155,15 +155,15 @@ def _milliseconds(seconds: float) -> int:
 # `session.json`: how the supervisor judges and watches
 
 
-def sheets(plan: Plan) -> Iterator[tuple[str, str]]:
+def session_manifests(plan: Plan) -> Iterator[tuple[str, str]]:
     """Session name and `session.json` of everything that a plan runs, in its order."""
     for session in plan.sessions:
-        yield session.name, session_data(session)
+        yield session.name, session_manifest(session)
     if plan.after:
         yield AFTER, _text(name=AFTER, unit="step", first=0, count=0)
 
 
-def session_data(session: Session) -> str:
+def session_manifest(session: Session) -> str:
     around, watch, display = session.around, session.watch, session.display
     return _text(
         name=session.name,
@@ -191,7 +191,7 @@ def _draws(session: Session) -> list[str]:
     return [api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")]
 
 
-def server_sheet(one: ServerInstance) -> str:
+def server_manifest(one: ServerInstance) -> str:
     server = one.server
     return _text(
         name=one.name,

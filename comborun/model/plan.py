@@ -26,10 +26,10 @@ from comborun.model.resources import (
     BARE,
     NO_RESERVE,
     NOTHING,
-    Around,
     BashWord,
     Display,
     Engine,
+    ExecEnvironment,
     PinMode,
     Reserve,
     SlurmOptions,
@@ -75,7 +75,7 @@ class Session:
     results: ResultRules
     digest: str
     """content, not position: of the combo, its episodes and everything that is run for it"""
-    around: Around = BARE
+    around: ExecEnvironment = BARE
     servers: tuple[tuple[str, str], ...] = ()
     """model servers that it asks: name, and the digest of what each runs"""
     progress: ProgressRules = ANY_PROGRESS

@@ -92,7 +92,7 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Around:
+class ExecEnvironment:
     files: tuple[tuple[str, str], ...] = ()
     """name and text (a bash word) of each file that is written before the command starts"""
     links: LinkedFolder | None = None
@@ -107,7 +107,7 @@ class Around:
         return (*(text for _, text in self.files), *box)
 
 
-BARE = Around()
+BARE = ExecEnvironment()
 
 
 Engine = Literal["local", "slurm"]

@@ -20,7 +20,7 @@ from comborun.model.placement import (
     parse_placement,
     too_much,
 )
-from comborun.model.resources import Around, BashWord, Container, LinkedFolder, mebibytes
+from comborun.model.resources import BashWord, Container, ExecEnvironment, LinkedFolder, mebibytes
 from comborun.model.servers import ASKED, ModelServer, asked_by
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.rules.room.placement import HEADROOM
@@ -38,7 +38,7 @@ _NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "healt
 """fields that don't change the answers of a server"""
 
 
-def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> Around:
+def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> ExecEnvironment:
     """Files, links, ranks and container; `values` holds the plan-time placeholders of the combo."""
     links, box = host_folder(settings.workdir.link_from, grid, host), settings.container
     container = (
@@ -51,7 +51,7 @@ def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mappin
             options=fill(box.options, values) if box.options else (),
         )
     )
-    return Around(
+    return ExecEnvironment(
         files=tuple((name, file_word(content, values)) for name, content in sorted(settings.files.items())),
         links=LinkedFolder(links, settings.workdir.exclude) if links else None,
         ranks=settings.ranks,

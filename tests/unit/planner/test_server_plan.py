@@ -12,7 +12,7 @@ from gridtext import mistakes
 
 from comborun.amendment.changes import amendment
 from comborun.errors import UserError
-from comborun.generate.bundle import queue, server_sheet, server_table, session_data
+from comborun.generate.bundle import queue, server_manifest, server_table, session_manifest
 from comborun.generate.script import server_script
 from comborun.model.plan import Plan
 from comborun.planner import pace_key
@@ -64,8 +64,8 @@ def test_the_host_is_told_of_every_server_and_who_asks_which() -> None:
     assert rows == [{"name": f"vlm-gpu{n}", "kind": "vlm", "gpu": n, "only": [n], **asked} for n in (0, 3)]
     assert [json.loads(row).get("servers") for row in queue(laid).splitlines()] == [["vlm"], None]
     assert 'serve "$COMBORUN_PORT" "$COMBORUN_GPU"' in re.sub(r"\s+", " ", server_script(laid.server_instances[0]))
-    assert json.loads(server_sheet(laid.server_instances[0]))["draws"] == ["vulkan"]
-    assert json.loads(session_data(laid.sessions[0]))["servers"] == ["vlm"]
+    assert json.loads(server_manifest(laid.server_instances[0]))["draws"] == ["vulkan"]
+    assert json.loads(session_manifest(laid.sessions[0]))["servers"] == ["vlm"]
 
 
 def test_a_server_may_have_gpus_of_its_own_and_sessions_keep_to_theirs() -> None:
