@@ -119,7 +119,11 @@ def placement_problems(draft: Draft) -> Iterator[Problem]:
     if draft.broken & {"placement", "components", "overrides", "policies", "environments"}:
         return
     placed = draft.where(lambda combo: combo.settings.placement)
-    yield from _unfilled(draft, placed)
+    for combo in placed:
+        for name, needs in combo.settings.components.items():
+            for count in ("copies", "videos"):
+                label = f"`{count}` of `{name}`"
+                yield from draft.checked(("components", name), label, combo.number, getattr(needs, count))
     yield from _uneven(draft, placed)
     pinned = [combo for combo in placed if combo.settings.pinned != "none"]
     message = "`placement` uses the host's GPU numbers, but with this `pin` a session sees its own GPUs from 0: {}"
@@ -156,14 +160,6 @@ def _twice(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Problem]:
                 hint = f"it is in `{first[name]}` already"
                 yield draft.at_key((*path, "placement", entry), message, hint)
             first.setdefault(name, entry)
-
-
-def _unfilled(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
-    for combo in placed:
-        for name, needs in combo.settings.components.items():
-            for count in ("copies", "videos"):
-                path = ("components", name)
-                yield from draft.checked(path, f"`{count}` of `{name}`", combo.number, getattr(needs, count))
 
 
 def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Annotated, Literal, NamedTuple
 
 from comborun.errors import UserError
-from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
+from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, OrJust, key
 from comborun.grid.keys.values import (
     TEXT,
     Flag,
@@ -123,10 +123,8 @@ class NotifyKeys(Keys):
 
 
 Signatures = dict[SignatureWord, Annotated[tuple[LogPattern, ...], ONE_OR_MANY]]
-Retries = Annotated[
-    dict[FailureWord, Annotated[RetryKeys, or_just("times", {"type": "integer", "minimum": 0})]] | None, OR_NONE
-]
-NotifyOr = Annotated[NotifyKeys, or_just("command", {"type": "string"})]
+Retries = Annotated[dict[FailureWord, Annotated[RetryKeys, OrJust("times")]] | None, OR_NONE]
+NotifyOr = Annotated[NotifyKeys, OrJust("command")]
 
 
 def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, model_validator
 
 from comborun.errors import UserError
-from comborun.grid.keys.shapes import Keys, key, or_just
+from comborun.grid.keys.shapes import Keys, OrJust, key
 from comborun.grid.keys.values import TEXT, Count, Reads, Size, refusal, scalar_of
 from comborun.model.placement import GPUS, NODES, PlacementError, parse_placement
 
@@ -37,21 +37,17 @@ def _one_component(tree: object) -> str:
 
 
 def _string(tree: object) -> str:
+    """A placement that fits some host. With `all`, every number of GPUs is tried."""
     text = scalar_of(tree).text
-    _check_somewhere(text)
-    return text
-
-
-def _check_somewhere(text: str) -> None:
-    """Raise PlacementError for a placement that fits no host. With `all`, every number of GPUs is tried."""
     try:
         parse_placement(text, MOST_GPUS)
     except PlacementError:
         for gpus in range(1, MOST_GPUS if "all" in text.lower() else 1):
             with suppress(PlacementError):
                 parse_placement(text, gpus)
-                return
+                return text
         raise
+    return text
 
 
 def _group(tree: object) -> str:
@@ -108,5 +104,5 @@ class ComponentKeys(Keys):
     videos: Count | None = key("videos that each of its processes writes")
 
 
-Placing = dict[Annotated[str, Reads(_components)], Annotated[PlacedKeys, or_just("placement", _STRING)]]
+Placing = dict[Annotated[str, Reads(_components)], Annotated[PlacedKeys, OrJust("placement")]]
 Taking = dict[Annotated[str, Reads(_one_component)], ComponentKeys]

@@ -6,9 +6,8 @@ import re
 from typing import Annotated, Any
 
 from comborun.errors import UserError
-from comborun.grid.keys.shapes import ONE_OR_MANY, OR_JUST_NONE, Keys, key, or_just
+from comborun.grid.keys.shapes import ONE_OR_MANY, OR_JUST_NONE, Keys, OrJust, key
 from comborun.grid.keys.values import (
-    TEXT,
     Line,
     OneOf,
     Pattern,
@@ -114,6 +113,6 @@ class ContainerKeys(Keys):
     options: Text = key("more options of the runtime", "")
 
 
-WorkdirOr = Annotated[WorkdirKeys, or_just("folder", TEXT)]
-LauncherOr = Annotated[Annotated[LauncherKeys, or_just("name", {"enum": list(_LAUNCHERS)})] | None, OR_JUST_NONE]
-ContainerOr = Annotated[Annotated[ContainerKeys, or_just("image", TEXT)] | None, OR_JUST_NONE]
+WorkdirOr = Annotated[WorkdirKeys, OrJust("folder")]
+LauncherOr = Annotated[Annotated[LauncherKeys, OrJust("name")] | None, OR_JUST_NONE]
+ContainerOr = Annotated[Annotated[ContainerKeys, OrJust("image")] | None, OR_JUST_NONE]

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from comborun.errors import UserError
 from comborun.grid.keys.resources import GpuIndexes, PinWord, ResourceKeys
-from comborun.grid.keys.shapes import OR_NONE, Also, Keys, key, or_just
+from comborun.grid.keys.shapes import OR_NONE, Also, Keys, OrJust, key
 from comborun.grid.keys.values import (
     AsWritten,
     AttributeName,
@@ -120,7 +120,7 @@ class ServerKeys(Keys):
         "what shows that it is ready; else that it takes connections", ()
     )
     ready_within: WholeSeconds = key("how long that may take; 0: no limit", 0)
-    warm_up: Annotated[WarmUpKeys, or_just("path", _PATH)] | None = key("one request before the first client's")
+    warm_up: Annotated[WarmUpKeys, OrJust("path")] | None = key("one request before the first client's")
     health: Annotated[HealthKeys | None, OR_NONE] = key(
         "how it is checked once it is ready; `none`: only its process is watched", HealthKeys
     )

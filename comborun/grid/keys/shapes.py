@@ -72,12 +72,21 @@ ONE_OR_MANY = Also(_bracketed, lambda many: {"anyOf": [many["items"], many]})
 OR_NONE = Also(_map_or_none, _none_schema)
 """the word `none` may be written instead of a map"""
 OR_JUST_NONE = Also(lambda tree: None if _is_none(tree) else tree, _none_schema)
-"""the same together with or_just"""
+"""the same together with OrJust"""
 
 
-def or_just(name: str, schema: Schema) -> Also:
+class OrJust(Also):
     """The value of the main key may be written instead of a map."""
-    return Also(lambda tree: {name: tree} if isinstance(tree, Scalar) else tree, lambda full: {"anyOf": [schema, full]})
+
+    def __init__(self, name: str) -> None:
+        super().__init__(lambda tree: {name: tree} if isinstance(tree, Scalar) else tree, dict)
+        self._name = name
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
+        full = handler(schema)
+        main = handler.resolve_ref_schema(full)["properties"][self._name]
+        alone = {name: value for name, value in main.items() if name not in {"description", "default"}}
+        return {"anyOf": [alone, full]}
 
 
 def merged(under: K, over: Keys, whole: frozenset[str] = frozenset()) -> K:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from annotated_types import Gt, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from comborun.errors import UserError
-from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key, or_just
+from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, OrJust, key
 from comborun.grid.keys.values import TEXT, Name, Positive, Reads, Schema, line_of, number_of, parse_whole, scalar_of
 from comborun.grid.yaml_tree import Items, Scalar
 from comborun.model.stopping import StopRequest
@@ -19,10 +19,8 @@ AUTO: Literal["auto"] = "auto"
 MOST_SHARDS = 1000
 _PAIRS_HINT = "`all`, or pairs such as [[rough, flat]]"
 
-ShardCount = int | Literal["auto"]
 
-
-def _shards(tree: object) -> ShardCount:
+def _shards(tree: object) -> int | Literal["auto"]:
     scalar = scalar_of(tree)
     if scalar.text == AUTO:
         return AUTO
@@ -69,8 +67,7 @@ def _pair(tree: object) -> tuple[str, str]:
 Gap = Annotated[float, Gt(0), Lt(1), Reads(_gap)]
 _PAIR: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": TEXT}
 _PAIRS: Schema = {"anyOf": [{"const": ALL}, {"type": "array", "minItems": 1, "items": _PAIR}]}
-_SHARDS: Schema = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_SHARDS}, {"const": AUTO}]}
-Shards = Annotated[ShardCount, Reads(_shards, _SHARDS)]
+Shards = Annotated[Annotated[int, Ge(1), Le(MOST_SHARDS)] | Literal["auto"], Reads(_shards)]
 
 
 class StopKeys(Keys):
@@ -92,4 +89,4 @@ class StopKeys(Keys):
         return StopRequest(**dict(self))
 
 
-StopOr = Annotated[StopKeys, or_just("comparisons", _PAIRS)]
+StopOr = Annotated[StopKeys, OrJust("comparisons")]
