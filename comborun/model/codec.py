@@ -43,7 +43,7 @@ def _decoder(kind: Any) -> Decoder:
     origin, parts = get_origin(kind), get_args(kind)
     if ismethod(getattr(kind, "of", None)):  # it is made of a record
         return lambda data: kind.of({key: one for key, one in _checked(dict, data).items() if isinstance(one, str)})
-    if is_dataclass(kind) or hasattr(kind, "_fields"):
+    if hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields"):
         return lambda data: kind(**_fields(kind, data))
     if origin is tuple and parts[-1] is Ellipsis:
         return lambda data: tuple(map(_decoder(parts[0]), _checked(list, data)))
