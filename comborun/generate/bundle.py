@@ -215,7 +215,7 @@ def _text(**values: Any) -> str:
 
 
 def judging(session: Session) -> dict[str, Any]:
-    """What comborun/host/record/judging.py reads as `Rules.of_session`."""
+    """What comborun/host/record/judging.py reads as `Rules`."""
     results, evidence = session.results, session.evidence
     records = evidence.records and results.counted
     return {

@@ -196,7 +196,7 @@ def _placeholder_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
         yield draft.at_value(
             use.path, message, "`results: {episode: line}` numbers them by their order", "{first_seed}"
         )
-    if "output_dir" not in names and any(combo.settings.record_files for combo in use.combos):
+    if "output_dir" not in names and any(combo.settings.result_rules.files for combo in use.combos):
         message = "`command` has no {output_dir}, and records are looked for only there"
         hint = "let the program write there; or read what it prints: `results: {from: log}`; or `results: none`"
         yield draft.at_value(use.path, message, hint)

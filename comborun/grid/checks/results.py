@@ -43,7 +43,7 @@ def count_warnings(draft: Draft) -> Iterator[Problem]:
     uncounted = [
         combo.label
         for combo in draft.combos
-        if combo.settings.record_files and not combo.settings.episodes and not combo.settings.evidence.line
+        if combo.settings.result_rules.files and not combo.settings.episodes and not combo.settings.evidence.line
     ]
     if uncounted:
         where = "" if len(uncounted) == len(draft.combos) else f" for {some(uncounted)}"

@@ -121,10 +121,6 @@ class SettingKeys(Keys):
         return self.results.rules if self.results else ResultRules(files=())
 
     @property
-    def record_files(self) -> tuple[str, ...]:
-        return self.results.files if self.results else ()
-
-    @property
     def watch(self) -> WatchRules:
         limits = self.limits
         return WatchRules(limits.stall_after, limits.max_time, self.evidence.grace, limits.memory == "enforce")

@@ -9,7 +9,7 @@ from pydantic import model_validator
 
 from comborun.errors import UserError
 from comborun.grid.keys.resources import GpuIndexes, PinWord, ResourceKeys
-from comborun.grid.keys.shapes import OR_NONE, Also, Keys, OrJust, key
+from comborun.grid.keys.shapes import OR_NONE, Keys, OrJust, key
 from comborun.grid.keys.values import (
     AsWritten,
     AttributeName,
@@ -116,7 +116,7 @@ class ServerKeys(Keys):
     per: Annotated[Literal["host", "gpu"], OneOf("server per")] = key(
         "gpu: one on each GPU, for the sessions there; host: a single one", "host"
     )
-    ready: Annotated[tuple[ReadyKeys, ...], Also(_checks, _checks_schema)] = key(
+    ready: Annotated[tuple[ReadyKeys, ...], Reads(_checks, _checks_schema)] = key(
         "what shows that it is ready; else that it takes connections", ()
     )
     ready_within: WholeSeconds = key("how long that may take; 0: no limit", 0)

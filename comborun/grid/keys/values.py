@@ -50,20 +50,26 @@ def refusal(error: UserError) -> PydanticCustomError:
 class Reads:
     """Annotates a type with the function that reads it from a tree or a key (raises UserError).
 
-    In the JSON Schema it is the annotated type, unless a grid may write it in another way: then that is `schema`.
+    In the JSON Schema it is the annotated type, unless a grid writes it in another way: then that is `schema`. If a
+    grid may write it in both ways, `schema` makes the schema of both from that of the type, and the type reads on.
     """
 
-    def __init__(self, read: Callable[[object], object], schema: Schema | None = None) -> None:
+    def __init__(
+        self, read: Callable[[object], object], schema: Schema | Callable[[Schema], Schema] | None = None
+    ) -> None:
         self._read = read
         self._schema = schema
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        if self._schema:
+        if isinstance(self._schema, dict):
             return core_schema.no_info_plain_validator_function(self._validate)
         return core_schema.no_info_before_validator_function(self._validate, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
-        return dict(self._schema or handler(schema))
+        if isinstance(self._schema, dict):
+            return dict(self._schema)
+        full: Schema = handler(schema)
+        return self._schema(full) if self._schema else full
 
     def _validate(self, tree: object) -> object:
         try:
