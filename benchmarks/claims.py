@@ -17,7 +17,8 @@ from math import sqrt
 import numpy as np
 
 from comborun.attempt import EpisodeRecord, Verdict, packed
-from comborun.reporter.comparing.comparisons import ALPHA, Comparison, compare
+from comborun.reporter.comparing.comparison import ALPHA, Comparison
+from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Starts

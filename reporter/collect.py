@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from comborun.attempt import Begin, End, Verdict, own_end
 from comborun.errors import UserError
 from comborun.plan import Plan, Session, decoded
-from comborun.reporter.canary import Canary
 from comborun.reporter.comparing.pairing import of_the_run
 from comborun.reporter.records import videos
-from comborun.reporter.records.collector import Attempt, Collected, RecordCollector, SessionHistory, walk
+from comborun.reporter.records.collected import Attempt, Canary, Collected, SessionHistory
+from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect
 from comborun.rules import globs
@@ -220,7 +220,7 @@ def _canary(directory: Path) -> Canary | None:
         return Canary.from_json(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.again.resumption import Rejected
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
     from comborun.work import Combo
 
 

@@ -20,7 +20,8 @@ from comborun.reporter.pages import data, page
 from comborun.reporter.pages.between import compare_runs, render_between
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.pages.latex import latex
-from comborun.reporter.records.collector import SCHEMA_FILE, Collected
+from comborun.reporter.records.collected import Collected
+from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.summary import Summary, summarize
 from comborun.rules.formats import FORMATS
 from comborun.text import alike

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from comborun.reporter.comparing.claims import Claims, claims, prevented
-from comborun.reporter.comparing.comparisons import MOST, Comparisons, compare, how_many
+from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import KindComparison, Scores, compare_graded, compare_kinds, scores
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, results_of
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from comborun.attempt import EpisodeRecord
-    from comborun.reporter.canary import Canary
     from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.pairing import Results, Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Canary, Collected
     from comborun.work import Combo
 
 
@@ -119,7 +118,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
         planned=collected.plan is not None,
-        timing=timing(collected, combos),
+        timing=timing(collected, [combo.ending for combo in combos]),
         policies=policies,
         environments=environments,
         combos=combos,

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from comborun.reporter.comparing.comparisons import MOST, Overall
+from comborun.reporter.comparing.comparison import Overall
+from comborun.reporter.comparing.family import MOST
 from comborun.reporter.counting.quality import Finding
 from comborun.reporter.text import fraction, number, of, p_value, points, points_interval, rate
 from comborun.text import several
@@ -14,12 +15,8 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.reporter.comparing.comparisons import (
-        Comparison,
-        Comparisons,
-        EnvironmentComparisons,
-        Tested,
-    )
+    from comborun.reporter.comparing.comparison import Comparison, Tested
+    from comborun.reporter.comparing.family import Comparisons, EnvironmentComparisons
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.statistics.proportion import Proportion
     from comborun.work import Combo

@@ -14,14 +14,20 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from comborun.attempt import Verdict
-from comborun.reporter.comparing.comparisons import Comparison, Overall, Tested, comparison_of, overall_of
+from comborun.reporter.comparing.comparison import (
+    Comparison,
+    Overall,
+    Tested,
+    comparison_of,
+    corrected,
+    overall_of,
+)
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, starts_of
 from comborun.reporter.counting.measures import ERRORED, KINDS
 from comborun.reporter.statistics.difference import (
     FEWEST_UNPAIRED,
     Effect,
     dominance,
-    holm,
     interquartile_mean,
     mcnemar,
     paired_interval,
@@ -32,7 +38,7 @@ from comborun.reporter.statistics.proportion import t_probability, t_quantile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.reporter.comparing.pairing import Side
+    from comborun.reporter.comparing.pairing import Meeting, Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.difference import PairCounts
@@ -205,39 +211,42 @@ class KindComparison:
 def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
     """Every pair of policies by every frequent kind, the smallest p first; none if they are too many. They have 5 % of
     the error of their own, so that they don't make success rates harder to tell apart."""
-    # An episode without a verdict has ended, too, so how it ended is known.
-    arms = {
-        combo: replace(side, completed=side.completed | side.errored, errored=frozenset()) if side.errored else side
-        for combo, side in sides.items()
-        if isinstance(side, Arm) and combo in ends
-    }
-    frequent = Counter[str]()
-    for combo in arms:
-        frequent.update(ends[combo].words)
-        frequent[ERRORED] += len(ends[combo].errored)
-    kinds = [kind for kind, count in frequent.most_common() if kind and count][:KINDS]
-    pairs = list(combinations(dict.fromkeys(policy for policy, _ in arms), 2))
-    if not kinds or len(kinds) * len(pairs) > MOST or set(kinds) == {ERRORED}:
+    arms = {combo: _ended(side) for combo, side in sides.items() if isinstance(side, Arm) and combo in ends}
+    kinds = _frequent_kinds(ends[combo] for combo in arms)
+    pairs = [*combinations(dict.fromkeys(policy for policy, _ in arms), 2)]
+    if not kinds or set(kinds) == {ERRORED} or len(kinds) * len(pairs) > MOST:
         return ()
-    usable = {combo: arm for combo, arm in arms.items() if arm.completed}
-    names = dict.fromkeys(name for _, name in usable)
-    met = [
-        [meet(name, usable[a, name], usable[b, name]) for name in names if {(a, name), (b, name)} <= usable.keys()]
-        for a, b in pairs
-    ]
-    found = []
+    meetings_of_pairs = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
+    compared = []
     for kind in kinds:
-        ended = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
-        for meetings in met:
-            own = [
-                replace(one, a=ended[one.a.policy, one.environment], b=ended[one.b.policy, one.environment])
+        of_kind = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
+        for meetings in meetings_of_pairs:
+            by_kind = [
+                replace(one, a=of_kind[one.a.policy, one.environment], b=of_kind[one.b.policy, one.environment])
                 for one in meetings
             ]
-            if own:
-                found.append(KindComparison(kind, overall_of(own) if len(own) > 1 else comparison_of(own[0])))
-    plain, worst = holm([one.found.p for one in found]), holm([one.found.worst_p for one in found])
-    corrected = (
-        KindComparison(one.kind, replace(one.found, p_holm=p, worst_holm=q))
-        for one, p, q in zip(found, plain, worst, strict=True)
-    )
-    return tuple(sorted(corrected, key=lambda one: one.found.p_holm))
+            compared.append((kind, overall_of(by_kind) if len(by_kind) > 1 else comparison_of(by_kind[0])))
+    adjusted = corrected([one for _, one in compared])
+    found = (KindComparison(kind, one) for (kind, _), one in zip(compared, adjusted, strict=True))
+    return tuple(sorted(found, key=lambda one: one.found.p_holm))
+
+
+def _ended(arm: Arm) -> Arm:
+    """An episode without a verdict has ended, too, so how it ended is known."""
+    return replace(arm, completed=arm.completed | arm.errored, errored=frozenset()) if arm.errored else arm
+
+
+def _frequent_kinds(ends: Iterable[Ends]) -> list[str]:
+    counts = Counter[str]()
+    for one in ends:
+        counts.update(one.words)
+        counts[ERRORED] += len(one.errored)
+    return [kind for kind, count in counts.most_common() if kind and count][:KINDS]
+
+
+def _meetings(arms: Mapping[Combo, Arm], a: str, b: str) -> list[Meeting]:
+    """Of two policies, in each environment in which both have episodes."""
+    usable = {combo: arm for combo, arm in arms.items() if arm.completed}
+    names = dict.fromkeys(environment for _, environment in usable)
+    both = (name for name in names if {(a, name), (b, name)} <= usable.keys())
+    return [meet(name, usable[a, name], usable[b, name]) for name in both]

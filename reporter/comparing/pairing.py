@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from comborun.attempt import EpisodeRecord
     from comborun.reporter.counting.combo import AggregateCounts
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
     from comborun.work import Combo, Spans
 
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
+from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, outcomes, pairs_in_order, results_of
 from comborun.reporter.statistics.sequential import (
     Decision,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from comborun.plan import Session
     from comborun.reporter.comparing.pairing import Side
-    from comborun.reporter.records.collector import Collected, SessionHistory
+    from comborun.reporter.records.collected import Collected, SessionHistory
     from comborun.stopping import PlannedComparison
     from comborun.work import Combo
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from comborun.plan import Unit
     from comborun.reporter.counting.measures import Balanced, Ends
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import SessionHistory
+    from comborun.reporter.records.collected import SessionHistory
     from comborun.work import Combo
 
 

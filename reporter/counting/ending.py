@@ -11,12 +11,11 @@ from comborun.attempt import CAUSES, behind
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from comborun.attempt import End
     from comborun.plan import Session
-    from comborun.reporter.counting.combo import ComboSummary
-    from comborun.reporter.records.collector import Attempt, Collected, SessionHistory
+    from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
 
     Span = tuple[float, Session, Attempt]
     """when the attempt started, and whose it is"""
@@ -188,7 +187,7 @@ class Timing:
         return lanes
 
 
-def timing(collected: Collected, combos: Sequence[ComboSummary]) -> Timing:
+def timing(collected: Collected, endings: Iterable[Ending]) -> Timing:
     """The times of all sessions; the grid's `after` command is not one of them."""
     attempts = [(history.session, attempt) for history in collected.sessions for attempt in history.attempts]
     spans = [(one.started, session, one) for session, one in attempts if one.started is not None]
@@ -197,6 +196,6 @@ def timing(collected: Collected, combos: Sequence[ComboSummary]) -> Timing:
         spans=tuple(sorted(spans, key=lambda span: (span[0], span[1].name, span[2].number))),
         slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
         finished=max((one.end.ended for _, one in attempts if one.end), default=None) if over else None,
-        sequential=total([combo.ending.seconds for combo in combos if combo.ending.attempts]),
+        sequential=total([one.seconds for one in endings if one.attempts]),
         over=over,
     )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from comborun.attempt import Begin
     from comborun.plan import Session
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import Collected, SessionHistory
+    from comborun.reporter.records.collected import Collected, SessionHistory
     from comborun.reporter.records.reading import Defect, Reject
     from comborun.work import Combo
 

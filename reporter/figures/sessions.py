@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from comborun.plan import Session
     from comborun.reporter.counting.ending import Span, Timing
-    from comborun.reporter.records.collector import Attempt
+    from comborun.reporter.records.collected import Attempt
 
 ROW, HEAD, FOOT = 0.21, 0.24, 0.5
 ROWS = 60

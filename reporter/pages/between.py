@@ -6,21 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
-from comborun.reporter.comparing.comparisons import Comparison, comparison_of
+from comborun.reporter.comparing.comparison import Comparison, comparison_of, corrected
 from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import between_runs
 from comborun.reporter.pages.data import SCHEMA, as_json, limits, significant, told
 from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.tables import Table, columns, holm_p, strong
-from comborun.reporter.statistics.difference import holm
 from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
 from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
     from comborun.work import Combo
 
 
@@ -78,16 +77,15 @@ def compare_runs(before: Collected, after: Collected) -> Between:
             "compared are policies of the same name in environments of the same name, or one policy with one",
         )
     found = [comparison_of(meet(now[1], second[now], first[then])) for then, now in pairs]
-    adjusted = zip(holm([one.p for one in found]), holm([one.worst_p for one in found]), strict=True)
     return Between(
         before=before.name,
         after=after.name,
         rows=tuple(
             (
                 now[0] if then == now else f"{then[0]} → {now[0]}",
-                replace(one, a=after.name, b=before.name, p_holm=p, worst_holm=worst),
+                replace(one, a=after.name, b=before.name),
             )
-            for one, (p, worst), (then, now) in zip(found, adjusted, pairs, strict=True)
+            for one, (then, now) in zip(corrected(found), pairs, strict=True)
         ),
         notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
     )

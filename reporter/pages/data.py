@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from comborun.attempt import Verdict, field_column, metric_columns
-from comborun.reporter.comparing.comparisons import Overall
+from comborun.reporter.comparing.comparison import Overall
 from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.text import instant
 
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
     from comborun.attempt import EpisodeRecord, JsonValue
     from comborun.plan import Session
-    from comborun.reporter.comparing.comparisons import Comparison, EnvironmentComparisons, Tested
+    from comborun.reporter.comparing.comparison import Comparison, Tested
+    from comborun.reporter.comparing.family import EnvironmentComparisons
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.comparing.orders import Strength, Trend
     from comborun.reporter.counting.combo import ComboSummary, Counts, MacroMean
-    from comborun.reporter.records.collector import Attempt
+    from comborun.reporter.records.collected import Attempt
     from comborun.reporter.summary import Summary
 
 SCHEMA = 1

@@ -27,7 +27,7 @@ from comborun.reporter.text import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.reporter.comparing.comparisons import Comparison, Tested
+    from comborun.reporter.comparing.comparison import Comparison, Tested
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.counting.combo import ComboSummary, MacroMean
     from comborun.reporter.counting.measures import MetricMean

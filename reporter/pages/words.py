@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from comborun.reporter.comparing.comparisons import ALPHA
+from comborun.reporter.comparing.comparison import ALPHA
 from comborun.reporter.text import duration, fraction
 from comborun.rules.words import Completeness, Outcome
 from comborun.text import several
@@ -13,7 +13,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.reporter.comparing.comparisons import Sequential
+    from comborun.reporter.comparing.comparison import Sequential
     from comborun.reporter.comparing.orders import Trend
     from comborun.reporter.summary import Summary
 

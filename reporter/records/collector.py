@@ -5,89 +5,25 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.attempt import packed
 from comborun.reporter.records import files, videos
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.episodes import UNKNOWN, rebuild
 from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.rules.named import groups
 from comborun.text import several
-from comborun.work import combo_of, grouped
+from comborun.work import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
-    from comborun.plan import Plan, Session
-    from comborun.reporter.canary import Canary
-    from comborun.reporter.records.reading import Reject
-    from comborun.stopping import StopRule
-    from comborun.work import Combo
-
-
-@dataclass(frozen=True)
-class Attempt:
-    number: int
-    begin: Begin | None
-    end: End | None
-    log: tuple[str, ...] = ()
-
-    @property
-    def started(self) -> float | None:
-        """On the host's clock. Failed launches have it in their end record only."""
-        begin = self.begin.started if self.begin else None
-        return begin or (self.end.started if self.end else None) or None
-
-    @property
-    def ended(self) -> float | None:
-        """None without an end record or a start, or if the clock was set back in between."""
-        known = self.end and self.started is not None and self.end.ended >= self.started
-        return self.end.ended if self.end and known else None
-
-    @property
-    def seconds(self) -> float | None:
-        return None if self.started is None or self.ended is None else self.ended - self.started
-
-
-@dataclass(frozen=True)
-class SessionHistory:
-    session: Session
-    attempts: tuple[Attempt, ...]
-
-    @property
-    def end(self) -> End | None:
-        return self.attempts[-1].end if self.attempts else None
-
-
-@dataclass(frozen=True)
-class Collected:
-    name: str
-    """the run's id, or the folder's name"""
-    records: tuple[EpisodeRecord, ...]
-    rejects: tuple[Reject, ...]
-    defects: tuple[Defect, ...]
-    files: tuple[Reading, ...]
-    aggregates: tuple[Aggregate, ...] = ()
-    unpaired: Mapping[Combo, str] = field(default_factory=dict)
-    """why neither index nor seed identifies the starts of a combo's episodes"""
-    plan: Plan | None = None
-    sessions: tuple[SessionHistory, ...] = ()
-    aside: tuple[SessionHistory, ...] = ()
-    done: Mapping[str, str] = field(default_factory=dict)
-    """the dispatcher's last record; empty while the run lasts"""
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    stop_early: StopRule | None = None
-    canary: Canary | None = None
-    """how some episodes went when they ran alone once more"""
-
-    @property
-    def by_combo(self) -> dict[Combo, list[SessionHistory]]:
-        return grouped(self.sessions, lambda history: combo_of(history.session))
+    from comborun.attempt import Aggregate, EpisodeRecord
 
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"

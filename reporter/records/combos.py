@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.attempt import EpisodeRecord
+from comborun.reporter.records.reading import UNNAMED
 from comborun.reporter.text import combo_name
 from comborun.rules.formats import (
     COMPLETION_ROWS,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from comborun.work import Combo
 
 
-UNNAMED = "unnamed"
-"""if no file and no folder gives a name"""
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
     r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"

@@ -9,7 +9,8 @@ from report_runs import episode
 
 from comborun.again.smoke import canary_plan, episodes_each
 from comborun.attempt import EpisodeRecord
-from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from comborun.reporter.canary import compare_canary, told_rejects
+from comborun.reporter.records.collected import Canary, CanaryCombo
 from comborun.reporter.records.reading import Reject, RejectKind
 
 

@@ -16,7 +16,7 @@ from comborun.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.merge import rejected
 from comborun.reporter.pages.page import page
-from comborun.reporter.records.collector import Collected
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.summary import summarize
 

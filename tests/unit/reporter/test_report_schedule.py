@@ -13,7 +13,7 @@ from comborun.attempt import Begin, End
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.ending import Timing
 from comborun.reporter.figures.sessions import sessions
-from comborun.reporter.records.collector import Attempt
+from comborun.reporter.records.collected import Attempt
 from comborun.reporter.summary import summarize
 from comborun.resources import NO_SLURM
 
