@@ -16,7 +16,7 @@ from comborun.errors import UserError
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
 from comborun.reporter.figures import NAMES, figures
 from comborun.reporter.figures.files import FORMS, files
-from comborun.reporter.pages import data, page
+from comborun.reporter.pages import data, document, page
 from comborun.reporter.pages.between import compare_runs, render_between
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.pages.latex import latex
@@ -93,8 +93,8 @@ def write_report(
         "report.html": [page.html({**sections, "sheet": sheet}, drawn)],
         "report.md": [page.rendered("report.md.j2", **sections)],
         "report.tex": [latex(sections["summary"])],
-        "final_benchmark_report.json": [data.report_json(report.summary)],
-        SCHEMA_FILE: [(page.TEMPLATES / SCHEMA_FILE).read_text("utf-8")],
+        "final_benchmark_report.json": [document.report_json(report.summary)],
+        SCHEMA_FILE: [document.report_schema()],
         "summary.csv": [data.summary_csv(report.summary)],
         "episodes.csv": data.episodes_csv(report.episodes),
     }

@@ -105,8 +105,12 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         policies, environments = (tuple(sorted(sorted(names), key=natural)) for names in found)
     order = [(policy, environment) for environment in environments for policy in policies]
     ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
-    combos = tuple(_combos(collected, results, ends, spare, order))
     comparisons, kinds, found_trends = _compared(collected, results, ends, order)
+    combos = tuple(
+        replace(combo, letters=comparisons.letters_of(*combo.key))
+        for combo in _combos(collected, results, ends, spare, order)
+    )
+    means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
     counted = [
         replace(one, missing=()) if combo in results.counts else one
@@ -124,7 +128,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         combos=combos,
         comparisons=comparisons,
         claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
-        macro_means=macro_means(policies, environments, combos),
+        macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
         provenance=collected.provenance,
         canary=collected.canary,

@@ -89,6 +89,8 @@ class MacroMean:
     """environments in which some planned episodes have no verdict"""
     early: tuple[str, ...] = ()
     """environments that stopped early, so that the rate depends on the results"""
+    rank: tuple[int, int] | None = None
+    """the best and the worst that the overall comparisons leave open"""
 
 
 def macro_means(
@@ -181,6 +183,8 @@ class ComboSummary:
     balanced: Balanced | None
     not_needed: int = 0
     """episodes that were left out after a decision; none of them is planned any more"""
+    letters: str = ""
+    """policies of an environment that share a letter are not told apart"""
 
     @property
     def key(self) -> Combo:

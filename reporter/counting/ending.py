@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.attempt import CAUSES, behind
 from comborun.rules.words import Cause, Completeness, Outcome, outcome
@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from comborun.attempt import End
     from comborun.plan import Session
     from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
-
-    Span = tuple[float, Session, Attempt]
-    """when the attempt started, and whose it is"""
-
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux's numbers: those of the host, not of the machine that makes the report"""
@@ -136,6 +132,12 @@ def total(durations: Sequence[float | None]) -> float | None:
     return fsum(known) if known and len(known) == len(durations) else None
 
 
+class Span(NamedTuple):
+    started: float
+    session: Session
+    attempt: Attempt
+
+
 @dataclass(frozen=True)
 class Timing:
     """Times in seconds since 1970 on the host's clock, and seconds. None means that the records don't show it."""
@@ -151,7 +153,7 @@ class Timing:
 
     @property
     def started(self) -> float | None:
-        return self.spans[0][0] if self.spans else None
+        return self.spans[0].started if self.spans else None
 
     @property
     def makespan(self) -> float | None:
@@ -162,7 +164,8 @@ class Timing:
     @property
     def seen(self) -> float:
         """Seconds from the first start to the latest time in any record."""
-        return max((attempt.ended or start) for start, _, attempt in self.spans) - self.spans[0][0] if self.spans else 0
+        latest = max((span.attempt.ended or span.started for span in self.spans), default=0.0)
+        return latest - (self.started or latest)
 
     @property
     def work(self) -> float | None:
@@ -180,7 +183,7 @@ class Timing:
         """The attempts in as few rows as hold them without two at the same time."""
         lanes: list[list[Span]] = []
         for span in self.spans:
-            free = (lane for lane in lanes if (end := lane[-1][2].ended) is not None and end <= span[0])
+            free = (lane for lane in lanes if (end := lane[-1].attempt.ended) is not None and end <= span.started)
             if (lane := next(free, None)) is None:
                 lanes.append(lane := [])
             lane.append(span)
@@ -190,10 +193,10 @@ class Timing:
 def timing(collected: Collected, endings: Iterable[Ending]) -> Timing:
     """The times of all sessions; the grid's `after` command is not one of them."""
     attempts = [(history.session, attempt) for history in collected.sessions for attempt in history.attempts]
-    spans = [(one.started, session, one) for session, one in attempts if one.started is not None]
+    spans = [Span(one.started, session, one) for session, one in attempts if one.started is not None]
     over = all(history.end for history in collected.sessions) or bool(collected.done)
     return Timing(
-        spans=tuple(sorted(spans, key=lambda span: (span[0], span[1].name, span[2].number))),
+        spans=tuple(sorted(spans, key=lambda span: (span.started, span.session.name, span.attempt.number))),
         slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
         finished=max((one.end.ended for _, one in attempts if one.end), default=None) if over else None,
         sequential=total([one.seconds for one in endings if one.attempts]),

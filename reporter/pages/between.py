@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.reporter.comparing.comparison import Comparison, comparison_of, corrected
 from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import between_runs
-from comborun.reporter.pages.data import SCHEMA, as_json, limits, significant, told
+from comborun.reporter.pages.document import SCHEMA
+from comborun.reporter.pages.keys import (
+    COUNT,
+    DIFFERENCE,
+    FLAG,
+    LIMITS,
+    ROUNDED,
+    TEXT,
+    Key,
+    as_json,
+    row,
+    table,
+)
 from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.tables import Table, columns, holm_p, strong
 from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
@@ -116,7 +128,7 @@ def render_between(between: Between) -> dict[str, bytes]:
             "schema": SCHEMA,
             "before": between.before,
             "after": between.after,
-            "comparisons": [_row(policy, one) for policy, one in between.rows],
+            "comparisons": [{"policy": policy, **row(_COMPARED, one)} for policy, one in between.rows],
             "sentences": between.sentences,
             "notes": between.notes,
         }
@@ -124,15 +136,17 @@ def render_between(between: Between) -> dict[str, bytes]:
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
-def _row(policy: str, one: Comparison) -> dict[str, Any]:
-    return {
-        "policy": policy,
-        "environment": one.environment,
-        "before": told(one.rate_b, "successes", "n"),
-        "after": told(one.rate_a, "successes", "n"),
-        "difference": significant(one.difference),
-        "interval": limits(one.interval),
-        "p": significant(one.p),
-        "p_holm": significant(one.p_holm),
-        **told(one, "decided", "paired", "pairing", "test"),
-    }
+_RATE = table(Key("successes", COUNT), Key("n", COUNT))
+_COMPARED = (
+    Key("environment", TEXT),
+    Key("before", _RATE, of="rate_b"),
+    Key("after", _RATE, of="rate_a"),
+    Key("difference", DIFFERENCE),
+    Key("interval", LIMITS),
+    Key("p", ROUNDED),
+    Key("p_holm", ROUNDED),
+    Key("decided", FLAG),
+    Key("paired", FLAG),
+    Key("pairing", TEXT),
+    Key("test", TEXT),
+)

@@ -162,8 +162,7 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     if uniquely_best(combo, summary):
         text = rf"\boldmath{text}\unboldmath{{}}"
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))})"
-    word = summary.comparisons.letters_of(*combo.key)
-    return text + counted + (f"\\textsuperscript{{{escape(word)}}}" if word else "")
+    return text + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:

@@ -112,27 +112,26 @@ def means(summary: Summary) -> Table | None:
     found = summary.macro_means
     if not found:
         return None
-    ranks = [summary.comparisons.rank(mean.policy) for mean in found]
-    known = any(places and places != (1, len(found)) for places in ranks)
+    ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
     return _filled(
         Table(
             "Means over environments",
             columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
-            [_mean_row(mean, rank(places) if known else "") for mean, places in zip(found, ranks, strict=True)],
+            [_mean_row(mean, rank(mean.rank) if ranked else "") for mean in found],
             f"Success rates in per cent, every environment with the same weight.{early}",
         )
     )
 
 
-def _mean_row(mean: MacroMean, places: str) -> list[str]:
+def _mean_row(mean: MacroMean, ranks: str) -> list[str]:
     value = NOTHING if mean.mean is None else f"{fraction(mean.mean)}{'†' if mean.early else ''}"
     counts = (str(mean.environments), str(mean.episodes))
     return [
         mean.policy,
         Strong(value),
         per_cent(mean.interval),
-        places,
+        ranks,
         *counts,
         *map(_some, (mean.missing, mean.partial)),
     ]
@@ -298,17 +297,16 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
         "k/n|rate|95 % interval|letters|planned|completed|errored|missing|attempts|duration",
         "outcome",
     )
-    rows = [[combo.policy, combo.environment, *_counted(combo, summary), *_ended(combo, summary)] for combo in shown]
+    rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
     return _filled(Table("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
-def _counted(combo: ComboSummary, summary: Summary) -> list[str]:
+def _counted(combo: ComboSummary) -> list[str]:
     counts = combo.counts
     if counts is None:
         return ["", "", "", "", _planned(combo), "", "", ""]
-    letters = summary.comparisons.letters_of(*combo.key)
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
-    rates = [Strong(of(combo.rate)), Strong(rate(combo.rate)), interval(combo.rate), letters]
+    rates = [Strong(of(combo.rate)), Strong(rate(combo.rate)), interval(combo.rate), combo.letters]
     return [*rates, _planned(combo), str(counts.completed), *lost]
 
 
