@@ -83,7 +83,7 @@ class Summary:
         counted = [combo.counts for combo in self.combos if combo.counts]
         names = ("planned", "completed", "successes", "errored", "missing", "measured")
         sums = {name: sum(getattr(counts, name) for counts in counted) for name in names}
-        return Counts(**sums, missing_episodes=())
+        return Counts(**sums)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ class RecordCollector:
         """relative to the directory, with slashes; a folder for episodes that are file names"""
         self.of_videos: Sequence[Defect] = ()
 
-    def take(self, path: Path, context: Context, *, expected: bool) -> None:
-        """One file. `expected`: the grid names it, so it is a fault if its format is not known."""
+    def read_file(self, path: Path, context: Context, *, expected: bool) -> None:
+        """Read one file. `expected`: the grid names it, so it is a fault if its format is not known."""
         at = PurePosixPath(context.path)
         ordered = bool(context.identity.episode.word)
         group = f"{context.session}:{context.attempt}" if ordered else str(at.parent)
@@ -60,13 +60,13 @@ class RecordCollector:
         if reading.format or reading.rejects:
             self.files.append(reading)
 
-    def take_names(self, paths: Iterable[Path], context: Context) -> None:
-        """Episodes that are names of files, one group per environment."""
+    def read_names(self, paths: Iterable[Path], context: Context) -> None:
+        """Read episodes that are names of files, one group per environment."""
         found = (path.relative_to(self._directory).as_posix() for path in paths if path.exists())
         for folder, group in groups(found).items():
             self.files.append(files.read_names(group, replace(context, path=folder)))
 
-    def show(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
+    def link_videos(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
         """Give each record its video among these, in its field `video`. `bases`: by session, the episode that its
         program calls 0."""
         if not found:
@@ -113,7 +113,7 @@ class RecordCollector:
         )
 
     @property
-    def taken(self) -> Iterator[Defect]:
+    def formats_read(self) -> Iterator[Defect]:
         """Says how files were read, by format; our own rows need no message."""
         files = (file for file in self.files if file.format and file.format != JSONL_ROWS)
         for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
