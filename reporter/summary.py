@@ -101,7 +101,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     if collected.plan:
         policies, environments = collected.plan.policies, collected.plan.environments
     else:
-        found = ({combo[place] for combo in (*results.merged, *results.counts)} for place in (0, 1))
+        found = ({combo[axis] for combo in (*results.merged, *results.counts)} for axis in (0, 1))
         policies, environments = (tuple(sorted(sorted(names), key=natural)) for names in found)
     order = [(policy, environment) for environment in environments for policy in policies]
     ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from comborun.reporter.comparing.comparison import Overall
 from comborun.reporter.comparing.family import MOST
 from comborun.reporter.counting.quality import Finding
-from comborun.reporter.text import fraction, number, of, p_value, points, points_interval, rate
+from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
         return f"{one.a} and {one.b}"
     p = "" if one.bounded else f", Holm p {p_value(one.p_holm)}"
     if any(one.unknown) and not one.bounded:
-        p += f" ({p_value(one.worst_holm).removeprefix('= ')} if episodes without a verdict count against it)"
+        p += f" ({p_number(one.worst_holm)} if episodes without a verdict count against it)"
     return f"{one.a} minus {one.b} is {points(one.difference)} points {points_interval(one.interval)}{p}"
 
 

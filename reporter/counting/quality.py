@@ -156,9 +156,9 @@ def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterato
     for entry in found:
         lines[entry.path, entry.reason].append(entry.line)
     for (path, reason), numbers in lines.items():
-        places = spans(number for number in numbers if number)
+        where = spans(number for number in numbers if number)
         count = f" ({len(numbers)} times)" if len(numbers) > 1 else ""
-        yield Finding(f"{path}:{describe(places)}" if places else path, f"{prefix}{reason}{count}")
+        yield Finding(f"{path}:{describe(where)}" if where else path, f"{prefix}{reason}{count}")
 
 
 _CHECKPOINT, _ENDS = "checkpoints.", ".sha256_of_ends"

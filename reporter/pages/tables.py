@@ -15,7 +15,7 @@ from comborun.reporter.text import (
     interval,
     number,
     of,
-    p_value,
+    p_number,
     per_cent,
     points,
     points_interval,
@@ -23,6 +23,7 @@ from comborun.reporter.text import (
     rate,
     with_interval,
 )
+from comborun.rules.words import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -95,9 +96,9 @@ def columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]
 
 def _filled(table: Table) -> Table:
     """Without the columns that are empty in all rows."""
-    kept = [place for place, _ in enumerate(table.columns) if any(row[place] for row in table.rows)]
-    rows = [[row[place] for place in kept] for row in table.rows]
-    return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
+    kept = [column for column, _ in enumerate(table.columns) if any(row[column] for row in table.rows)]
+    rows = [[row[column] for column in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[column] for column in kept], rows=rows)
 
 
 def _smallest(found: Sequence[T]) -> Sequence[T]:
@@ -225,7 +226,7 @@ def _better(one: Tested) -> str:
 
 
 def holm_p(one: Tested) -> str:
-    return p_value(one.p_holm, bound=one.bounded).removeprefix("= ")
+    return p_number(one.p_holm, bound=one.bounded)
 
 
 def _both(a: int, b: int) -> str:
@@ -314,7 +315,7 @@ def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
     if not summary.planned:
         return [""] * 3
     end = combo.ending
-    warned = " warned" if end.outcome == "succeeded" and end.warnings else ""
+    warned = " warned" if end.outcome is Outcome.SUCCEEDED and end.warnings else ""
     return [str(end.attempts), duration(end.seconds), Tagged(end.words, f"{end.outcome or ''}{warned}")]
 
 
@@ -326,7 +327,7 @@ def _planned(combo: ComboSummary) -> str:
 def _below(combo: ComboSummary, summary: Summary) -> Iterator[str]:
     """Why it ended, unless it ended as it should; and which planned episodes have no verdict."""
     end, counts = combo.ending, combo.counts
-    if summary.planned and not (end.clean and end.outcome == "succeeded"):
+    if summary.planned and not (end.clean and end.outcome is Outcome.SUCCEEDED):
         yield end.cause
     if counts is None or counts.completed == counts.planned:
         return

@@ -98,8 +98,8 @@ def _trend(found: Trend) -> str:
 
 def _sessions(summary: Summary) -> Iterator[str]:
     """Outcomes other than success, and training, which has nothing but an outcome."""
-    outcomes = Counter(combo.ending.words for combo in summary.combos)
-    bad = [f"{count} {words}" for words, count in outcomes.items() if words != Outcome.SUCCEEDED]
+    others = (combo.ending.words for combo in summary.combos if combo.ending.outcome is not Outcome.SUCCEEDED)
+    bad = [f"{count} {words}" for words, count in Counter(others).items()]
     if summary.planned and bad:
         yield f"Outcomes other than succeeded: {', '.join(bad)}."
     if steps := sum(combo.unit == "step" for combo in summary.combos):

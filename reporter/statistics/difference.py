@@ -150,7 +150,7 @@ def letters(ranked: Sequence[str], different: Iterable[tuple[str, str]]) -> tupl
         columns = [column for column in unique if not any(column < other for other in unique)]
         if len(columns) > MOST_LETTERS:
             return ()
-    rank = {name: place for place, name in enumerate(ranked)}
+    rank = {name: position for position, name in enumerate(ranked)}
     columns.sort(key=lambda column: sorted(rank[name] for name in column))
     marks = ascii_letters[: len(columns)]
     return tuple(

@@ -111,7 +111,7 @@ def incidence(times: Iterable[float], n: int) -> Incidence:
     counts = Counter(ordered)
     steps = list(zip(counts, accumulate(counts.values()), strict=True))
     if len(steps) > STEPS:
-        steps = [steps[(place + 1) * len(steps) // STEPS - 1] for place in range(STEPS)]
+        steps = [steps[(step + 1) * len(steps) // STEPS - 1] for step in range(STEPS)]
     successes = tuple(total for _, total in steps)
     half = (n + 1) // 2
     return Incidence(
