@@ -62,7 +62,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         sessions=histories,
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
         done=MappingProxyType(parse(_text(directory / RUN.done))),
-        provenance=MappingProxyType(dict(_flat(manifest.get("provenance") or {}))),
+        provenance=_mapping(manifest.get("provenance")),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType(
@@ -90,12 +90,16 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     return collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
 
 
-def _manifest(directory: Path) -> dict[str, Any]:
+def _manifest(directory: Path) -> Mapping[str, Any]:
     """Empty if it can't be read: a report does without its provenance."""
     try:
-        return dict(json.loads(_text(directory / RUN.manifest) or "{}"))
-    except (ValueError, TypeError):
+        return _mapping(json.loads(_text(directory / RUN.manifest) or "{}"))
+    except ValueError:
         return {}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _stop_rule(directory: Path, manifest: Mapping[str, Any]) -> StopRule | None:
@@ -241,15 +245,6 @@ def _canary(directory: Path) -> Canary | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
-
-
-def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
-    """`{"git": {"commit": ...}}` becomes `git.commit`; empty values are left out."""
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            yield from _flat(entry, *keys, str(key))
-    elif value is not None and value not in ("", [], {}):
-        yield ".".join(keys), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 _MOST_UNMATCHED = 100

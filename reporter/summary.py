@@ -130,7 +130,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
-        provenance=collected.provenance,
+        provenance=collected.origin,
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,

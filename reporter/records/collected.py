@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from comborun.plan import decoded
 from comborun.reporter.text import combo_name
@@ -12,7 +12,7 @@ from comborun.text import several
 from comborun.work import combo_of, describe, grouped, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
     from comborun.plan import Plan, Session
@@ -136,11 +136,25 @@ class Collected:
     aside: tuple[SessionHistory, ...] = ()
     done: Mapping[str, str] = field(default_factory=dict)
     """the dispatcher's last record; empty while the run lasts"""
-    provenance: Mapping[str, str] = field(default_factory=dict)
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """as the run's manifest has it; a foreign one may hold anything"""
     stop_early: StopRule | None = None
     canary: Canary | None = None
     """how some episodes went when they ran alone once more"""
 
     @property
+    def origin(self) -> dict[str, str]:
+        """The provenance as texts: `{"git": {"commit": ...}}` becomes `git.commit`; empty values are left out."""
+        return dict(_flat(self.provenance))
+
+    @property
     def by_combo(self) -> dict[Combo, list[SessionHistory]]:
         return grouped(self.sessions, lambda history: combo_of(history.session))
+
+
+def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _flat(entry, *keys, str(key))
+    elif value is not None and value not in ("", [], {}):
+        yield ".".join(keys), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

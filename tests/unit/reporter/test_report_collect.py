@@ -87,14 +87,14 @@ def test_what_the_manifest_says_of_the_origin_is_kept_flat(tmp_path: Path) -> No
     run = RunDirectory(tmp_path)
     run.session("flat", "stairs")
     run.write()
-    assert collect_run(tmp_path).provenance == {
+    assert collect_run(tmp_path).origin == {
         "comborun": "0.1.0",
         "commit": "7dc8c99",
         "host.hostname": "gpubox",
         "host.cpus": "16",
     }
     run.put(RUN.manifest, "{")
-    assert collect_run(tmp_path).provenance == {}
+    assert collect_run(tmp_path).origin == {}
 
 
 def test_what_differs_between_policies_besides_themselves_is_told(tmp_path: Path) -> None:
