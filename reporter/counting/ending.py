@@ -60,8 +60,7 @@ def ending(
 ) -> Ending:
     """The ending of a combo; with several sessions, of the worst one. `counted`: by the records, or None if they show
     nothing. `run_over`: nothing of the run can be alive."""
-    lost = (Cause.LOST, "lost, without an end record") if run_over else (None, "running, or lost")
-    ends = [_ending(history, counted, contributing, lost) for history in histories]
+    ends = [_ending(history, counted, contributing, run_over=run_over) for history in histories]
     outcomes = [end.outcome for end in ends if end.outcome is not None]
     return Ending(
         outcome=min(outcomes, key=_WORST_FIRST.index, default=None) if len(outcomes) == len(ends) else None,
@@ -86,44 +85,50 @@ def cause_words(end: End) -> str:
     return f"{words}: {end.note}" if end.note else words
 
 
-def _with_evidence(cause: str, end: End, session: Session) -> str:
-    """The cause, with the missing evidence if there can be no records, as of a training that ended too early."""
-    evidence = session.evidence.beside_records
-    short = end.clean and end.completeness is not Completeness.COMPLETE
-    return f"{cause}, without {evidence}" if short and evidence and not session.results.has_records else cause
-
-
 def _ending(
-    history: SessionHistory, counted: Completeness | None, contributing: Contributing, lost: tuple[Cause | None, str]
+    history: SessionHistory, counted: Completeness | None, contributing: Contributing, *, run_over: bool
 ) -> Ending:
-    """`lost`: the words for an attempt without an end record."""
-    attempts = history.attempts
-    if not attempts:
+    if not history.attempts:
         return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
-    end = attempts[-1].end
-    peaks = [one.end.peak_memory for one in attempts if one.end and one.end.peak_memory is not None]
-    cause, words = (end.cause, _with_evidence(cause_words(end), end, history.session)) if end else lost
-    judged = counted or (end.completeness if end else Completeness.NONE)
-    found = outcome(judged, cause) if cause else None
+    *earlier, last = history.attempts
+    end, found = last.end, _outcome(last.end, counted, run_over=run_over)
+    cause = _cause(end, history.session) if end else "lost, without an end record" if run_over else "running, or lost"
     warnings = [
-        f"attempt {one.number}: {cause_words(one.end) if one.end else 'no end record'}; another followed"
-        for one in attempts[:-1]
+        f"attempt {attempt.number}: {cause_words(attempt.end) if attempt.end else 'no end record'}; another followed"
+        for attempt in earlier
     ]
     if found is Outcome.SUCCEEDED and not (end and end.clean):
-        warnings.append(f"complete, but {words}")
+        warnings.append(f"complete, but {cause}")
     elif end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
         warnings.append(f"its end record says complete ({end.records} records), but not all of them count here")
-    counting = [one for one in attempts if (history.session.name, one.number) in contributing]
+    counting = [attempt for attempt in history.attempts if (history.session.name, attempt.number) in contributing]
+    peaks = (attempt.end.peak_memory for attempt in history.attempts if attempt.end)
     return Ending(
         outcome=found,
-        cause=words,
+        cause=cause,
         clean=end is not None and end.clean,
-        attempts=len(attempts),
-        seconds=total([one.seconds for one in counting or attempts[-1:]]),
+        attempts=len(history.attempts),
+        seconds=total([attempt.seconds for attempt in counting or [last]]),
         warnings=tuple(warnings),
-        peak_memory=max(peaks, default=None),
-        log=() if found is Outcome.SUCCEEDED else attempts[-1].log,
+        peak_memory=max((peak for peak in peaks if peak is not None), default=None),
+        log=() if found is Outcome.SUCCEEDED else last.log,
     )
+
+
+def _outcome(end: End | None, counted: Completeness | None, *, run_over: bool) -> Outcome | None:
+    """By the rule of both halves, with the records that count here where they show something. None while the session
+    may be running."""
+    if end:
+        return outcome(counted or end.completeness, end.cause)
+    return outcome(counted or Completeness.NONE, Cause.LOST) if run_over else None
+
+
+def _cause(end: End, session: Session) -> str:
+    """With the evidence that is missing if there can be no records, as of a training that ended too early."""
+    evidence = session.evidence.beside_records
+    short = end.clean and end.completeness is not Completeness.COMPLETE
+    without = f", without {evidence}" if short and evidence and not session.results.has_records else ""
+    return cause_words(end) + without
 
 
 def total(durations: Sequence[float | None]) -> float | None:
