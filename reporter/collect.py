@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from comborun.attempt import Begin, End, Verdict, own_end
 from comborun.errors import UserError
 from comborun.plan import Plan, Session, decoded
-from comborun.reporter.comparing.pairing import of_the_run
+from comborun.reporter.comparing.pairing import seeded_once
 from comborun.reporter.records import videos
 from comborun.reporter.records.collected import Attempt, Canary, Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
@@ -122,7 +122,7 @@ def _seeded_by_session(sessions: Iterable[Session], records: Iterable[EpisodeRec
         if record.combo in seeded and record.session in bases and record.seed is not None:
             found[record.combo][bases[record.session]].append(record)
     why = "one seed for all episodes of a session, which says nothing of their starts"
-    return {combo: why for combo, parts in found.items() if any(map(of_the_run, parts.values()))}
+    return {combo: why for combo, parts in found.items() if any(map(seeded_once, parts.values()))}
 
 
 def collect_folder(directory: Path) -> Collected:

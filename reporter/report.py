@@ -157,10 +157,9 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
     sentences = alike((path, f"{reason}{times}") for path, reason, times in counted)
     lines = [f"  {line}" for line in sentences[:20]]
     more = [f"  and {len(sentences) - 20} more reasons"] if len(sentences) > 20 else []
+    read = f"none of the {len(collected.files)} result files below {directory} holds an episode that counts"
     return UserError(
-        "\n".join(
-            [f"no episode is told of in the {len(collected.files)} result files below {directory}", *lines, *more]
-        ),
+        "\n".join([read, *lines, *more]),
         "mend `results` in the grid"
         if collected.plan
         else 'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true};'

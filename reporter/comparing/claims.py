@@ -155,7 +155,7 @@ def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
 
 
 def _limit(group: EnvironmentComparisons) -> str:
-    """The gap that these episodes could show, so that nobody reads `not decided` as `equal`."""
+    """The gap that these episodes could show: `not decided` must not read like `equal`."""
     if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
         given_up = any(one.sequential and one.sequential.stopped and not one.decided for one in group.comparisons)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""

@@ -168,7 +168,7 @@ def comparison_of(met: Meeting) -> Comparison:
 
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:
-    """p if every episode without a verdict counts against the better policy; 1 if it is better no more."""
+    """p if every episode without a verdict counts against the better policy; 1 if it is then not better."""
     if not any(one.a.unknown or one.b.unknown for one in meetings):
         return p
     sign = 1 if difference > 0 else -1

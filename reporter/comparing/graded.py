@@ -131,12 +131,12 @@ def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) ->
 
 def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Graded:
     cells = [_effect(a, b) for _, a, b in meetings]
-    difference, interval, p = _together(cells)
+    difference, interval, p = _pooled(cells)
     sign = 1 if difference > 0 else -1
     unknown = [(len(a.arm.unknown), len(b.arm.unknown)) for _, a, b in meetings]
     worst = p
     if any(map(any, unknown)):
-        against, _, worst = _together([_effect(a, b, lost_by=sign) for _, a, b in meetings])
+        against, _, worst = _pooled([_effect(a, b, lost_by=sign) for _, a, b in meetings])
         worst = max(p, worst) if against * sign > 0 else 1.0
     sides = [(a, b) for _, a, b in meetings]
     return Graded(
@@ -149,20 +149,20 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
         metric=metric,
         environments=tuple(name for name, _, _ in meetings),
         n=(sum(one.n[0] for one in cells), sum(one.n[1] for one in cells)),
-        middle=(_middle(a for a, _ in sides), _middle(b for _, b in sides)),
+        middle=(_mean_of_middles(a for a, _ in sides), _mean_of_middles(b for _, b in sides)),
         paired=all(one.pairs for one in cells),
         unknown=(sum(one for one, _ in unknown), sum(one for _, one in unknown)),
     )
 
 
-def _middle(sides: Iterable[Scores]) -> float:
+def _mean_of_middles(sides: Iterable[Scores]) -> float:
     return fmean(interquartile_mean(one.by_start) for one in sides)
 
 
 def _effect(a: Scores, b: Scores, lost_by: int = 0) -> Effect:
     """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
     if meet("", a.arm, b.arm).paired:
-        pairs = _wins(a, b, lost_by)
+        pairs = _pairs(a, b, lost_by)
         n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
         return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
     if not lost_by:
@@ -171,7 +171,7 @@ def _effect(a: Scores, b: Scores, lost_by: int = 0) -> Effect:
     return dominance(a.by_start + [lost] * len(a.arm.unknown), b.by_start + [-lost] * len(b.arm.unknown))
 
 
-def _wins(a: Scores, b: Scores, lost_by: int) -> PairCounts:
+def _pairs(a: Scores, b: Scores, lost_by: int) -> PairCounts:
     """The outcomes of the pairs: a success is to have more than the other."""
     common = a.values.keys() & b.values.keys()
     unknown = (a.arm.unknown | b.arm.unknown) if lost_by else frozenset()
@@ -182,7 +182,7 @@ def _wins(a: Scores, b: Scores, lost_by: int) -> PairCounts:
     return count_pairs(won_by_a, replace(b.arm, completed=used, successes=frozenset(second)))
 
 
-def _together(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
+def _pooled(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
     """The mean difference, each environment with the same weight, with its interval and p."""
     if len(cells) == 1:
         return cells[0].difference, cells[0].interval, cells[0].p

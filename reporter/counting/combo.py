@@ -183,7 +183,7 @@ class ComboSummary:
     time_to_success: TimeToSuccess | None
     balanced: Balanced | None
     not_needed: int = 0
-    """episodes that were left out after a decision; none of them is planned any more"""
+    """episodes that were left out after a decision; `planned` is without them"""
     letters: str = ""
     """policies of an environment that share a letter are not told apart"""
 

@@ -332,7 +332,7 @@ def titled(panel: Panel, name: str) -> Panel:
 
 
 def untitled(panel: Panel) -> Panel:
-    """Without the heading, for a place that has its own."""
+    """Without its heading, for a page that has one."""
     marks = [mark for mark in panel.marks if not (isinstance(mark, Text) and mark.place[1] < HEADING)]
     return replace(panel, marks=marks, top=HEADING)
 

@@ -1,4 +1,4 @@
-"""Two runs side by side: what is compared, and the files of it. Pure."""
+"""Two runs side by side: their comparisons, and the files that show them. Pure."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _rows(
         columns.append((_cell(dict(zip(left, row, strict=True))) for row in others) if left else repeat(""))
     verdicts = [*map(attrgetter("verdict"), records)]
     lines = map(attrgetter("line"), records)
-    before, colon, after = _text(f"{path}:").rpartition(":")  # and perhaps a quotation mark behind it
+    before, colon, after = _text(f"{path}:").rpartition(":")  # and a quotation mark after it, if the path has one
     return zip(
         *(repeat(_text(policy)), repeat(_text(environment))),
         map(str, map(attrgetter("episode"), records)),

@@ -150,8 +150,8 @@ _COMPARISON = table(
     Key("paired", FLAG, "The same episodes were compared"),
     Key("pairing", TEXT, "Why they are paired or not"),
     Key("so_far", FLAG, "More episodes may come"),
-    Key("starts_a", COUNT, "Different starts, if some come again", "rate_a.starts", not_),
-    Key("starts_b", COUNT, "Different starts, if some come again", "rate_b.starts", not_),
+    Key("starts_a", COUNT, "Different starts, if some repeat", "rate_a.starts", not_),
+    Key("starts_b", COUNT, "Different starts, if some repeat", "rate_b.starts", not_),
     Key("sequential", _SEQUENTIAL, "If it is tested after every pair", left_out=not_),
     Key("prevented", TEXT, "Why an early stop was not possible", left_out=not_),
 )

@@ -150,7 +150,7 @@ def _mean(mean: MacroMean | None, *, crowded: bool) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     row = " & ".join(cells) + r" \\"
-    # What stands before a row, \midrule or \\, would take these for its own argument, over blanks and line ends.
+    # LaTeX would take these for an argument of the \midrule or \\ before the row, across blanks and line ends.
     return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
 
 

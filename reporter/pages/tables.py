@@ -281,7 +281,7 @@ def _metric(found: MetricMean | None) -> str:
 
 
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
-    """With what is complete, how it ended and how long it took."""
+    """Each with its counts, how it ended and how long it took."""
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
     rated = any(combo.counts for combo in shown)
     notes = (

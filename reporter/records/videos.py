@@ -131,7 +131,7 @@ class Links:
             return
         record = near[0]
         if outcome is not None and record.verdict is not outcome:
-            reason = f"its name tells of a {outcome} where episode {episode} is recorded as {record.verdict}"
+            reason = f"its name says {outcome}, but episode {episode} is recorded as {record.verdict}"
             self._report(path, f"{reason}: overwritten, or of another attempt")
         elif key(record) in self.of:
             self._report(path, f"a second video of episode {episode}: the first is linked")
@@ -157,11 +157,11 @@ def _name(path: str) -> str:
 
 
 Thing = TypeVar("Thing")
-Way = tuple[str, ...]
-"""folders, the most important first"""
+Folders = tuple[str, ...]
+"""their names, the most important first"""
 
 
-def _folders(path: str) -> Way:
+def _folders(path: str) -> Folders:
     return tuple(part for part in path.split("/")[:-1] if part not in {"", "."})
 
 
@@ -172,32 +172,33 @@ def _attempt(path: str) -> str:
 
 
 class _Near(Generic[Thing]):
-    """Things with a name that several share, each with a path and its folders.
+    """Things that may share a name, each with a path and its folders.
 
-    What one attempt left is never near to what another left, even if their folders have the same names.
+    Files of two attempts are never near, even if their folders have the same names.
     """
 
-    def __init__(self, things: Iterable[tuple[Hashable, str, Way, Thing]]) -> None:
-        self._groups: defaultdict[tuple[str, Hashable], list[tuple[Way, Thing]]] = defaultdict(list)
-        self._by_way: dict[tuple[str, Hashable], dict[Way, list[Thing]]] = {}
-        for name, path, way, thing in things:
+    def __init__(self, things: Iterable[tuple[Hashable, str, Folders, Thing]]) -> None:
+        self._groups: defaultdict[tuple[str, Hashable], list[tuple[Folders, Thing]]] = defaultdict(list)
+        self._by_folders: dict[tuple[str, Hashable], dict[Folders, list[Thing]]] = {}
+        for name, path, folders, thing in things:
             for attempt in {_attempt(path), "*"}:
-                self._groups[attempt, name].append((way, thing))
+                self._groups[attempt, name].append((folders, thing))
 
-    def of(self, name: Hashable, path: str, way: Way) -> Sequence[Thing]:
+    def of(self, name: Hashable, path: str, folders: Folders) -> Sequence[Thing]:
         """Those of this name that share the most folders. For a path in an attempt, of that attempt or of none."""
         attempt = _attempt(path)
         for among in (attempt, "") if attempt else ("*",):
             if (among, name) in self._groups:
-                return self._nearest((among, name), way)
+                return self._nearest((among, name), folders)
         return ()
 
-    def _nearest(self, group: tuple[str, Hashable], way: Way) -> Sequence[Thing]:
+    def _nearest(self, group: tuple[str, Hashable], folders: Folders) -> Sequence[Thing]:
         """Divided by folders on demand, since most groups are never used."""
-        ways = self._by_way.get(group)
-        if ways is None:
-            ways = self._by_way[group] = defaultdict(list)
+        with_prefix = self._by_folders.get(group)
+        if with_prefix is None:
+            with_prefix = self._by_folders[group] = defaultdict(list)
             for known, thing in self._groups[group]:
                 for depth in range(len(known) + 1):
-                    ways[known[:depth]].append(thing)
-        return next(ways[way[:depth]] for depth in range(len(way), -1, -1) if way[:depth] in ways)
+                    with_prefix[known[:depth]].append(thing)
+        prefixes = (folders[:depth] for depth in range(len(folders), -1, -1))
+        return next(with_prefix[prefix] for prefix in prefixes if prefix in with_prefix)

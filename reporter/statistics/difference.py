@@ -122,8 +122,7 @@ def paired_interval(pairs: PairCounts, confidence: float = CONFIDENCE) -> Interv
 
 
 def holm(ps: Sequence[float], weights: Sequence[float] | None = None) -> tuple[float, ...]:
-    """Adjusted p-values in the order of `ps`, whatever their dependence. Each may have its own share of the error, by
-    weight.
+    """Adjusted p-values in the order of `ps`, whatever their dependence. The error is shared by weight.
 
     S. Holm, Scandinavian Journal of Statistics 6 (1979) 65-70.
     """

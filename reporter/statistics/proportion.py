@@ -106,7 +106,7 @@ class Incidence:
 
 
 def incidence(times: Iterable[float], n: int) -> Incidence:
-    """From the times of the successful episodes among n > 0, of which there may be fewer than successes."""
+    """From the times of the successful episodes among n > 0. Successes without a time count in n only."""
     ordered = sorted(times)
     counts = Counter(ordered)
     steps = list(zip(counts, accumulate(counts.values()), strict=True))
