@@ -16,7 +16,8 @@ from math import sqrt
 
 import numpy as np
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.comparing.comparison import ALPHA, Comparison
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
@@ -29,7 +30,6 @@ from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.proportion import mean_interval, proportion
 from comborun.reporter.statistics.sequential import decide, interval_after_stopping
-from comborun.stopping import PlannedComparison, StopRule
 
 Draw = Callable[[np.random.Generator], bool]
 

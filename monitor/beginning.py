@@ -12,7 +12,7 @@ from comborun.monitor.status import SMOKE
 from comborun.monitor.waiting import SMOKE_TEST, Question, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.remote.control import Beginning, await_first, dispatcher_output, first_s
-from comborun.rules.words import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:

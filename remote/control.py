@@ -15,7 +15,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from comborun.plan import Plan, SecretSource
+    from comborun.model.plan import Plan, SecretSource
     from comborun.remote.transport import Completed, Transport
 
 Verb = Literal["pause", "drain", "resume", "slots", "retry"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from comborun import __version__
-from comborun.again.amend import amend, check_rule, compare, read_as_before, read_otherwise
-from comborun.again.notes import (
+from comborun.amendment.changes import amend, check_rule, compare, read_as_before, read_otherwise
+from comborun.amendment.notes import (
     change_lines,
     change_notes,
     cut_kept,
@@ -16,7 +16,7 @@ from comborun.again.notes import (
     rule_kept,
     taken_over,
 )
-from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
+from comborun.amendment.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.remote import control, slurm
 from comborun.remote.grids import complaint, host_warnings, laid_out, question, with_policies
@@ -27,22 +27,22 @@ from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
 from comborun.remote.shipping import deliver, digest_of, lines, size_of, survey
 from comborun.remote.transport import LOCAL
-from comborun.rules.words import amount
+from comborun.rules.vocabulary import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.again.amend import Amended, Choice, Comparison
+    from comborun.amendment.changes import Amended, Choice, Comparison
     from comborun.grid import Grid
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
+    from comborun.model.resources import HostFacts
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
-    from comborun.resources import HostFacts
 
 _TRIES = 5
 _REPLACES = "replaces "
-"""first word of a start's lines about the user's sessions in `replaces` (comborun/host/replace.py)"""
+"""first word of a start's lines about the user's sessions in `replaces` (comborun/host/verbs/replace.py)"""
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comborun.attempt import EpisodeRecord
+    from comborun.model.attempt import EpisodeRecord
+    from comborun.model.work import Combo
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.reading import Reject
-    from comborun.work import Combo
 
 
 def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[EpisodeRecord]) -> Canary:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from comborun.again.smoke import canary_plan, episodes_each
+from comborun.amendment.smoke import canary_plan, episodes_each
 from comborun.cli.options import Target, episodes_option, json_option, of_run
 from comborun.cli.report import collected
 from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows

@@ -15,11 +15,11 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from comborun.model.work import Combo
     from comborun.reporter.comparing.comparison import Comparison, Tested
     from comborun.reporter.comparing.family import Comparisons, EnvironmentComparisons
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.statistics.proportion import Proportion
-    from comborun.work import Combo
 
     Causes = Mapping[Combo, str]
 

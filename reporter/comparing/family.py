@@ -8,12 +8,12 @@ from math import comb
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Overall, comparison_of, corrected, overall_of
 from comborun.reporter.comparing.graded import Graded
 from comborun.reporter.comparing.pairing import meet
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import letters
-from comborun.work import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.attempt import CAUSES, behind
-from comborun.rules.words import Cause, Completeness, Outcome, outcome
+from comborun.model.attempt import CAUSES, behind
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comborun.attempt import End
-    from comborun.plan import Session
+    from comborun.model.attempt import End
+    from comborun.model.plan import Session
     from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}

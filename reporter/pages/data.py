@@ -9,14 +9,14 @@ from itertools import groupby, repeat
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Verdict, field_column, metric_columns
+from comborun.model.attempt import Verdict, field_column, metric_columns
 from comborun.reporter.pages.document import COMBO
 from comborun.reporter.pages.keys import row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.attempt import EpisodeRecord, JsonValue
+    from comborun.model.attempt import EpisodeRecord, JsonValue
     from comborun.reporter.summary import Summary
 
 COLUMNS = ("policy", "environment", "episode", "seed", "verdict", "success", "session", "attempt", "source")

@@ -12,7 +12,7 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from comborun.reporter.text import instant
-from comborun.rules.words import Outcome
+from comborun.rules.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

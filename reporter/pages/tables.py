@@ -23,7 +23,7 @@ from comborun.reporter.text import (
     rate,
     with_interval,
 )
-from comborun.rules.words import Outcome
+from comborun.rules.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

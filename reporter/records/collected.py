@@ -6,19 +6,19 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from comborun.plan import decoded
+from comborun.model.plan import decoded
+from comborun.model.work import combo_of, describe, grouped, spans
 from comborun.reporter.text import combo_name
 from comborun.text import several
-from comborun.work import combo_of, describe, grouped, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
-    from comborun.plan import Plan, Session
+    from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord
+    from comborun.model.plan import Plan, Session
+    from comborun.model.stopping import StopRule
+    from comborun.model.work import Combo
     from comborun.reporter.records.reading import Defect, Reading, Reject
-    from comborun.stopping import StopRule
-    from comborun.work import Combo
 
 
 CANARY_SCHEMA = 1

@@ -10,20 +10,20 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.attempt import packed
+from comborun.model.attempt import packed
+from comborun.model.work import grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
-from comborun.rules.episodes import UNKNOWN, rebuild
-from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
-from comborun.rules.named import groups
+from comborun.rules.results.episodes import UNKNOWN, rebuild
+from comborun.rules.results.filename_results import groups
+from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.text import several
-from comborun.work import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import Aggregate, EpisodeRecord
+    from comborun.model.attempt import Aggregate, EpisodeRecord
 
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"

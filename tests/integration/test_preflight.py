@@ -9,7 +9,8 @@ import pytest
 from desk import Desk, evaluate
 
 from comborun.grid import parse_grid
-from comborun.host import machine, preflight
+from comborun.host.doctor import preflight
+from comborun.host.system import machine
 from comborun.remote.grids import question
 from comborun.remote.host import ask
 from comborun.remote.transport import LocalTransport

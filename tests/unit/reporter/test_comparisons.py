@@ -8,7 +8,7 @@ import pytest
 from report_runs import episode
 from scipy.stats import barnard_exact, binomtest
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.family import Comparisons, compare

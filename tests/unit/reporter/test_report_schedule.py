@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from report_runs import RUN, START, RunDirectory, planned_session, row
 
-from comborun.attempt import Begin, End
+from comborun.model.attempt import Begin, End
+from comborun.model.resources import NO_SLURM
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.ending import Span, Timing
 from comborun.reporter.figures.sessions import sessions
 from comborun.reporter.records.collected import Attempt
 from comborun.reporter.summary import summarize
-from comborun.resources import NO_SLURM
 
 
 def span(name: str, start: float, end: float | None) -> Span:
