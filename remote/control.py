@@ -114,7 +114,7 @@ def first_s() -> float:
 def await_first(transport: Transport, directory: str) -> Beginning:
     """Wait for the first begin record, at most `first_s`."""
     seconds = first_s()
-    done = program.run(transport, directory, "begun", f"{seconds:g}", timeout=seconds + 30)
+    done = program.run(transport, directory, "wait-started", f"{seconds:g}", timeout=seconds + 30)
     try:
         return Beginning(done.code)
     except ValueError:

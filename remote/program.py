@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import comborun
 from comborun.errors import HostError, UserError
+from comborun.host.__main__ import module_of
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
 from comborun.rules.names import RunLayout
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(comborun.__file__).parent.resolve()
 _PROGRAM = "comborun_host"
+TRAVELS = ("rules", "words", "host")
+"""the packages that go to hosts"""
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+", re.MULTILINE)
 _ENTRY = '''"""The host program of this run: VERB RUN ARGUMENT..."""
@@ -45,7 +48,7 @@ def library_files() -> dict[str, str]:
 
 
 def _modules() -> list[Path]:
-    return [path.relative_to(_PACKAGE) for room in ("rules", "host") for path in (_PACKAGE / room).rglob("*.py")]
+    return [path.relative_to(_PACKAGE) for room in TRAVELS for path in (_PACKAGE / room).rglob("*.py")]
 
 
 def finder() -> str:
@@ -56,7 +59,7 @@ def finder() -> str:
 def packed(verb: str) -> bytes:
     """The modules that a verb needs: name -> whether it is a package, text; as compressed JSON."""
     found: dict[str, tuple[bool, str]] = {"comborun": (True, "")}
-    waiting = ["comborun.host.__main__", f"comborun.host.{verb.replace('-', '_')}"]
+    waiting = ["comborun.host.__main__", module_of(verb)]
     while waiting:
         name = waiting.pop()
         path = _PACKAGE.joinpath(*name.split(".")[1:])
@@ -193,7 +196,7 @@ def _verb(*words: str) -> int:
 @cache
 def _is_ours(directory: str, verb: str) -> bool:
     """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
-    import_module(f"comborun.host.{verb}")
+    import_module(module_of(verb))
     library = Path(directory).expanduser() / "lib" / _PROGRAM / "comborun"
     try:
         return all((library / name).read_bytes() == (_PACKAGE / name).read_bytes() for name in _modules())
