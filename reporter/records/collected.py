@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from comborun.model.plan import decoded
+from comborun.model.codec import decoded
 from comborun.model.work import combo_of, describe, grouped, spans
 from comborun.reporter.text import combo_name
 from comborun.text import several
