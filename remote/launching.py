@@ -207,11 +207,11 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
     )
 
 
-def launch_canary(transport: Transport, plan: Plan, directory: str, episodes: int) -> Publication:
+def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: int) -> Publication:
     """Start a run that repeats a few episodes of the run in `directory`; its manifest says so."""
     root, _, run = directory.rpartition("/")
     origin = {"comborun": __version__, CANARY_OF: run, "episodes": episodes}
-    publication = publish(transport, Draft(plan, f"# a canary of {run}; its grid is there\n", root, origin), "new")
+    publication = publish(transport, Draft(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new")
     control.restart_dispatcher(transport, publication.directory, plan)
     return publication
 

@@ -63,7 +63,7 @@ class Run:
     held: Mapping[str, str] = field(default_factory=dict[str, str])
     """why it does not go on: `kind` is stopped, paused, draining or halted, `why` is a line"""
     canary: bool = False
-    """whether it repeats episodes of another run"""
+    """whether it is a recheck: it repeats episodes of another run"""
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """the document of `combo status --json` for a run that is not done; empty if unknown"""
 
@@ -269,7 +269,7 @@ def _root(directory: str) -> str:
 
 
 def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
-    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is not a canary.
+    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is no recheck.
 
     Raises UserError if there is none, or if the beginning of an id is ambiguous.
     """

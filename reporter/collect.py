@@ -221,7 +221,7 @@ def _canary(directory: Path) -> Canary | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
+        raise UserError(f"{path} can't be read: {error!r}", "combo recheck writes another") from None
 
 
 def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:

@@ -89,6 +89,15 @@ _HOST = (
     ),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
+_OPENING = {"wanted", "root", "host", "transport", "accept_new"}
+"""parameters that find a run or open its host; many commands have them"""
+
+
+def order_options(command: click.Command) -> None:
+    """Put the options that only find a run or open its host last in the help."""
+    command.params.sort(key=lambda one: one.name in _OPENING)
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        order_options(below)
 
 
 class GridChoice(NamedTuple):

@@ -216,9 +216,9 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
     show_rows(rows | said)
     for sentence in not_held(plan, grid):
         click.echo(f"  not with --slurm: {sentence}")
-    there = f"`{program()} calibrate`, or `{program()} run` with --new and `{program()} canary`"
+    there = f"`{program()} calibrate`, or `{program()} run` with --new and `{program()} recheck`"
     click.echo(
-        f"  not with --slurm: calibrate and canary measure one machine: `srun --pty bash`, and on that node {there}"
+        f"  not with --slurm: calibrate and recheck measure one machine: `srun --pty bash`, and on that node {there}"
     )
     return refused
 

@@ -52,9 +52,9 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
     if as_json:
         answer([to_document(one, run) for one, run in entries])
         return code
-    for canary in (False, True):
-        rows = [_row(one, run) for one, run in entries if run.canary == canary]
-        click.echo("\nCanaries, which repeat episodes of a run:" if rows and canary else "", nl=bool(rows and canary))
+    for recheck in (False, True):
+        rows = [_row(one, run) for one, run in entries if run.canary == recheck]
+        click.echo("\nRechecks, which repeat episodes of a run:" if rows and recheck else "", nl=bool(rows and recheck))
         show_table(("run", "state", "host", "started", "time"), rows)
     folders: dict[str, dict[str, None]] = {}
     for one, run in entries:
