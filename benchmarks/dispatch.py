@@ -27,7 +27,7 @@ from pathlib import Path
 from comborun.bundle import bundle
 from comborun.judging import ResultRules
 from comborun.plan import Limits, Plan, Session
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 from comborun.resources import BashWord
 
 STAMP = """\

@@ -32,7 +32,7 @@ from comborun.grid import load_grid
 from comborun.plan import Plan
 from comborun.planner import lay_out
 from comborun.remote.host import ask
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 
 SIZES = (8, 64, 500)
 STEPS = {0: 12, 50: 8, 200: 3}

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.errors import HostError, UserError
-from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted
+from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted, timing
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.screen import Screen
 from comborun.monitor.watch import Clock, Settings, Source, watch
 from comborun.planner import lay_out
-from comborun.remote.control import StartOptions, first_s, laptop_secrets, start, stop
 from comborun.remote.grids import complaint, question, with_policies
 from comborun.remote.host import ask, check
+from comborun.remote.program import StartOptions, laptop_secrets, start, stop
 from comborun.remote.publish import Draft, publish
 from comborun.remote.runs import list_runs, remove
 from comborun.remote.shipping import compare, deliver, digest_of, survey
@@ -189,7 +189,7 @@ class _Trial(Screen):
             refuse_halted(status)
             raise HostError(f"the dispatcher of {status.directory} is gone", "give the same command again")
         self.idle_since = now if self.idle_since is None else self.idle_since
-        if now - self.idle_since >= first_s():
+        if now - self.idle_since >= timing().first_s:
             self.warn_of(first_wait(self.source.view, History(), status))
 
     def warn_of(self, wait: str) -> None:

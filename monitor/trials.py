@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from collections import defaultdict
@@ -13,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
 from comborun.grid.axes import names_of
+from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
 from comborun.planner import first_episodes
 from comborun.planner.calibrating import (
-    LENGTH_S,
     Seen,
     Trial,
     alone,
@@ -62,7 +61,7 @@ def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measu
     setup.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
     first = _run(setup, alone(setup.plan, sessions, [min(episodes, one.count) for one in sessions]))
     trials = {one.name: [trial] for one, trial in zip(sessions, first, strict=True)}
-    counts = [second_trial(one, trial, _length_s()) for one, trial in zip(sessions, first, strict=True)]
+    counts = [second_trial(one, trial, timing().calibrate_s) for one, trial in zip(sessions, first, strict=True)]
     more = [(one, count) for one, count in zip(sessions, counts, strict=True) if count]
     if more:
         setup.progress.say(
@@ -85,7 +84,7 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], mos
     if not any(session.ranged for session in setup.plan.sessions):
         most = min(most, len(setup.plan.sessions))
     while at_once <= most:
-        plan = beside(setup.plan, found, at_once, _length_s())
+        plan = beside(setup.plan, found, at_once, timing().calibrate_s)
         if reason := crowded(found, plan, at_once) or refused(plan, ask(setup.transport)):
             return steps, reason
         setup.progress.say(f"{at_once} side by side")
@@ -96,11 +95,6 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], mos
             return steps, stopped
         at_once *= 2
     return steps, f"{most} at once is the most that was asked for"
-
-
-def _length_s() -> float:
-    """The shortest useful run time of a session; tests have less time."""
-    return float(os.environ.get("COMBORUN_CALIBRATE_S") or LENGTH_S)
 
 
 def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:

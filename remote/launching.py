@@ -18,10 +18,9 @@ from comborun.again.notes import (
 )
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
-from comborun.remote import control, slurm
+from comborun.remote import program, slurm
 from comborun.remote.grids import complaint, host_warnings, laid_out, question, with_policies
 from comborun.remote.host import ask, check
-from comborun.remote.program import Python
 from comborun.remote.publish import Draft, provenance, publish, reread
 from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
@@ -35,14 +34,13 @@ if TYPE_CHECKING:
     from comborun.again.amend import Amended, Choice, Comparison
     from comborun.grid import Grid
     from comborun.plan import Plan
+    from comborun.remote.program import Reply
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
     from comborun.resources import HostFacts
 
 _TRIES = 5
-_REPLACES = "replaces "
-"""first word of a start's lines about the user's sessions in `replaces` (comborun/host/replace.py)"""
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     """
     if request.slurm and request.multiplexer:
         raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
-    secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    secrets, shipments = program.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
     named = question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
@@ -134,7 +132,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
         warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)
     else:
         warnings = host_warnings(grid, facts)
-    deliveries = compare_files(transport, shipments, Python(known=facts.python))
+    deliveries = compare_files(transport, shipments, program.Python(known=facts.python))
     return Prepared(request, transport, grid, facts, plan, shipments, deliveries, secrets, warnings)
 
 
@@ -148,7 +146,7 @@ def settle(
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
-    draft = Draft(prepared.plan, grid.record, grid.root, origin, Python(known=prepared.facts.python))
+    draft = Draft(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
     whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
     mode = "new" if request.new else "resume"
     notes: tuple[str, ...] = ()
@@ -186,24 +184,24 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
     transport, directory, found = prepared.transport, launched.publication.directory, launched.publication.found
     if launched.publication.state == "finished":
         return launched
-    python = Python(known=prepared.facts.python)
+    python = program.Python(known=prepared.facts.python)
     # a run keeps its list of files
     deliveries = prepared.deliveries if launched.plan.shipped == prepared.plan.shipped else ()
     deliver(transport, deliveries, launched.publication.root, python)
     launched = replace(launched, shipped=tuple(lines(deliveries)))
     slots = _slots(prepared.request, launched)
     if found and found.hold not in ("", "halted"):
-        slot_lines = control.steer(transport, directory, "slots", str(slots)).lines if slots else ()
+        slot_lines = program.steer(transport, directory, "slots", str(slots)).texts if slots else ()
         return replace(launched, changes=(*launched.changes, *slot_lines))
     lifted = _lift(transport, launched)
-    options = control.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
-    said = control.start(transport, directory, options)
+    options = program.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
+    begun = program.start(transport, directory, options)
     return replace(
         launched,
         started=True,
         changes=(*launched.changes, *lifted),
-        replaced=replaced(said),
-        submitted=tuple(filter(None, map(str.strip, said.splitlines()))) if launched.plan.slurm else (),
+        replaced=_replaced(begun),
+        submitted=begun.texts if launched.plan.slurm else (),
     )
 
 
@@ -212,13 +210,13 @@ def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: i
     root, _, run = directory.rpartition("/")
     origin = {"comborun": __version__, CANARY_OF: run, "episodes": episodes}
     publication = publish(transport, Draft(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new")
-    control.restart_dispatcher(transport, publication.directory, plan)
+    program.restart_dispatcher(transport, publication.directory, plan)
     return publication
 
 
-def replaced(said: str) -> tuple[str, ...]:
-    """A start's lines about the user's sessions in `replaces`: what was found, and how it ended."""
-    return tuple(line.removeprefix(_REPLACES) for line in said.splitlines() if line.startswith(_REPLACES))
+def _replaced(begun: Reply) -> tuple[str, ...]:
+    """What a start found of the user's sessions in `replaces`, and how they ended."""
+    return tuple(f"{line.facts['replaced']}: {line.facts['what']}" for line in begun.lines if "replaced" in line.facts)
 
 
 def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[Draft, tuple[str, ...]]:
@@ -336,9 +334,9 @@ def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
     directory, found = launched.publication.directory, launched.publication.found
     if not found or not found.held:
         return ()
-    control.steer(transport, directory, "resume")
+    program.steer(transport, directory, "resume")
     if tried := [session.name for session in smoke_sessions(launched.plan)]:
-        control.steer(transport, directory, "retry", *tried)
+        program.steer(transport, directory, "retry", *tried)
     if not found.hold:
         return ("GPUs that were in quarantine are used again",)
     return (f"no longer {found.hold}" + (f": {found.why}" if found.why else ""),)

@@ -17,7 +17,7 @@ from comborun.bundle import bundle
 from comborun.errors import HostError
 from comborun.plan import Plan, Session
 from comborun.remote import program
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,7 +16,9 @@ import click
 from comborun.attempt import SLURM
 from comborun.cli.logs import print_log
 from comborun.cli.options import Target, of_run_option, sessions_argument
+from comborun.cli.terminal import note
 from comborun.errors import UserError
+from comborun.monitor.addressing import sessions_of
 from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
 from comborun.remote.logs import Latest, Log, follow, latest
@@ -52,7 +54,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
         return
     if not words:
         raise UserError("name a session, or give --all", "combo status lists them")
-    session, alive = _chosen(target, source, words, write=write)
+    session, alive = _chosen(source, words, write=write)
     seen = latest(target.transport, RunLayout(target.directory), [session])[session]
     why = f"`{target.command('explain', session)}` says why"
     if not seen.number or (alive and seen.begin is None):
@@ -73,11 +75,9 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
         _become(_way(target.transport.host, command))
 
 
-def _chosen(
-    target: Target, source: Source, words: tuple[str, ...], *, write: bool
-) -> tuple[str, SessionStatus | Server | None]:
+def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str, SessionStatus | Server | None]:
     """The named session (of several the running one), and its status; None if it does not run."""
-    names = list(target.sessions(source, words, guess=not write))
+    names = list(sessions_of(source, words, note, guess=not write))
     status = once(source)
     running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}
     running |= {one.name: one for one in status.servers if one.alive}

@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 import click
 
 from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
-from comborun.cli.terminal import answer, program, wrapped
+from comborun.cli.terminal import answer, note, program, wrapped
+from comborun.monitor.addressing import sessions_of
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
 from comborun.monitor.explain import explain as explain_session
@@ -45,7 +46,7 @@ def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
     history = source.fold(History())
     layout, status = RunLayout(target.directory), classify(view, history)
     found = []
-    for session in target.sessions(source, words, guess=True):
+    for session in sessions_of(source, words, note, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
             log = layout.attempt(f"servers/{session}", one.attempt).log if one.attempt else ""

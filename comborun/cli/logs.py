@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import Target, of_run_option, sessions_argument
+from comborun.cli.terminal import note
 from comborun.errors import UserError
+from comborun.monitor.addressing import sessions_of
 from comborun.remote.logs import Log, follow, latest, rank_log
 from comborun.rules.names import RunLayout
 from comborun.text import harmless
@@ -49,7 +51,7 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
     combo logs stairs_flat -n 1000000 > it.log  every byte, unchanged
     """
     source = target.source()
-    names = target.sessions(source, sessions, guess=True) if sessions else source.view.sessions
+    names = sessions_of(source, sessions, note, guess=True) if sessions else source.view.sessions
     chosen = [Log(name) for name in names]
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from comborun.cli.terminal import ask_secret, program, working
+from comborun.cli.terminal import ask_secret, note, program, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
 from comborun.remote.runs import Run, age_of_copy, bring, changed_since, choose, copy_of, host_of, list_runs, remembered
@@ -21,7 +21,7 @@ from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import clean, harmless, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from comborun.grid import Grid
     from comborun.monitor.watch import Source
@@ -153,19 +153,6 @@ class Target(NamedTuple):
 
         return Source(self.transport, load_run(self.transport, self.directory))
 
-    def sessions(self, source: Source, words: Sequence[str], *, guess: bool = False) -> tuple[str, ...]:
-        """The sessions that the words name; a guessed name is printed."""
-        try:
-            found = source.addressed(words, guess=guess)
-        except UserError as error:
-            runs = {name for launch in remembered() for name in (launch.run, launch.grid)}
-            if run := next((word for word in words if word in runs), None):
-                raise UserError(error.message, f"`{run}` is a run: --run {run}") from None
-            raise
-        for sentence in found.guesses:
-            click.echo(f"Note: {harmless(sentence)}", err=True)
-        return found.names
-
     def bring(self, options: FetchOptions | None = None) -> Copy:
         """Copy its records to this machine.
 
@@ -194,7 +181,7 @@ class Target(NamedTuple):
             path = Path(launch.file)
             name = path.name if path.parent == Path.cwd() else launch.file
             command = f"{program()} launch {shlex.quote(name)}{launch.options}"
-            click.echo(harmless(f"Note: {name} has changed since the launch: `{command}` uses the change"), err=True)
+            note(f"{name} has changed since the launch: `{command}` uses the change")
 
     def command(self, verb: str, session: str = "") -> str:
         """A command for this run, or for a session of it, as the user can type it."""
@@ -347,4 +334,4 @@ def _close(opened: LocalTransport | ShellTransport) -> None:
     if not isinstance(opened, LocalTransport):
         opened.close()
     for warning in opened.warnings:
-        click.echo(f"Note: {harmless(warning)}", err=True)
+        note(warning)

@@ -11,7 +11,7 @@ from comborun.cli.terminal import answer, repeatable
 from comborun.errors import HostError
 from comborun.monitor.steering import Resuming, resume_document, resume_lines
 from comborun.monitor.watch import once
-from comborun.remote.control import restart_dispatcher, steer
+from comborun.remote.program import restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
 from comborun.rules.words import Life
 from comborun.text import harmless

@@ -241,6 +241,10 @@ def warn(*warnings: str) -> None:
         click.echo(harmless(warning), err=True)
 
 
+def note(sentence: str) -> None:
+    click.echo(harmless(f"Note: {sentence}"), err=True)
+
+
 def wrapped(sentence: str, lead: str = "") -> str:
     """The sentence in lines of the terminal's width, indented after `lead`; in one line without a terminal."""
     if not sys.stdout.isatty():

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from comborun.host import attempts, files
 from comborun.host.holds import DRAINING, PAUSED, Holds, over
 from comborun.host.queue import DROPPED, rows
-from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.refusal import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.rules.words import Outcome, several
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
@@ -46,7 +46,7 @@ def _control(arguments: list[str]) -> int:
         from comborun.host.engines import arrays
 
         if flaw := arrays.follow_command(steering.cluster, verb, words):
-            print(f"{steering.id}: {flaw}", flush=True)
+            say(f"{steering.id}: {flaw}")
     return code
 
 
@@ -76,7 +76,7 @@ class Steering:
         files.tell(self.layout.fifo, message)
 
     def _say(self, who: str, what: str) -> None:
-        print(f"{who}: {what}", flush=True)
+        say(f"{who}: {what}", **({} if who == self.id else {"session": who}))
 
     def _must(self, done: bool, where: str) -> None:
         if not done:

@@ -21,7 +21,7 @@ import time
 from comborun.host import files, process, secrets
 from comborun.host.changes import Changes
 from comborun.host.holds import Holds
-from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.refusal import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.host.replace import replace
 from comborun.rules.names import RunLayout
 
@@ -95,7 +95,7 @@ class Start:
             secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
             replace(self.run)
             files.remove(self.layout.stopped)
-            print(self._dispatcher(), flush=True)
+            say(self._dispatcher())
         except LookupError as missing:
             raise Refusal(CONFIG, f"{missing}; nothing was started") from None
         finally:

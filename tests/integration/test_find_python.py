@@ -14,7 +14,7 @@ from box import put_library
 from comborun.errors import HostError
 from comborun.remote import program
 from comborun.remote.host import ask
-from comborun.remote.program import finder
+from comborun.remote.library import finder
 from comborun.remote.transport import Completed, LocalTransport
 
 REAL = os.path.realpath(sys.executable)

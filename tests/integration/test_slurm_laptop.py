@@ -126,9 +126,7 @@ def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None
     refused = login.combo("recheck", on_slurm.name)
     assert (refused.returncode, "srun" in refused.stderr) == (2, True), refused.stderr
     on_a_node = ["srun", "--mem=1000M", *login.command("recheck", "--json")]
-    alone = subprocess.run(
-        on_a_node, env=login.environment, cwd=login.home, capture_output=True, text=True, check=True
-    )
+    alone = subprocess.run(on_a_node, env=login.environment, cwd=login.home, capture_output=True, text=True, check=True)
     assert json.loads(alone.stdout)["run"] == login.runs[-2].name, "of the run that was made on one machine"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from monitor_stage import a_plan, a_session
 from report_runs import episode
 
-from comborun.again.smoke import recheck_plan, episodes_each
+from comborun.again.smoke import episodes_each, recheck_plan
 from comborun.attempt import EpisodeRecord
 from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
 from comborun.reporter.records.reading import Reject, RejectKind
@@ -65,7 +65,9 @@ def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> Non
         " the first, out/a.jsonl:1: no episode"
     )
     found = compare_canary("canary-1", [], [record(0)])
-    assert told_rejects(found, rejects[:1]).startswith("1 record of the recheck was rejected; the first, out/a.jsonl:1:")
+    assert told_rejects(found, rejects[:1]).startswith(
+        "1 record of the recheck was rejected; the first, out/a.jsonl:1:"
+    )
 
 
 def test_what_is_told_to_run_is_what_the_canary_has_planned_however_many_were_asked_for() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from monitor_stage import a_plan, a_session
 
-from comborun.addressing import addressed
 from comborun.errors import UserError
+from comborun.monitor.addressing import addressed
 from comborun.plan import Plan
 from comborun.planner import range_session
 
