@@ -27,6 +27,7 @@ from comborun.judging import (
 from comborun.placement import Component
 from comborun.policy_files import PolicyFiles
 from comborun.resources import BARE, NO_RESERVE, NOTHING, Around, BashWord, Display, Engine, PinMode, Reserve, Slurm
+from comborun.rules.names import NAME
 from comborun.rules.placement import Request
 from comborun.servers import Server
 from comborun.stopping import StopRule
@@ -45,7 +46,6 @@ FOLLOWS = (
 NOT_WORK = {*FOLLOWS, "counted", "ranged", "flag", "unpaired"}
 """of a session, what makes no other work of it"""
 SCHEMA = 2
-_NAME = re.compile("[A-Za-z0-9_-]{1,200}")
 _LARGEST = 10**15
 
 
@@ -222,7 +222,7 @@ class Plan:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
         for session in plan.sessions:
-            if not _NAME.fullmatch(session.name):
+            if not re.fullmatch(NAME, session.name):
                 raise ValueError(f"a session can't be called {session.name!r:.80}")
         return plan
 

@@ -29,7 +29,7 @@ from comborun.remote.mirror import (
     parse_answer,
     request,
 )
-from comborun.rules.names import RUN
+from comborun.rules.names import NAME, RUN
 from comborun.rules.words import amount
 from comborun.text import GIB, MIB, clean
 
@@ -91,7 +91,7 @@ def mirror_directory(host: str, run: str) -> Path:
     """The folder of a run's copy on this machine. Raises HostError for a name that no run has, since names come from
     hosts.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
+    if not re.fullmatch(NAME, run):
         raise HostError(f"{host} named a run {run!r}, which is not a run's name")
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser() / "comborun" / clean(host) / run

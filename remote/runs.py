@@ -6,6 +6,8 @@ import json
 import os
 import re
 import time
+import zlib
+from base64 import b64decode
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +18,8 @@ from comborun.errors import UserError
 from comborun.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
+from comborun.rules.names import RUN
+from comborun.rules.names import newest_plan as newest_number
 from comborun.rules.words import Outcome
 from comborun.text import close_to
 
@@ -260,7 +264,8 @@ def remove(transport: Transport, directory: str) -> bool:
 
 def _ask(transport: Transport, roots: Iterable[str], *words: str) -> Any:
     python = program.Python(roots=tuple(dict.fromkeys(roots)))
-    done = program.run_packed(transport, "runs", *words, timeout=30 if words[0] == "list" else 600, python=python)
+    seconds = 30 if words[0] in {"list", "plan"} else 600
+    done = program.run_packed(transport, "runs", *words, timeout=seconds, python=python)
     return program.answer(transport, done, f"the runs on {transport.host} can't be read")
 
 
@@ -312,12 +317,26 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
 
 def newest_plan(directory: Path) -> tuple[Plan, int]:
     """The newest plan of a run on this machine, or of a copy, and its number. Raises OSError or ValueError."""
-    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
-    number = max(numbers, default=1)
-    path = directory / f"plan-{number}.json"
+    number = newest_number(path.name for path in directory.iterdir())
+    path = directory / RUN.plan(number)
     if path.stat().st_size > _LARGEST_PLAN:
         raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
     return Plan.from_json(path.read_text("utf-8")), number
+
+
+def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
+    """The id of a run, its newest plan, and that plan's number, in one round trip.
+
+    Raises OSError if the directory is no run, ValueError, KeyError or TypeError for a plan of another version.
+    """
+    if transport.host == LOCAL:
+        folder = Path(directory).expanduser()
+        return (folder / RUN.id).read_text("utf-8").strip(), *newest_plan(folder)
+    answer = _ask(transport, [_root(directory)], "plan", directory)
+    text = zlib.decompress(b64decode(answer["plan"])).decode("utf-8", "replace")
+    if not answer["id"] or not text:
+        raise FileNotFoundError(directory)
+    return answer["id"], Plan.from_json(text), int(answer["number"])
 
 
 def copy_of(host: str, run: str, directory: str) -> Path:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b64encode
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -83,10 +87,20 @@ def test_any_document_is_a_snapshot_or_an_error_with_a_name(told: dict[str, obje
 # Asking and remembering
 
 
-@pytest.mark.parametrize("plan", [b"", b"{", b"[]", b"{}", b'{"sessions": 3}', b"\xff"])
+def packed(plan: bytes) -> str:
+    return b64encode(zlib.compress(plan)).decode()
+
+
+@pytest.mark.parametrize("plan", [b"{", b"[]", b"{}", b'{"sessions": 3}', b"\xff"])
 def test_a_plan_that_cannot_be_read_is_told(plan: bytes) -> None:
     with pytest.raises(UserError, match="can't be read"):
-        load_run(StagedHost([b"walkers-1\n1\n" + plan]), "/r")
+        load_run(StagedHost([json.dumps({"id": "walkers-1", "number": 1, "plan": packed(plan)}).encode()]), "/r/w")
+
+
+@pytest.mark.parametrize("answer", [{"id": "", "plan": packed(b"{}")}, {"id": "walkers-1", "plan": packed(b"")}])
+def test_a_folder_without_an_id_or_a_plan_is_no_run(answer: dict[str, str]) -> None:
+    with pytest.raises(UserError, match="is not a run directory"):
+        load_run(StagedHost([json.dumps({"number": 1, **answer}).encode()]), "/r/w")
 
 
 def test_known_is_the_highest_attempt_whose_end_was_seen_though_the_probe_sends_it_once() -> None:
