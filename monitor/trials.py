@@ -32,7 +32,7 @@ from comborun.planner.calibrating import (
 from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
 from comborun.remote import program
-from comborun.remote.host import ask
+from comborun.remote.host import host_facts
 from comborun.remote.runs import remove
 from comborun.rules.counts import where_it_ran
 from comborun.rules.names import RunLayout
@@ -85,7 +85,7 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], mos
         most = min(most, len(setup.plan.sessions))
     while at_once <= most:
         plan = beside(setup.plan, found, at_once, timing().calibrate_s)
-        if reason := crowded(found, plan, at_once) or refused(plan, ask(setup.transport)):
+        if reason := crowded(found, plan, at_once) or refused(plan, host_facts(setup.transport)):
             return steps, reason
         setup.progress.say(f"{at_once} side by side")
         tried = step(found, plan, _run(setup, plan))

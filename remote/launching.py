@@ -1,4 +1,4 @@
-"""Launches a grid in three steps: prepare, settle, start. All safe to repeat."""
+"""Launches a grid in three steps: prepare, publish, start. All safe to repeat."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from comborun.again.notes import (
 from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.remote import program, slurm
-from comborun.remote.grids import complaint, host_warnings, laid_out, question, with_policies
-from comborun.remote.host import ask, check
-from comborun.remote.publish import Draft, provenance, publish, reread
-from comborun.remote.publish import amend as put_amendment
-from comborun.remote.shipping import compare as compare_files
-from comborun.remote.shipping import deliver, digest_of, lines, size_of, survey
+from comborun.remote.grids import host_warnings, laid_out, not_ready, preflight_question, with_policies
+from comborun.remote.host import check_host, host_facts
+from comborun.remote.publish import Draft, provenance, publish, put_amendment, reread
+from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.rules.words import amount
 
@@ -44,7 +42,7 @@ _TRIES = 5
 
 
 @dataclass(frozen=True)
-class Request:
+class LaunchRequest:
     parallel: int | None = None
     multiplexer: Literal["tmux", "screen"] | None = None
     new: bool = False
@@ -58,7 +56,7 @@ class Request:
 class Prepared:
     """A grid that was checked and planned for its host, before anything is sent."""
 
-    request: Request
+    request: LaunchRequest
     transport: Transport
     grid: Grid
     facts: HostFacts
@@ -105,7 +103,7 @@ class Launched:
         return self.started and not self.plan.slurm and not self.added
 
 
-def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
+def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
     """Check everything before a launch. `connect` is called with the host that the grid names.
 
     Raises UserError and HostError for any obstacle.
@@ -115,9 +113,9 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     secrets, shipments = program.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
-    named = question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
-    facts = ask(transport, grid.secrets, grid.host_python, named)
-    check(facts, request.multiplexer, windows=not request.slurm)
+    named = preflight_question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
+    facts = host_facts(transport, grid.secrets, grid.host_python, named)
+    check_host(facts, request.multiplexer, windows=not request.slurm)
     absent = () if request.force else facts.absent
     try:
         plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
@@ -126,7 +124,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
             raise
         absent = (*absent, f"{error.message}; {error.hint}")
     if absent:
-        raise UserError(complaint(absent, facts.called), "fix that, or add --force to start anyway")
+        raise UserError(not_ready(absent, facts.called), "fix that, or add --force to start anyway")
     if plan.slurm:
         doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
         warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)
@@ -136,7 +134,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     return Prepared(request, transport, grid, facts, plan, shipments, deliveries, secrets, warnings)
 
 
-def settle(
+def publish_run(
     prepared: Prepared, confirm: Callable[[str], bool], tell: Callable[[str], object] = lambda _: None
 ) -> Launched:
     """Publish the run, or amend the existing one to follow the grid, even if others do so at the same time.
@@ -188,7 +186,7 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
     # a run keeps its list of files
     deliveries = prepared.deliveries if launched.plan.shipped == prepared.plan.shipped else ()
     deliver(transport, deliveries, launched.publication.root, python)
-    launched = replace(launched, shipped=tuple(lines(deliveries)))
+    launched = replace(launched, shipped=tuple(shipped_lines(deliveries)))
     slots = _slots(prepared.request, launched)
     if found and found.hold not in ("", "halted"):
         slot_lines = program.steer(transport, directory, "slots", str(slots)).texts if slots else ()
@@ -342,7 +340,7 @@ def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
     return (f"no longer {found.hold}" + (f": {found.why}" if found.why else ""),)
 
 
-def _slots(request: Request, launched: Launched) -> int | None:
+def _slots(request: LaunchRequest, launched: Launched) -> int | None:
     """The number of slots; None leaves it unchanged, since a user may have set it."""
     found, parallel = launched.publication.found, launched.plan.limits.parallel
     if request.parallel or launched.plan.slurm:

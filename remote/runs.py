@@ -190,7 +190,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     """
     roots = tuple(dict.fromkeys(roots))
     found: dict[str, tuple[tuple[str, int], Run]] = {}
-    for below in _ask(transport, roots, "list", *roots):
+    for below in _run_verb(transport, roots, "list", *roots):
         started = ""
         for number, entry in enumerate(below):
             directory = entry["directory"]
@@ -253,16 +253,18 @@ def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> 
 
 def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
     return tuple(
-        map(int, _ask(transport, [_root(run.directory) for run in runs], "sizes", *(run.directory for run in runs)))
+        map(
+            int, _run_verb(transport, [_root(run.directory) for run in runs], "sizes", *(run.directory for run in runs))
+        )
     )
 
 
 def remove(transport: Transport, directory: str) -> bool:
     """Remove a run from its host; False where it has not finished."""
-    return bool(_ask(transport, [_root(directory)], "remove", directory))
+    return bool(_run_verb(transport, [_root(directory)], "remove", directory))
 
 
-def _ask(transport: Transport, roots: Iterable[str], *words: str) -> Any:
+def _run_verb(transport: Transport, roots: Iterable[str], *words: str) -> Any:
     python = program.Python(roots=tuple(dict.fromkeys(roots)))
     seconds = 30 if words[0] in {"list", "plan"} else 600
     done = program.run_packed(transport, "runs", *words, timeout=seconds, python=python)
@@ -273,7 +275,7 @@ def _root(directory: str) -> str:
     return directory.rpartition("/")[0]
 
 
-def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
+def choose_run(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
     """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is no recheck.
 
     Raises UserError if there is none, or if the beginning of an id is ambiguous.
@@ -332,7 +334,7 @@ def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
     if transport.host == LOCAL:
         folder = Path(directory).expanduser()
         return (folder / RUN.id).read_text("utf-8").strip(), *newest_plan(folder)
-    answer = _ask(transport, [_root(directory)], "plan", directory)
+    answer = _run_verb(transport, [_root(directory)], "plan", directory)
     text = zlib.decompress(b64decode(answer["plan"])).decode("utf-8", "replace")
     if not answer["id"] or not text:
         raise FileNotFoundError(directory)
@@ -357,7 +359,7 @@ def age_of_copy(host: str, run: str, directory: str) -> float | None:
         return None
 
 
-def bring(
+def bring_records(
     transport: Transport, run: str, directory: str, options: FetchOptions | None = None
 ) -> tuple[Path, tuple[Skipped, ...]] | None:
     """The folder of a run's records on this machine, and what could not be copied; None: the copy is not complete."""

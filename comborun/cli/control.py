@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option, sessions_argument
-from comborun.cli.terminal import SOME_DID_NOT, answer, note, program, repeatable
+from comborun.cli.terminal import SOME_DID_NOT, note, program, repeatable, show_json
 from comborun.errors import UserError
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.explain import server_names
@@ -141,7 +141,7 @@ def _go_on(source: Source) -> str:
 
 def _show(target: Target, steered: Reply, remark: str = "", *, as_json: bool) -> int:
     if as_json:
-        answer({"run": target.run, "done": steered.done, "lines": list(steered.texts), "note": remark or None})
+        show_json({"run": target.run, "done": steered.done, "lines": list(steered.texts), "note": remark or None})
     else:
         click.echo("\n".join((*steered.texts, *([harmless(remark)] if remark else []))))
     return 0 if steered.done else SOME_DID_NOT

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import click
 
 from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
-from comborun.cli.terminal import answer, note, program, wrapped
+from comborun.cli.terminal import note, program, show_json, wrapped
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
@@ -34,7 +34,7 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     found = _explained(target, sessions)
     if as_json:
         documents = [to_document(one) for one in found]
-        answer(documents[0] if len(documents) == 1 else documents)
+        show_json(documents[0] if len(documents) == 1 else documents)
         return
     for one in found:
         _show(one, target.options)

@@ -10,7 +10,7 @@ from rich.console import Console
 from comborun.again.smoke import episodes_each, recheck_plan
 from comborun.cli.options import Target, episodes_option, json_option, of_run
 from comborun.cli.report import collected
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows
+from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
 from comborun.monitor.screen import JsonScreen, open_screen
@@ -91,7 +91,7 @@ def _watch(alone: Target, *, quiet: bool) -> None:
 def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
     if as_json:
         combos = [vars(combo) for combo in result.combos]
-        answer({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
+        show_json({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
         return
     click.echo()
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})

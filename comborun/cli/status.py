@@ -156,7 +156,7 @@ def _status_now(target: Target) -> RunStatus:
         source = target.source()
         seen = once(source)
     if source.view.plan.stop_early and seen.recorded and not seen.finished:
-        seen = replace(seen, undecided=StopEarly(target).look())
+        seen = replace(seen, undecided=StopEarly(target).decide_only())
     return seen
 
 
@@ -234,7 +234,7 @@ class StopEarly:
         self._recorded = seen.recorded
         return self._undecided
 
-    def look(self) -> str:
+    def decide_only(self) -> str:
         """The same, without sending decisions."""
         try:
             self._decide()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.control import check_no_servers
-from comborun.cli.options import Target, Where, json_option, root_options, run_option, sessions_argument
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, note, program, working
+from comborun.cli.options import HostChoice, Target, json_option, root_options, run_option, sessions_argument
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, show_json, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.addressing import UnknownSessionError, sessions_of
 from comborun.monitor.steering import Stopping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Show what would be stopped, and stop nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; the default without a terminal.")
 @json_option
-def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool, **how: Any) -> int:
+def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json: bool, **how: Any) -> int:
     """End a run, or some of its sessions, and everything that they started.
 
     Sends INT, then TERM, then KILL, at last to every process with the session's marker. Names processes that are left,
@@ -53,14 +53,14 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     combo stop --policy flat
     """
     filters = {key: how[key] for key in ("policy", "environment")}
-    target, words = _meant(where, wanted, words)
+    target, words = _run_and_sessions(where, wanted, words)
     names, order = _ordered(target, words, filters)
     if not as_json:
         click.echo("\n".join(map(harmless, order.lines())))
     bare = not (words or wanted or how["yes"] or any(filters.values()))
     if how["dry_run"]:
         if as_json:
-            answer(order.to_document())
+            show_json(order.to_document())
         return 0
     if bare and not as_json and (order.running or order.unseen) and sys.stdin.isatty():
         click.confirm("Stop it?", abort=True, err=True)
@@ -72,7 +72,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
         return INTERRUPTED
     if as_json:
         ended = list(names or stopped.facts("session"))
-        answer({"run": target.run, "sessions": ended, "clean": stopped.done, "lines": list(stopped.texts)})
+        show_json({"run": target.run, "sessions": ended, "clean": stopped.done, "lines": list(stopped.texts)})
     elif stopped.lines or order.running or order.unseen:
         click.echo("\n".join(stopped.texts) or f"{target.run}: nothing was running")
     return 0 if stopped.done else SOME_DID_NOT
@@ -132,7 +132,7 @@ def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
         click.echo(f"  {name}", err=True)
 
 
-def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
+def _run_and_sessions(where: HostChoice, wanted: str | None, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
     """The run, and words for its sessions. The first word is a run, or else a session of the newest run."""
     if wanted is not None or not words:
         return where.find(wanted), words

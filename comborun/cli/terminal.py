@@ -192,7 +192,7 @@ def _with_key(error: click.ClickException) -> click.ClickException:
     return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
 
 
-def answer(document: Any) -> None:
+def show_json(document: Any) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, ensure_ascii=False, indent=1))
 
