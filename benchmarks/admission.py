@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from comborun.host.admission import Admission, Shortages
-from comborun.host.leasebook import Measured
-from comborun.rules.placement import Card, Request
+from comborun.host.admission.admission import Admission, Shortages
+from comborun.host.admission.leasebook import Measured
+from comborun.rules.room.placement import Card, Request
 
 GPUS, TOTAL, SAID = 2, 24576, 2048
 """how many, and MiB"""

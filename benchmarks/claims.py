@@ -16,7 +16,8 @@ from math import sqrt
 
 import numpy as np
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.comparing.comparisons import ALPHA, Comparison, compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
@@ -28,7 +29,6 @@ from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.proportion import mean_interval, proportion
 from comborun.reporter.statistics.sequential import decide, interval_after_stopping
-from comborun.stopping import PlannedComparison, StopRule
 
 Draw = Callable[[np.random.Generator], bool]
 

@@ -24,11 +24,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from comborun.bundle import bundle
-from comborun.judging import ResultRules
-from comborun.plan import Limits, Plan, Session
+from comborun.generate.bundle import bundle
+from comborun.model.judging import ResultRules
+from comborun.model.plan import Limits, Plan, Session
+from comborun.model.resources import BashWord
 from comborun.remote.library import library_files
-from comborun.resources import BashWord
 
 STAMP = """\
 printf 's %s\\n' "$EPOCHREALTIME" >>"$1"

@@ -27,9 +27,9 @@ from link_tables import DELAYS, HEAD, Row, table, three
 from link_ways import ByHand, Comborun, Counting, Looking, packed, write_grid
 from network import await_that
 
-from comborun.bundle import bundle
+from comborun.generate.bundle import bundle
 from comborun.grid import load_grid
-from comborun.plan import Plan
+from comborun.model.plan import Plan
 from comborun.planner import lay_out
 from comborun.remote.host import host_facts
 from comborun.remote.library import library_files

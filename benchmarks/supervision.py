@@ -24,7 +24,7 @@ from pathlib import Path
 
 from dispatch import Work, plan, platform_line, until, workspace
 
-from comborun.bundle import bundle
+from comborun.generate.bundle import bundle
 from comborun.remote.library import library_files
 from comborun.rules import records
 

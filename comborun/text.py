@@ -7,10 +7,10 @@ import unicodedata
 from collections.abc import Iterable
 
 from comborun.errors import UserError
-from comborun.rules import words
+from comborun.rules import vocabulary
 from comborun.rules.counting import escape
 
-several = words.several
+several = vocabulary.several
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 """bytes"""
@@ -39,7 +39,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
+    return ", ".join(f"`{word}`" for word in vocabulary)
 
 
 def first_of(names: Iterable[str], most: int, noun: str = "") -> str:

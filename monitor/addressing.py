@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
+from comborun.model.servers import instances
+from comborun.model.work import combo_of, name_of_combo
 from comborun.monitor.watch import once
 from comborun.remote.runs import remembered
 from comborun.rules.names import AFTER
-from comborun.servers import instances
 from comborun.text import close_to, did_you_mean, first_of, session_name
-from comborun.work import combo_of, name_of_combo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from comborun.model.plan import Plan, Session
     from comborun.monitor.watch import Source
-    from comborun.plan import Plan, Session
 
 
 class UnknownSessionError(UserError):

@@ -16,7 +16,7 @@ from comborun.monitor.waiting import SMOKE_TEST, Question, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.planner.calibrating import LENGTH_S
 from comborun.remote.program import Beginning, await_first, dispatcher_output
-from comborun.rules.words import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:

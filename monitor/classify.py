@@ -8,7 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from comborun.attempt import CAUSES, SLURM, End, behind
+from comborun.model.attempt import CAUSES, SLURM, End, behind
+from comborun.model.plan import Plan, Session
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Task, latest
@@ -16,18 +17,10 @@ from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Wait
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, ROOM, hint, notify_problem, retry_words, room_words
 from comborun.monitor.wording import brief, last_line, visible
-from comborun.plan import Plan, Session
-from comborun.rules.counts import (
-    WROTE_NOTHING,
-    Counts,
-    RequiredEvidence,
-    completeness,
-    joined,
-    where_it_ran,
-)
 from comborun.rules.names import AFTER
 from comborun.rules.records import clean
-from comborun.rules.words import Cause, Completeness, Failure, Life, Outcome
+from comborun.rules.results.counts import WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined, where_it_ran
+from comborun.rules.vocabulary import Cause, Completeness, Failure, Life, Outcome
 from comborun.text import harmless
 
 _TOGETHER = 2

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, span, visible
-from comborun.rules.words import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 
 PADDING = 2
 LAST_LINE = "last line"

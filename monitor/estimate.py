@@ -20,9 +20,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from comborun.model.plan import Unit
 from comborun.monitor.status import Expected, SessionStatus
-from comborun.plan import Unit
-from comborun.rules.words import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 
 ENOUGH = 3
 """episodes; with fewer there is no estimate"""

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from comborun.model.plan import Plan, Session
+from comborun.model.servers import Instance, instances
 from comborun.monitor.classify import ended_by, session_status
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
 from comborun.monitor.wording import brief, clock, duration, indented, visible
-from comborun.plan import Plan, Session
 from comborun.rules.names import AFTER
-from comborun.rules.words import Failure, Life, Outcome, amount
-from comborun.servers import Instance, instances
+from comborun.rules.vocabulary import Failure, Life, Outcome, amount
 from comborun.text import several
 
 MOST_LINES = 10

@@ -13,15 +13,15 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from comborun.errors import HostError, RunGoneError, UserError
+from comborun.model.plan import Plan, Session
 from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Snapshot
-from comborun.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.runs import copy_of, read_plan
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules import counting
 from comborun.rules.names import AFTER
-from comborun.rules.words import Completeness
+from comborun.rules.vocabulary import Completeness
 
 TAIL = 400
 """bytes requested from the end of a log: enough for a line and the progress bar drawn over it"""

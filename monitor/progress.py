@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from comborun.errors import UserError
-from comborun.judging import ProgressRules, compile_pattern
+from comborun.model.judging import ProgressRules, compile_pattern
 from comborun.rules.counting import guess
 
 

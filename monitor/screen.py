@@ -14,7 +14,7 @@ from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
-from comborun.rules.words import LOG_SAYS, Life, Outcome
+from comborun.rules.vocabulary import LOG_SAYS, Life, Outcome
 from comborun.text import alike, shape
 
 if TYPE_CHECKING:

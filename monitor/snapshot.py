@@ -9,15 +9,15 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from comborun.attempt import Begin, End
 from comborun.errors import HostError, UserError
+from comborun.model.attempt import Begin, End
+from comborun.model.plan import decoded
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import brief, visible
-from comborun.plan import decoded
-from comborun.rules.counts import Counts
-from comborun.rules.placement import Card
-from comborun.rules.words import Life
+from comborun.rules.results.counts import Counts
+from comborun.rules.room.placement import Card
+from comborun.rules.vocabulary import Life
 
 VERSION = "3"
 """version of the probe's answer"""
@@ -132,7 +132,7 @@ class Attempt(NamedTuple):
     begin: Begin | None = None
     end: End | None = None
     life: str = ""
-    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/attempts.py)"""
+    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/attempts.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from comborun.model.plan import Unit
+from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import RunFacts, Waiting
 from comborun.monitor.wording import clock, span, visible
-from comborun.plan import Unit
-from comborun.rules.words import Failure, Life, Outcome
+from comborun.rules.vocabulary import Failure, Life, Outcome
 from comborun.text import alike, several
-from comborun.work import Spans, grouped, size, union
 
 SCHEMA = 1
 """version of the JSON document"""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.model.work import describe, size
 from comborun.monitor.slurm import summary as tasks_line
-from comborun.rules.words import Life
+from comborun.rules.vocabulary import Life
 from comborun.text import first_of, several
-from comborun.work import describe, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.again.resumption import Futile, Rejected, Resumption
+    from comborun.amendment.resumption import Futile, Rejected, Resumption
+    from comborun.model.work import Spans
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
-    from comborun.work import Spans
 
 
 _MOST_NAMED = 8

@@ -27,8 +27,8 @@ from comborun.monitor.wording import (
     sizes,
     visible,
 )
-from comborun.rules.placement import Card
-from comborun.rules.words import Life, Outcome
+from comborun.rules.room.placement import Card
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
 
 GAP = "   "

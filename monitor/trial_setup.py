@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun import __version__
 from comborun.errors import HostError, UserError
+from comborun.model.resources import HostFacts
 from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted, timing
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.screen import Screen
@@ -19,15 +20,14 @@ from comborun.remote.publish import Draft, publish
 from comborun.remote.runs import list_runs, remove
 from comborun.remote.shipping import compare_files, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
-from comborun.resources import HostFacts
-from comborun.rules.words import Life
+from comborun.rules.vocabulary import Life
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.grid import Grid
+    from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
-    from comborun.plan import Plan
     from comborun.remote.transport import Transport
 
 _LOCAL_S, _FAR_S = 0.25, 1.0

@@ -9,9 +9,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from comborun.command import START_TIME
 from comborun.errors import HostError, UserError
 from comborun.grid.axes import names_of
+from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
 from comborun.planner import first_episodes
@@ -34,21 +34,21 @@ from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import remove
-from comborun.rules.counts import where_it_ran
 from comborun.rules.names import RunLayout
-from comborun.rules.words import Outcome
+from comborun.rules.results.counts import where_it_ran
+from comborun.rules.vocabulary import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from comborun.attempt import End
     from comborun.grid import Grid
+    from comborun.model.attempt import End
+    from comborun.model.plan import Plan, Session
     from comborun.monitor.snapshot import Attempt
     from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
-    from comborun.plan import Plan, Session
     from comborun.planner.knowledge import Measured
 
 _SAMPLE_S = 20.0

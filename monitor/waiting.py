@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from comborun.attempt import FAILURES
-from comborun.jobs import kind_of
+from comborun.generate.slurm_jobs import kind_of
+from comborun.model.attempt import FAILURES
+from comborun.model.plan import Plan, Session
+from comborun.model.resources import NO_SLURM
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Scheduler, summary
 from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import brief, clock, duration, listed, visible
-from comborun.plan import Plan, Session
-from comborun.resources import NO_SLURM
-from comborun.rules.retry import Budgets, Spent, spent
-from comborun.rules.words import Cause, Failure, Life, Outcome
+from comborun.rules.endings.retry import Budgets, Spent, spent
+from comborun.rules.vocabulary import Cause, Failure, Life, Outcome
 from comborun.text import first_of, several
 
 RETRY = "retry"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from comborun.rules.words import Life, Outcome, amount, three, unit_of
+from comborun.rules.vocabulary import Life, Outcome, amount, three, unit_of
 from comborun.text import harmless
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400

@@ -47,7 +47,7 @@ class HostNeeds:
     python: str = ""
     """its `host_python`"""
     named: bytes = b""
-    """its paths and programs, for comborun/host/preflight.py"""
+    """its paths and programs, for comborun/host/doctor/preflight.py"""
 
 
 NOTHING_MORE = HostNeeds()

@@ -30,7 +30,7 @@ from comborun.remote.mirror import (
     request,
 )
 from comborun.rules.names import NAME, RUN
-from comborun.rules.words import amount
+from comborun.rules.vocabulary import amount
 from comborun.text import GIB, MIB, clean
 
 if TYPE_CHECKING:

@@ -13,24 +13,24 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import GridError, Problem, UserError
+from comborun.generate.script import says_something
 from comborun.grid import Grid, load_grid
+from comborun.model.policy_files import CHECKPOINT, Match, named
 from comborun.planner import NOTHING_KNOWN, Knowledge, absent_gpus, lay_out, lay_out_on_slurm
 from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
-from comborun.policy_files import CHECKPOINT, Match, named
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
-from comborun.script import says_something
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from comborun.grid import SettingKeys
     from comborun.grid.axes import Axis, Combo
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
+    from comborun.model.policy_files import PolicyGlob
+    from comborun.model.resources import HostFacts
     from comborun.planner.knowledge import Calibration
-    from comborun.policy_files import PolicyGlob
     from comborun.remote.transport import Transport
-    from comborun.resources import HostFacts
 
 _MOST = 2000
 """most files of a glob"""
@@ -140,7 +140,7 @@ def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None 
 
 
 def preflight_question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
-    """The question for comborun/host/preflight.py. `windows`: sessions run on that machine itself."""
+    """The question for comborun/host/doctor/preflight.py. `windows`: sessions run on that machine itself."""
     needs = needs_of(grid, local=local)
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
     asked = {

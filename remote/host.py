@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.host.doctor.gpus import FAULTS
+from comborun.model.resources import HostFacts
 from comborun.remote import program
-from comborun.resources import HostFacts
-from comborun.rules.placement import Card
+from comborun.rules.room.placement import Card
 from comborun.text import KIB, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from comborun.plan import SecretSource
+    from comborun.model.plan import SecretSource
     from comborun.remote.transport import Transport
 
 _NVIDIA_S = 10

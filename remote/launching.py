@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from comborun import __version__
-from comborun.again.amend import amend, check_rule, compare, read_as_before, read_otherwise
-from comborun.again.notes import (
+from comborun.amendment.changes import amend, check_rule, compare, read_as_before, read_otherwise
+from comborun.amendment.notes import (
     change_lines,
     change_notes,
     cut_kept,
@@ -16,7 +16,7 @@ from comborun.again.notes import (
     rule_kept,
     taken_over,
 )
-from comborun.again.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
+from comborun.amendment.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.remote import program, slurm
 from comborun.remote.grids import host_warnings, laid_out, not_ready, preflight_question, with_policies
@@ -24,19 +24,19 @@ from comborun.remote.host import check_host, host_facts
 from comborun.remote.publish import Draft, provenance, publish, put_amendment, reread
 from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
-from comborun.rules.words import amount
+from comborun.rules.vocabulary import amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.again.amend import Amended, Choice, Comparison
+    from comborun.amendment.changes import Amended, Choice, Comparison
     from comborun.grid import Grid
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
+    from comborun.model.resources import HostFacts
     from comborun.remote.program import Reply
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
-    from comborun.resources import HostFacts
 
 _TRIES = 5
 

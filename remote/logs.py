@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from comborun.attempt import Begin
-from comborun.command import RANKS
 from comborun.errors import HostError, UserError
+from comborun.model.attempt import Begin
+from comborun.model.command import RANKS
 from comborun.remote import program
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from comborun.text import harmless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.plan import Plan, SecretSource
+    from comborun.model.plan import Plan, SecretSource
     from comborun.remote.transport import Transport
 
 NO_RUN = 251

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from comborun.again.amend import Amended, amendment, read_otherwise
-from comborun.again.notes import Rereading
-from comborun.bundle import bundle
+from comborun.amendment.changes import Amended, amendment, read_otherwise
+from comborun.amendment.notes import Rereading
 from comborun.errors import HostError
-from comborun.plan import Plan, Session
+from comborun.generate.bundle import bundle
+from comborun.model.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.library import library_files
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from comborun.bundle import File
+    from comborun.generate.bundle import File
     from comborun.grid import Grid
+    from comborun.model.resources import HostFacts
     from comborun.remote.shipping import Shipment
     from comborun.remote.transport import Transport
-    from comborun.resources import HostFacts
 
 State = Literal["new", "resumed", "finished", "changed"]
 

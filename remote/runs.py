@@ -15,12 +15,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from comborun.errors import UserError
-from comborun.plan import Plan
+from comborun.model.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
 from comborun.rules.names import newest_plan as newest_number
-from comborun.rules.words import Outcome
+from comborun.rules.vocabulary import Outcome
 from comborun.text import close_to
 
 if TYPE_CHECKING:

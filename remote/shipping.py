@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
-from comborun.rules.words import amount
+from comborun.rules.vocabulary import amount
 from comborun.text import printable, several
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ShippedFile:
 
     @property
     def state(self) -> str:
-        """The state as host/sync.py reports it for this content."""
+        """The state as host/verbs/sync.py reports it for this content."""
         return f"f {self.mode:o} {self.sha256}"
 
     @property
@@ -283,7 +283,7 @@ def deliver(
 
 
 def stream(deliveries: Sequence[Delivery]) -> bytes:
-    """The bytes for host/sync.py: a line that lists all files, then their bytes. Raises UserError if a file has changed
+    """The bytes for host/verbs/sync.py: a line that lists all files, then their bytes. Raises UserError if a file has changed
     meanwhile.
     """
     items = [(one.shipment.folder, item) for one in deliveries for item in one.missing]

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.errors import HostError
-from comborun.jobs import array_script, kinds, settle_script
+from comborun.generate.slurm_jobs import array_script, kinds, settle_script
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
     from comborun.remote.transport import Transport
 
 _MOST_TRIED = 20

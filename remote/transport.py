@@ -16,11 +16,11 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 
 from comborun.errors import HostError
-from comborun.host.children import fork
+from comborun.host.system.children import fork
 from comborun.text import MIB
 
 if TYPE_CHECKING:
-    from comborun.host.children import Opening
+    from comborun.host.system.children import Opening
 
 LOCAL = "local"
 """the name of this machine as a host"""

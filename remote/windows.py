@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from comborun.attempt import SLURM, Begin
 from comborun.errors import UserError
+from comborun.model.attempt import SLURM, Begin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,19 +10,19 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Self
 
+from comborun.model.work import describe, spans
 from comborun.reporter.comparing.pairing import same_start
 from comborun.reporter.merge import merge
 from comborun.reporter.text import combo_name
 from comborun.text import several
-from comborun.work import describe, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comborun.attempt import EpisodeRecord
+    from comborun.model.attempt import EpisodeRecord
+    from comborun.model.work import Combo
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.reading import Reject
-    from comborun.work import Combo
 
 SCHEMA = 1
 

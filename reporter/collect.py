@@ -14,9 +14,11 @@ from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Begin, End, Verdict, own_end
 from comborun.errors import UserError
-from comborun.plan import Plan, Session, decoded
+from comborun.model.attempt import Begin, End, Verdict, own_end
+from comborun.model.plan import Plan, Session, decoded
+from comborun.model.stopping import StopRule
+from comborun.model.work import combo_of
 from comborun.reporter.canary import Canary
 from comborun.reporter.comparing.pairing import of_the_run
 from comborun.reporter.records import videos
@@ -24,22 +26,20 @@ from comborun.reporter.records.collector import Attempt, Collected, RecordCollec
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect
 from comborun.rules import globs
-from comborun.rules.formats import candidate, is_log
-from comborun.rules.named import FILE
 from comborun.rules.names import RUN
 from comborun.rules.records import parse
-from comborun.rules.results import Folder, uncounted
-from comborun.rules.tally import tally
-from comborun.stopping import StopRule
+from comborun.rules.results.filename_results import FILE
+from comborun.rules.results.formats import candidate, is_log
+from comborun.rules.results.result_files import Folder, uncounted
+from comborun.rules.results.tally import tally
 from comborun.text import clean
-from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import EpisodeRecord
-    from comborun.judging import ResultRules
-    from comborun.work import Combo
+    from comborun.model.attempt import EpisodeRecord
+    from comborun.model.judging import ResultRules
+    from comborun.model.work import Combo
 
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300

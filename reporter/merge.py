@@ -13,17 +13,17 @@ from operator import attrgetter, lt, not_
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.model.work import Spans, combo_of, gaps, grouped, spans, union, within
 from comborun.reporter.records.combos import content
 from comborun.reporter.records.reading import RejectKind
-from comborun.work import Spans, combo_of, gaps, grouped, spans, union, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comborun.again.resumption import Rejected
+    from comborun.amendment.resumption import Rejected
+    from comborun.model.work import Combo
     from comborun.reporter.records.collector import Collected
-    from comborun.work import Combo
 
 
 ERRORED = {Verdict.ERRORED}
@@ -151,7 +151,7 @@ def missing(collected: Collected) -> dict[Combo, Spans]:
 
 def rejected(collected: Collected) -> dict[str, Rejected]:
     """Session -> rows that gave no record. Lines that are cut off are left out: their end may still come."""
-    from comborun.again.resumption import Rejected  # imports the planner and the grid, which a report does not need
+    from comborun.amendment.resumption import Rejected  # imports the planner and the grid, which a report does not need
 
     kept = (reject for reject in collected.rejects if reject.kind is not RejectKind.TORN)
     by_session = grouped(kept, lambda reject: PurePosixPath(reject.path).parts[1])  # sessions/<name>/attempt-N/...

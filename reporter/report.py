@@ -22,13 +22,13 @@ from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.pages.latex import latex
 from comborun.reporter.records.collector import SCHEMA_FILE, Collected
 from comborun.reporter.summary import Summary, summarize
-from comborun.rules.formats import FORMATS
+from comborun.rules.results.formats import FORMATS
 from comborun.text import alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
     from comborun.reporter.pages.between import Between
 
 

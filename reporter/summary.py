@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from comborun.model.work import Spans, grouped, size
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.comparisons import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import KindComparison, Scores, compare_graded, compare_kinds, scores
@@ -17,19 +18,18 @@ from comborun.reporter.counting.ending import Timing, timing
 from comborun.reporter.counting.measures import ends_of, time_field
 from comborun.reporter.counting.quality import Finding, Quality, differences, quality
 from comborun.text import natural
-from comborun.work import Spans, grouped, size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import EpisodeRecord
+    from comborun.model.attempt import EpisodeRecord
+    from comborun.model.work import Combo
     from comborun.reporter.canary import Canary
     from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.pairing import Results, Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.collector import Collected
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.attempt import SLURM
 from comborun.cli.logs import print_log
 from comborun.cli.options import Target, of_run_option, sessions_argument
 from comborun.cli.terminal import note
 from comborun.errors import UserError
+from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
 from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
@@ -27,7 +27,7 @@ from comborun.remote.windows import attach_command, follow_command, open_windows
 from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
-    from comborun.attempt import Begin
+    from comborun.model.attempt import Begin
     from comborun.monitor.status import SessionStatus
     from comborun.monitor.watch import Source
 

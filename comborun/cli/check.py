@@ -12,19 +12,19 @@ from comborun.cli.options import grid_argument, json_option, offers
 from comborun.cli.terminal import program, show_json, show_why, warn
 from comborun.errors import UserError
 from comborun.grid import find_preset, preset_starter, schema_text, starter_grid
+from comborun.model.work import combo_of
 from comborun.reference import example_grid, key_reference, pages, shared
 from comborun.rules.names import RUN, AttemptLayout
 from comborun.text import clean, harmless, several
-from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.cli.options import GridChoice
     from comborun.grid import Grid
-    from comborun.judging import ResultRules
-    from comborun.plan import Session
-    from comborun.rules.counts import Counts
+    from comborun.model.judging import ResultRules
+    from comborun.model.plan import Session
+    from comborun.rules.results.counts import Counts
 
 
 @click.command()
@@ -119,7 +119,7 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     """A session of the grid's last try or run, counted by the present grid; None if none has ended."""
     from comborun.grid.axes import names_of
     from comborun.grid.results import rules_of
-    from comborun.rules.counts import where_it_ran
+    from comborun.rules.results.counts import where_it_ran
 
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):
@@ -131,7 +131,7 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
 
 
 def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
 
     root, name = Path(grid.root).expanduser(), clean(grid.name)
     plans = [*root.glob(f".try/{name}_try-*T*Z-*/plan-1.json"), *root.glob(f"{name}-*T*Z-*/plan-1.json")]
@@ -149,8 +149,8 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
 def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
     """The counts as the session's host would count by these rules."""
     from comborun.reporter.records.reading import Context
-    from comborun.rules.results import Folder, name_unread
-    from comborun.rules.tally import tally
+    from comborun.rules.results.result_files import Folder, name_unread
+    from comborun.rules.results.tally import tally
 
     identity = Context("", session.policy, session.environment, rules).identity
     log = "../log" if rules.source == "log" else ""

@@ -11,7 +11,7 @@ from comborun.remote.runs import copy_of, newest_plan, remembered
 from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
     from comborun.remote.runs import Launch
 
 

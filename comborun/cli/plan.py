@@ -11,11 +11,13 @@ import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
 from comborun.cli.terminal import program, show_json, show_rows, warn, working
-from comborun.compose import compose_text
 from comborun.errors import HostError, UserError
-from comborun.jobs import kind_of, kinds, texts
+from comborun.generate.compose import compose_text
+from comborun.generate.script import scripts, server_script
+from comborun.generate.slurm_jobs import kind_of, kinds, texts
+from comborun.model.placement import placement_lines
+from comborun.model.servers import instances
 from comborun.monitor.wording import duration
-from comborun.placement import placement_lines
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
 from comborun.remote.grids import host_warnings, known_of, laid_out, not_ready, preflight_question, with_policies
@@ -25,9 +27,7 @@ from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
-from comborun.rules.words import amount
-from comborun.script import scripts, server_script
-from comborun.servers import instances
+from comborun.rules.vocabulary import amount
 from comborun.text import MIB, first_of, harmless, several
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
     from comborun.cli.options import GridChoice, HostChoice
     from comborun.grid import Grid
-    from comborun.plan import Plan
+    from comborun.model.plan import Plan
+    from comborun.model.servers import Server
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import SubmitTest
     from comborun.remote.transport import Transport
     from comborun.reporter.comparing.power import Findable
-    from comborun.servers import Server
 
 _MOST = 3
 """names, and job scripts, that are shown"""

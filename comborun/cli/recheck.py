@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from comborun.again.smoke import episodes_each, recheck_plan
+from comborun.amendment.smoke import episodes_each, recheck_plan
 from comborun.cli.options import Target, episodes_option, json_option, of_run
 from comborun.cli.report import collected
 from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_rows

@@ -14,14 +14,14 @@ from comborun.cli.terminal import program, show_json, show_rows, show_table, wor
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
-from comborun.rules.words import Life
+from comborun.rules.vocabulary import Life
 from comborun.text import alike, clean, harmless, printable, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
-    from comborun.plan import Plan
     from comborun.remote.mirror import Skipped
     from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.pages.between import Between

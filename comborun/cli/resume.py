@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from comborun.again.resumption import resumption
+from comborun.amendment.resumption import resumption
 from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import collected
 from comborun.cli.terminal import repeatable, show_json
@@ -13,7 +13,7 @@ from comborun.monitor.steering import Resuming, resume_document, resume_lines
 from comborun.monitor.watch import once
 from comborun.remote.program import restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
-from comborun.rules.words import Life
+from comborun.rules.vocabulary import Life
 from comborun.text import harmless
 
 

@@ -18,7 +18,7 @@ from comborun.monitor.listing import each_once, look_everywhere, looked_at, stat
 from comborun.monitor.wording import brief, duration
 from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
-from comborun.rules.words import amount
+from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:

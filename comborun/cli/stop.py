@@ -13,20 +13,20 @@ from comborun.cli.control import check_no_servers
 from comborun.cli.options import HostChoice, Target, json_option, root_options, run_option, sessions_argument
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, show_json, working
 from comborun.errors import HostError, UserError
+from comborun.model.work import combo_of
 from comborun.monitor.addressing import UnknownSessionError, sessions_of
 from comborun.monitor.steering import Stopping
 from comborun.monitor.watch import once
 from comborun.remote.program import stop as stop_sessions
 from comborun.remote.runs import list_runs
 from comborun.text import did_you_mean, harmless, several
-from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
     from comborun.monitor.watch import Source
-    from comborun.plan import Plan
 
 
 @click.command()

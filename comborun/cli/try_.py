@@ -15,9 +15,9 @@ from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, indented
-from comborun.rules.counts import WROTE_NOTHING
-from comborun.rules.fields import NO_VERDICTS
-from comborun.rules.words import amount
+from comborun.rules.results.counts import WROTE_NOTHING
+from comborun.rules.results.fields import NO_VERDICTS
+from comborun.rules.vocabulary import amount
 from comborun.text import harmless
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from comborun.errors import Problem, UserError
 from comborun.grid.shapes import ONE_OR_MANY, Keys, key, merged
 from comborun.grid.values import OWNED, SCALAR, TEXT, AsWritten, AttributeName, Name, line_of, parse_whole
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar, Source, Tree
-from comborun.policy_files import CHECKPOINT, PolicyGlob
+from comborun.model.policy_files import CHECKPOINT, PolicyGlob
 from comborun.text import did_you_mean, first_of, session_name
 
 if TYPE_CHECKING:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from comborun.command import (
+from comborun.errors import Problem
+from comborun.grid.axes import AXIS_OF, Combo, some
+from comborun.grid.resources import UNCAPPED
+from comborun.model.command import (
     BY_INDEX,
     BY_SEED,
     FILE,
@@ -21,11 +24,8 @@ from comborun.command import (
     placeholders,
     split_command,
 )
-from comborun.errors import Problem
-from comborun.grid.axes import AXIS_OF, Combo, some
-from comborun.grid.resources import UNCAPPED
-from comborun.rules.fields import LINE
-from comborun.servers import FIELDS
+from comborun.model.servers import FIELDS
+from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:

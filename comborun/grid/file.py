@@ -23,7 +23,7 @@ from comborun.grid.servers import server_problems, server_warnings
 from comborun.grid.stopping import cut_problems, seed_problems, stopping_problems
 from comborun.grid.survival import survival_problems, survival_warnings
 from comborun.grid.yaml_tree import read_source, text_of
-from comborun.policy_files import PolicyFiles, PolicyGlob
+from comborun.model.policy_files import PolicyFiles, PolicyGlob
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"

@@ -24,7 +24,7 @@ from comborun.grid.values import (
     parse_duration,
     scalar_of,
 )
-from comborun.resources import Slurm
+from comborun.model.resources import Slurm
 from comborun.text import GIB
 
 if TYPE_CHECKING:

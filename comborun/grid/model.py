@@ -9,7 +9,6 @@ from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from comborun.command import takes_range
 from comborun.grid.axes import Axes, Match
 from comborun.grid.launch import SlurmKeys, SyncKeys
 from comborun.grid.placement import PlacedKeys, Placing, Taking, component_names
@@ -34,10 +33,11 @@ from comborun.grid.values import (
     UnitWord,
     VariableName,
 )
-from comborun.judging import ResultRules, WatchRules
-from comborun.resources import PinMode
+from comborun.model.command import takes_range
+from comborun.model.judging import ResultRules, WatchRules
+from comborun.model.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
-from comborun.rules.placement import Request
+from comborun.rules.room.placement import Request
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import ConfigDict, model_validator
 
-from comborun.command import placeholders
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import Combo
 from comborun.grid.commands import uses
 from comborun.grid.shapes import Keys, key, or_just
 from comborun.grid.values import TEXT, Count, Reads, Size, refusal, scalar_of
-from comborun.placement import GPUS, NODES, PlacementError, parse_placement
+from comborun.model.command import placeholders
+from comborun.model.placement import GPUS, NODES, PlacementError, parse_placement
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:

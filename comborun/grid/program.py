@@ -7,15 +7,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
-from comborun.command import (
-    FileText,
-    JsonTree,
-    Number,
-    check_arguments,
-    launched,
-    placeholders,
-    split_command,
-)
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import Combo
 from comborun.grid.commands import Use, check_filled
@@ -34,7 +25,8 @@ from comborun.grid.values import (
     scalar_of,
 )
 from comborun.grid.yaml_tree import Items, Kind, Map, Scalar
-from comborun.resources import RUNTIMES, Runtime
+from comborun.model.command import FileText, JsonTree, Number, check_arguments, launched, placeholders, split_command
+from comborun.model.resources import RUNTIMES, Runtime
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path

@@ -22,8 +22,8 @@ from comborun.grid.values import (
     scalar_of,
 )
 from comborun.grid.yaml_tree import Map
-from comborun.resources import PIN_MODES, XVFB, Display, PinMode, Reserve, mebibytes
-from comborun.rules.placement import Request
+from comborun.model.resources import PIN_MODES, XVFB, Display, PinMode, Reserve, mebibytes
+from comborun.rules.room.placement import Request
 from comborun.text import several
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from comborun.grid.values import (
     whole_of,
 )
 from comborun.grid.yaml_tree import Items, Map
-from comborun.judging import ResultRules, Source, compile_pattern, has_total
-from comborun.rules.formats import FORMATS
+from comborun.model.judging import ResultRules, Source, compile_pattern, has_total
+from comborun.rules.results.formats import FORMATS
 from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import model_validator
 
-from comborun.command import START_TIME, CommandError, check_argument, placeholders, split_command
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import AXIS_OF
 from comborun.grid.commands import check_server
@@ -32,7 +31,8 @@ from comborun.grid.values import (
     refusal,
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar
-from comborun.servers import DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS, OF_SERVERS
+from comborun.model.command import START_TIME, CommandError, check_argument, placeholders, split_command
+from comborun.model.servers import DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS, OF_SERVERS
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from comborun.command import BY_SEED, placeholders
 from comborun.errors import Problem, UserError
 from comborun.grid.axes import MOST_COMBOS, Combo
 from comborun.grid.shapes import ONE_OR_MANY, Keys, key, or_just
 from comborun.grid.values import TEXT, Name, Positive, Reads, Schema, line_of, number_of, parse_whole, scalar_of
 from comborun.grid.yaml_tree import Items, Scalar
-from comborun.stopping import StopRequest
+from comborun.model.command import BY_SEED, placeholders
+from comborun.model.stopping import StopRequest
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from comborun.command import CommandError, placeholders, split_command
 from comborun.errors import Problem, UserError
 from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
 from comborun.grid.values import (
@@ -28,9 +27,10 @@ from comborun.grid.values import (
     parse_whole,
     scalar_of,
 )
-from comborun.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
-from comborun.rules.retry import LONGEST_WAIT_S
-from comborun.rules.words import Failure
+from comborun.model.command import CommandError, placeholders, split_command
+from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
+from comborun.rules.endings.retry import LONGEST_WAIT_S
+from comborun.rules.vocabulary import Failure
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft

@@ -17,9 +17,9 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from comborun.errors import UserError
 from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar
-from comborun.plan import SecretSource, Unit
-from comborun.rules.fields import number
+from comborun.model.plan import SecretSource, Unit
 from comborun.rules.patterns import PatternError, compiled, unhurried
+from comborun.rules.results.fields import number
 from comborun.text import clean, close_to, did_you_mean, listed
 
 T = TypeVar("T")

@@ -7,18 +7,18 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from comborun.model.work import combo_of, grouped
 from comborun.planner.knowledge import granted
 from comborun.planner.packing import at_once
 from comborun.planner.ranges import blocks, distinct, interleaved, range_session
-from comborun.work import combo_of, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.grid import Grid, SettingKeys
-    from comborun.plan import Plan, Session
+    from comborun.model.plan import Plan, Session
+    from comborun.model.resources import HostFacts
     from comborun.planner.knowledge import Knowledge, Pace
-    from comborun.resources import HostFacts
 
 
 def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -> Plan:

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
+from comborun.model.work import combo_of, first_of_each
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
 from comborun.planner.arranging import filled
 from comborun.planner.knowledge import Measured, Step
 from comborun.planner.packing import fits, stage
 from comborun.text import shortened
-from comborun.work import combo_of, first_of_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.plan import Plan, Session
-    from comborun.resources import HostFacts
+    from comborun.model.plan import Plan, Session
+    from comborun.model.resources import HostFacts
 
 PURPOSE = "calibrate"
 ALL_OF = 12

@@ -14,16 +14,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from comborun.errors import UserError
-from comborun.plan import decoded
+from comborun.model.plan import decoded
+from comborun.model.resources import BARE
 from comborun.planner.ranges import digest_of
-from comborun.resources import BARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from comborun.plan import Session
-    from comborun.resources import HostFacts
+    from comborun.model.plan import Session
+    from comborun.model.resources import HostFacts
 
 SCHEMA = 1
 _ABOUT = "measured by `combo calibrate`; `combo plan` and `combo launch` of the grid beside it use this"

@@ -6,12 +6,13 @@ import hashlib
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from comborun.command import FILE, OF_GPUS, fill, late, takes_count
 from comborun.errors import UserError
 from comborun.grid.results import rules_of
 from comborun.grid.survival import retries
-from comborun.judging import NO_PROGRESS, ProgressRules
-from comborun.plan import After, Limits, Notify, Plan, Session
+from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count
+from comborun.model.judging import NO_PROGRESS, ProgressRules
+from comborun.model.plan import After, Limits, Notify, Plan, Session
+from comborun.model.stopping import stop_rule
 from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import at_once, check_fit
@@ -29,19 +30,18 @@ from comborun.planner.program import (
     work_folder,
 )
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.rules.fields import number
-from comborun.rules.placement import Card
-from comborun.stopping import stop_rule
+from comborun.rules.results.fields import number
+from comborun.rules.room.placement import Card
 from comborun.text import clean, several, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.grid import Axis, Combo, Grid
+    from comborun.model.resources import HostFacts
+    from comborun.model.servers import Server
     from comborun.planner.knowledge import Knowledge
-    from comborun.resources import HostFacts
-    from comborun.rules.placement import Request
-    from comborun.servers import Server
+    from comborun.rules.room.placement import Request
 
 _SHORT_MINUTES = 5
 """minutes; in a shorter task the time of Slurm's warning matters"""

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.rules.ledger import Ledger
-from comborun.rules.order import Stagger, WaitingLine
-from comborun.rules.placement import Blocker, Capacity, Request, never
-from comborun.servers import instances
+from comborun.model.servers import instances
+from comborun.model.work import combo_of
+from comborun.rules.room.ledger import Ledger
+from comborun.rules.room.order import Stagger, WaitingLine
+from comborun.rules.room.placement import Blocker, Capacity, Request, never
 from comborun.text import MIB
-from comborun.work import combo_of
 
 if TYPE_CHECKING:
     from comborun.grid import Grid
-    from comborun.plan import Plan, Session
+    from comborun.model.plan import Plan, Session
+    from comborun.model.resources import HostFacts
+    from comborun.model.work import Combo
     from comborun.planner.knowledge import Knowledge
-    from comborun.resources import HostFacts
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

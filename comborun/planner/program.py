@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from comborun.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
 from comborun.errors import UserError
 from comborun.grid.placement import MOST_GPUS, ComponentKeys, PlacedKeys
-from comborun.placement import (
+from comborun.model.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
+from comborun.model.placement import (
     GPUS,
     NODES,
     Budgets,
@@ -20,10 +20,10 @@ from comborun.placement import (
     parse_placement,
     too_much,
 )
+from comborun.model.resources import Around, BashWord, Container, Links, mebibytes
+from comborun.model.servers import ASKED, Server, asked_by
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.resources import Around, BashWord, Container, Links, mebibytes
-from comborun.rules.placement import HEADROOM
-from comborun.servers import ASKED, Server, asked_by
+from comborun.rules.room.placement import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from comborun.grid import Combo, Grid, SettingKeys
     from comborun.grid.program import WorkdirKeys
     from comborun.grid.servers import ReadyKeys, ServerKeys
-    from comborun.plan import Plan, Session
-    from comborun.resources import HostFacts, Reserve
+    from comborun.model.plan import Plan, Session
+    from comborun.model.resources import HostFacts, Reserve
 
 _NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "health_s", "misses", "restarts", "digest"}
 """fields that don't change the answers of a server"""

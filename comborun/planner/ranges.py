@@ -9,16 +9,16 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.plan import NOT_WORK
-from comborun.resources import BARE
+from comborun.model.plan import NOT_WORK
+from comborun.model.resources import BARE
+from comborun.model.work import grouped, name_of_combo, range_suffix
 from comborun.text import shortened
-from comborun.work import grouped, name_of_combo, range_suffix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.plan import Session
-    from comborun.work import Combo
+    from comborun.model.plan import Session
+    from comborun.model.work import Combo
 
 
 def range_session(session: Session, first: int, count: int) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from comborun.rules.words import Word
+from comborun.rules.vocabulary import Word
 
 
 class Level(Word):

@@ -14,6 +14,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from comborun.model.work import Combo
     from comborun.reporter.comparing.comparisons import (
         Comparison,
         Comparisons,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     )
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.statistics.proportion import Proportion
-    from comborun.work import Combo
 
     Causes = Mapping[Combo, str]
 

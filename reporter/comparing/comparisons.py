@@ -11,13 +11,13 @@ from itertools import chain, combinations
 from math import comb
 from typing import TYPE_CHECKING, TypeVar
 
+from comborun.model.work import grouped
 from comborun.reporter.comparing.pairing import Counted, meet
 from comborun.reporter.statistics.barnard import barnard, detectable_gap
 from comborun.reporter.statistics.difference import PairCounts, holm, letters, mcnemar, newcombe, paired_interval
 from comborun.reporter.statistics.pooled import heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
-from comborun.work import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

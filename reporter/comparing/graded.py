@@ -13,7 +13,7 @@ from math import inf, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from comborun.attempt import Verdict
+from comborun.model.attempt import Verdict
 from comborun.reporter.comparing.comparisons import Comparison, Overall, Tested, comparison_of, overall_of
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, starts_of
 from comborun.reporter.counting.measures import ERRORED, KINDS
@@ -32,12 +32,12 @@ from comborun.reporter.statistics.proportion import t_probability, t_quantile
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.model.work import Combo
     from comborun.reporter.comparing.pairing import Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.difference import PairCounts
     from comborun.reporter.statistics.proportion import Interval
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

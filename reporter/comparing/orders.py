@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from comborun.model.work import Combo
     from comborun.reporter.comparing.pairing import Side
     from comborun.reporter.statistics.proportion import Interval
-    from comborun.work import Combo
 
     Matrix = NDArray[np.float64]
 

@@ -15,21 +15,21 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.attempt import Verdict, field_column, having
+from comborun.model.attempt import Verdict, field_column, having
+from comborun.model.work import episodes_of, grouped, minus, size
 from comborun.reporter.counting.combo import tallies
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
-from comborun.work import episodes_of, grouped, minus, size
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from comborun.attempt import EpisodeRecord
+    from comborun.model.attempt import EpisodeRecord
+    from comborun.model.work import Combo, Spans
     from comborun.reporter.counting.combo import AggregateCounts
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.collector import Collected
-    from comborun.work import Combo, Spans
 
 
 HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")

@@ -20,7 +20,7 @@ from comborun.reporter.statistics.sequential import decide
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.plan import Session
+    from comborun.model.plan import Session
 
 RUNS = 200
 """two standard errors of a power of .8: .06"""

@@ -12,6 +12,8 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from comborun.model.stopping import StopRequest, StopRule, stop_rule
+from comborun.model.work import Spans, combo_of, minus, spans, union, within
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, outcomes, pairs_in_order, results_of
@@ -22,19 +24,17 @@ from comborun.reporter.statistics.sequential import (
     interval_after_stopping,
     pointless_after,
 )
-from comborun.rules.words import Cause, Outcome
-from comborun.stopping import StopRequest, StopRule, stop_rule
-from comborun.work import Spans, combo_of, minus, spans, union, within
+from comborun.rules.vocabulary import Cause, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from comborun.plan import Session
+    from comborun.model.plan import Session
+    from comborun.model.stopping import PlannedComparison
+    from comborun.model.work import Combo
     from comborun.reporter.comparing.pairing import Side
     from comborun.reporter.records.collector import Collected, SessionHistory
-    from comborun.stopping import PlannedComparison
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

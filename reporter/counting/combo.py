@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.attempt import Verdict
+from comborun.model.attempt import Verdict
+from comborun.model.work import Spans, describe, grouped, size
 from comborun.reporter.counting.ending import Ending, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
@@ -22,18 +23,17 @@ from comborun.reporter.counting.measures import (
 )
 from comborun.reporter.statistics.proportion import Interval, Proportion, mean_of_rates, proportion
 from comborun.reporter.text import combo_name
-from comborun.rules.words import Completeness
-from comborun.work import Spans, describe, grouped, size
+from comborun.rules.vocabulary import Completeness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.attempt import Aggregate
-    from comborun.plan import Unit
+    from comborun.model.attempt import Aggregate
+    from comborun.model.plan import Unit
+    from comborun.model.work import Combo
     from comborun.reporter.counting.measures import Balanced, Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.collector import SessionHistory
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
 
-from comborun.attempt import CAUSES, behind
-from comborun.rules.words import Cause, Completeness, Outcome, outcome
+from comborun.model.attempt import CAUSES, behind
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.attempt import End
-    from comborun.plan import Session
+    from comborun.model.attempt import End
+    from comborun.model.plan import Session
     from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.records.collector import Attempt, Collected, SessionHistory
 

@@ -11,15 +11,15 @@ from math import fsum
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from comborun.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
+from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
 from comborun.reporter.statistics.proportion import Incidence, Proportion, incidence, mean_interval, proportion
-from comborun.rules.episodes import COPY, ORDER
+from comborun.rules.results.episodes import COPY, ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from comborun.model.work import Combo
     from comborun.reporter.statistics.proportion import Interval
-    from comborun.work import Combo
 
 LIMIT = 40
 FEWEST_FOR_PERCENTILES = 20

@@ -7,22 +7,22 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from comborun.model.work import Spans, describe, size, spans
 from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
-from comborun.rules.counts import WROTE_NOTHING, where_it_ran
+from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
-from comborun.work import Spans, describe, size, spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import Begin
-    from comborun.plan import Session
+    from comborun.model.attempt import Begin
+    from comborun.model.plan import Session
+    from comborun.model.work import Combo
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.collector import Collected, SessionHistory
     from comborun.reporter.records.reading import Defect, Reject
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

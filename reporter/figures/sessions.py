@@ -19,13 +19,13 @@ from comborun.reporter.figures.figure import (
     ticks,
 )
 from comborun.reporter.text import duration, number
-from comborun.rules.words import Outcome
+from comborun.rules.vocabulary import Outcome
 from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.plan import Session
+    from comborun.model.plan import Session
     from comborun.reporter.counting.ending import Span, Timing
     from comborun.reporter.records.collector import Attempt
 

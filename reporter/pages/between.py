@@ -20,8 +20,8 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from comborun.model.work import Combo
     from comborun.reporter.records.collector import Collected
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

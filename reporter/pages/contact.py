@@ -11,16 +11,16 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from comborun.attempt import Verdict, having
+from comborun.model.attempt import Verdict, having
+from comborun.model.work import grouped
 from comborun.reporter.text import combo_name
 from comborun.text import several
-from comborun.work import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from comborun.attempt import EpisodeRecord
+    from comborun.model.attempt import EpisodeRecord
 
 MOST = 48
 WIDTH = 200

@@ -13,7 +13,7 @@ from math import floor, log10
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Verdict, field_column, metric_columns
+from comborun.model.attempt import Verdict, field_column, metric_columns
 from comborun.reporter.comparing.comparisons import Overall
 from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.text import instant
@@ -21,8 +21,8 @@ from comborun.reporter.text import instant
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.attempt import EpisodeRecord, JsonValue
-    from comborun.plan import Session
+    from comborun.model.attempt import EpisodeRecord, JsonValue
+    from comborun.model.plan import Session
     from comborun.reporter.comparing.comparisons import Comparison, EnvironmentComparisons, Tested
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.comparing.orders import Strength, Trend

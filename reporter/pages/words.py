@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.reporter.comparing.comparisons import ALPHA
 from comborun.reporter.text import duration, fraction
-from comborun.rules.words import Completeness, Outcome
+from comborun.rules.vocabulary import Completeness, Outcome
 from comborun.text import several
 
 if TYPE_CHECKING:

@@ -10,24 +10,24 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.attempt import packed
+from comborun.model.attempt import packed
+from comborun.model.work import combo_of, grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
-from comborun.rules.episodes import UNKNOWN, rebuild
-from comborun.rules.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
-from comborun.rules.named import groups
+from comborun.rules.results.episodes import UNKNOWN, rebuild
+from comborun.rules.results.filename_results import groups
+from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.text import several
-from comborun.work import combo_of, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import Aggregate, Begin, End, EpisodeRecord
-    from comborun.plan import Plan, Session
+    from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord
+    from comborun.model.plan import Plan, Session
+    from comborun.model.stopping import StopRule
+    from comborun.model.work import Combo
     from comborun.reporter.canary import Canary
     from comborun.reporter.records.reading import Reject
-    from comborun.stopping import StopRule
-    from comborun.work import Combo
 
 
 @dataclass(frozen=True)

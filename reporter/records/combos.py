@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from comborun.attempt import EpisodeRecord
+from comborun.model.attempt import EpisodeRecord
 from comborun.reporter.text import combo_name
-from comborun.rules.formats import (
+from comborun.rules.results.formats import (
     COMPLETION_ROWS,
     DATABASE,
     EPISODES,
@@ -29,9 +29,9 @@ from comborun.rules.formats import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.attempt import Aggregate
+    from comborun.model.attempt import Aggregate
+    from comborun.model.work import Combo
     from comborun.reporter.records.reading import Reading
-    from comborun.work import Combo
 
 
 UNNAMED = "unnamed"

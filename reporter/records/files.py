@@ -16,9 +16,10 @@ from comborun.reporter.records.combos import (
     policy_of_path,
 )
 from comborun.reporter.records.reading import Context, Reading, RejectKind
-from comborun.rules.episodes import DEPTH_LIMIT, ORDER
-from comborun.rules.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
-from comborun.rules.formats import (
+from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
+from comborun.rules.results.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
+from comborun.rules.results.filename_results import VIDEO, Named
+from comborun.rules.results.formats import (
     COMPLETION_ROWS,
     DATABASE,
     EPISODES,
@@ -32,14 +33,13 @@ from comborun.rules.formats import (
     WHY,
     look,
 )
-from comborun.rules.named import VIDEO, Named
-from comborun.rules.rates import Count
-from comborun.rules.readers import NOTHING, Lines, decode_line
+from comborun.rules.results.rates import Count
+from comborun.rules.results.readers import NOTHING, Lines, decode_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.rules.readers import Entry, Reader
+    from comborun.rules.results.readers import Entry, Reader
 
 try:
     import orjson

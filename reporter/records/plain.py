@@ -14,12 +14,12 @@ from math import isfinite
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.model.attempt import EpisodeRecord, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comborun.rules.fields import Identity
+    from comborun.rules.results.fields import Identity
 
     Column = Sequence[Any]
 

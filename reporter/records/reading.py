@@ -10,12 +10,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from comborun.attempt import Aggregate, EpisodeRecord, Verdict, packed
-from comborun.judging import ResultRules
+from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
+from comborun.model.judging import ResultRules
 from comborun.reporter.records.combos import UNNAMED
 from comborun.reporter.records.plain import PlainRows, once
-from comborun.rules.episodes import DEPTH_LIMIT
-from comborun.rules.fields import (
+from comborun.rules.results.episodes import DEPTH_LIMIT
+from comborun.rules.results.fields import (
     ENVIRONMENT,
     NO_RECORD,
     POLICY,
@@ -30,9 +30,9 @@ from comborun.rules.fields import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from comborun.attempt import JsonValue
-    from comborun.rules.rates import Count
-    from comborun.work import Combo
+    from comborun.model.attempt import JsonValue
+    from comborun.model.work import Combo
+    from comborun.rules.results.rates import Count
 
 _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORED}
 

@@ -13,16 +13,16 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from comborun.attempt import Verdict
+from comborun.model.attempt import Verdict
+from comborun.model.work import describe, gaps
 from comborun.reporter.records.reading import Defect
-from comborun.rules.videos import FAULTS, fault, parse
-from comborun.work import describe, gaps
+from comborun.rules.results.videos import FAULTS, fault, parse
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from comborun.attempt import EpisodeRecord
+    from comborun.model.attempt import EpisodeRecord
 
 SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
 

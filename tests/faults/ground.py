@@ -23,7 +23,7 @@ from matrix import Cell
 from quick_combo import Call, call
 from sshd import Sshd
 
-from comborun.attempt import Begin
+from comborun.model.attempt import Begin
 from comborun.rules.records import parse
 
 WAYWARD = Path(__file__).with_name("wayward.py")

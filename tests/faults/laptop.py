@@ -17,7 +17,7 @@ from typing import Any
 from box import until
 from desk import EVALUATOR, Desk, reported
 
-from comborun.attempt import Begin
+from comborun.model.attempt import Begin
 
 MONITOR = """
 import sys

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from comborun.host.drawing import VULKAN_PROGRAM
-from comborun.rules.placement import HEADROOM
+from comborun.host.system.drawing import VULKAN_PROGRAM
+from comborun.rules.room.placement import HEADROOM
 
 HERE = Path(__file__).parent
 PYTHON = os.environ.get("COMBORUN_GPU_PYTHON", sys.executable)

@@ -27,13 +27,13 @@ import pytest
 from bytecode import compiled_library, share
 from recorded import record
 
-from comborun.attempt import Begin, End
-from comborun.judging import ResultRules
-from comborun.plan import Session
-from comborun.resources import NOTHING, BashWord, Display
-from comborun.rules.placement import Request
+from comborun.generate.script import FRONT, page
+from comborun.model.attempt import Begin, End
+from comborun.model.judging import ResultRules
+from comborun.model.plan import Session
+from comborun.model.resources import NOTHING, BashWord, Display
 from comborun.rules.records import parse
-from comborun.script import FRONT, page
+from comborun.rules.room.placement import Request
 
 WAIT = 20.0
 """seconds after which a test gives up on something that should take a fraction of one"""

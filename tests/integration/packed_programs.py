@@ -12,7 +12,7 @@ from pathlib import Path
 from bytecode import compiled_library, share
 
 from comborun.grid.file import parse_grid
-from comborun.host import publish
+from comborun.host.verbs import publish
 from comborun.remote import library
 from comborun.remote.library import packed
 from comborun.reporter.pages.page import TEMPLATES, _environment
@@ -33,7 +33,7 @@ Staging.fill = fill
 """
 exec(COMPILED, publish.__dict__)
 sent = json.loads(zlib.decompress(packed("publish")))
-sent["comborun.host.publish"][1] += COMPILED
+sent["comborun.host.verbs.publish"][1] += COMPILED
 publishing = zlib.compress(json.dumps(sent).encode())
 library.packed = lambda verb: publishing if verb == "publish" else packed(verb)
 gc.freeze()  # a fork looks for no garbage in what it never changes

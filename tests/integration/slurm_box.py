@@ -14,10 +14,10 @@ from box import Box, Script, kill, make_box, until
 from recorded import record
 from slurm import Slurm, slurm_at
 
-from comborun.attempt import Begin, End
-from comborun.jobs import Kind, array_script, settle_script
-from comborun.resources import NO_SLURM
-from comborun.resources import Slurm as SlurmKeys
+from comborun.generate.slurm_jobs import Kind, array_script, settle_script
+from comborun.model.attempt import Begin, End
+from comborun.model.resources import NO_SLURM
+from comborun.model.resources import Slurm as SlurmKeys
 
 KIND = Kind(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
 SETTLE = settle_script(SlurmKeys(settle_options=("--mem=100M",)), after=False)

@@ -13,7 +13,7 @@ from box import Box, Script, bash, make_box, until
 from nvidia import Gpus, uuid
 from traces import HOLD
 
-from comborun.rules.placement import Request
+from comborun.rules.room.placement import Request
 
 
 def taking(mib: int, steps: int = 4, then: str = '--until "$COMBORUN_RUN_DIR/go"', **asked: object) -> Script:

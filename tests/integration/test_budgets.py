@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.host.admission import Admission
-from comborun.host.leasebook import Measured
-from comborun.rules.placement import Card, Request
+from comborun.host.admission.admission import Admission
+from comborun.host.admission.leasebook import Measured
+from comborun.rules.room.placement import Card, Request
 
 SIZES = st.sampled_from([0, 1000, 4608, 10000, 20000])
 

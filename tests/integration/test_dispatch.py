@@ -11,7 +11,7 @@ from itertools import pairwise
 from box import Box, Script, alive, bash, kill, until
 from traces import HOLD, NAMES, RECORD, STARTED, concurrency, spans, starts
 
-from comborun.rules.words import Cause, Outcome
+from comborun.rules.vocabulary import Cause, Outcome
 
 
 def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(any_box: Box) -> None:

@@ -13,7 +13,7 @@ from box import Box, bash, kill, until
 from recorded import record
 from traces import HOLD, NAMES, STARTED, concurrency, starts
 
-from comborun.rules.words import Cause, Outcome
+from comborun.rules.vocabulary import Cause, Outcome
 
 
 def test_running_sessions_keep_their_slots_and_gpus_through_a_change_of_dispatcher(box: Box) -> None:

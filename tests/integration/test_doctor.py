@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from prefaced import Prefaced
 
 from comborun.cli.doctor import doctor
-from comborun.host.facts import NEEDED
+from comborun.host.verbs.facts import NEEDED
 from comborun.remote.doctor import Examination, HostNeeds, examine
 from comborun.remote.transport import LocalTransport
 from comborun.rules.findings import Finding, Level

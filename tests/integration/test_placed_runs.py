@@ -12,7 +12,7 @@ from box import Box, until
 from desk import Desk, desk_at
 from nvidia import Gpus
 
-from comborun.attempt import Begin, End
+from comborun.model.attempt import Begin, End
 
 SEEN = 'printf "%s\\n" "$COMBORUN_GPUS" "${CUDA_VISIBLE_DEVICES-all}" "$@" >"$0/seen"'
 PLACED = {

@@ -9,7 +9,8 @@ import pytest
 from desk import Desk, evaluate
 
 from comborun.grid import parse_grid
-from comborun.host import machine, preflight
+from comborun.host.doctor import preflight
+from comborun.host.system import machine
 from comborun.remote.grids import preflight_question
 from comborun.remote.host import host_facts
 from comborun.remote.transport import LocalTransport

@@ -17,8 +17,8 @@ from test_retries import HOLD
 
 from comborun.monitor.snapshot import Snapshot, parse_snapshot
 from comborun.rules import counting
-from comborun.rules.placement import Card
-from comborun.rules.words import Outcome
+from comborun.rules.room.placement import Card
+from comborun.rules.vocabulary import Outcome
 
 
 def answer(box: Box, known: str = "", tail: int = 400) -> bytes:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from prefaced import Prefaced
 
-from comborun.again.amend import Amended, compare
-from comborun.again.amend import amend as amended_plan
-from comborun.command import fill
+from comborun.amendment.changes import Amended, compare
+from comborun.amendment.changes import amend as amended_plan
 from comborun.errors import HostError
-from comborun.judging import ResultRules
-from comborun.plan import After, Limits, Plan, Session
+from comborun.model.command import fill
+from comborun.model.judging import ResultRules
+from comborun.model.plan import After, Limits, Plan, Session
 from comborun.remote.publish import Draft, Publication, publish, put_amendment
 from comborun.remote.runs import list_runs
 from comborun.remote.transport import LocalTransport

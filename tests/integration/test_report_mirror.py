@@ -15,7 +15,7 @@ from comborun.cli.report import bring_videos, make_report
 from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.remote.transport import Completed, LocalTransport
 
 ID = "grid-20260509T073525Z-1a2b"

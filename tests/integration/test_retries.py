@@ -9,7 +9,7 @@ import pytest
 from box import Box, bash, kill, until
 from recorded import record
 
-from comborun.rules.words import Cause, Outcome
+from comborun.rules.vocabulary import Cause, Outcome
 
 CRASH = "kill -SEGV $$"
 FIRST = "[[ $COMBORUN_ATTEMPT == 1 ]] || exit 0; "

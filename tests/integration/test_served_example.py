@@ -14,7 +14,7 @@ import pytest
 from box import until
 from desk import Desk
 
-from comborun.attempt import Begin
+from comborun.model.attempt import Begin
 from comborun.rules.records import parse
 
 if not all(map(find_spec, ("mujoco", "fastapi", "uvicorn"))):

@@ -9,7 +9,7 @@ import sys
 from box import alive, until
 from desk import Desk
 
-from comborun.attempt import Begin
+from comborun.model.attempt import Begin
 from comborun.rules.records import parse
 
 

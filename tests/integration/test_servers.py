@@ -14,9 +14,9 @@ from box import PYTHON, Box, Script, alive, bash, kill, python, until
 from nvidia import Gpus
 from recorded import record
 
-from comborun.attempt import Begin, End
-from comborun.rules.placement import Request
+from comborun.model.attempt import Begin, End
 from comborun.rules.records import parse
+from comborun.rules.room.placement import Request
 
 SERVER = """
 import http.server, os, pathlib, time

@@ -11,7 +11,7 @@ from box import Box, Script, bash, kill, python, until
 from session_by_hand import RECORDS, again_by_hand, by_hand
 from test_stop import KEYBOARD
 
-from comborun.rules.words import Cause, Completeness, Outcome
+from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -15,7 +15,7 @@ from box import Box, Script, alive, bash, kill, until
 from recorded import record
 from traces import HOLD
 
-from comborun.rules.words import Cause
+from comborun.rules.vocabulary import Cause
 
 UUIDS = "GPU-05d35c06-da01-4b1d-9f3e-000000000002,GPU-05d35c06-da01-4b1d-9f3e-000000000005"
 TELL = "env | grep -E '^({})' | sort"

@@ -12,7 +12,7 @@ import pytest
 from box import Box, Script, alive, bash, until
 from session_by_hand import again_by_hand, by_hand
 
-from comborun.rules.words import Cause, Completeness, Outcome
+from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 
 def test_by_hand_in_a_plain_terminal_a_session_runs_shows_its_output_and_is_on_record(box: Box) -> None:

@@ -8,7 +8,7 @@ import pytest
 from box import Box, Script, bash
 from session_by_hand import by_hand
 
-from comborun.rules.words import Cause
+from comborun.rules.vocabulary import Cause
 
 CONDA = r"""
 conda() {

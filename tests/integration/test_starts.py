@@ -12,7 +12,7 @@ from nvidia import Gpus, uuid
 from recorded import record
 from traces import HOLD, RECORD
 
-from comborun.rules.placement import Request
+from comborun.rules.room.placement import Request
 
 NAMES = [f"env_p{i}" for i in range(6)]
 

@@ -14,7 +14,7 @@ from nvidia import Gpus
 from recorded import record
 from traces import HOLD, RECORD
 
-from comborun.rules.words import Cause, Completeness, Outcome
+from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 KEYBOARD = """
 import time

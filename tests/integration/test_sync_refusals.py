@@ -111,7 +111,7 @@ def test_one_wrong_byte_on_the_way_changes_nothing(desk: Desk) -> None:
 def test_the_next_launch_clears_away_what_a_killed_one_left(desk: Desk) -> None:
     desk.put("sub/a", b"a" * 100_000)
     data = stream(compare_files(desk.transport, desk.shipments()))
-    host = [sys.executable, "-c", "import sys; from comborun.host.sync import main; main(sys.argv[1:])"]
+    host = [sys.executable, "-c", "import sys; from comborun.host.verbs.sync import main; main(sys.argv[1:])"]
     process = subprocess.Popen(
         [*host, "receive", desk.root], stdin=subprocess.PIPE, start_new_session=True, cwd=Path(__file__).parents[2]
     )

@@ -14,7 +14,7 @@ from comborun.remote.transport import LocalTransport
 from comborun.reporter.collect import collect_run
 from comborun.reporter.records import videos
 from comborun.reporter.summary import summarize
-from comborun.rules.videos import FAULTS, NO_MOOV
+from comborun.rules.results.videos import FAULTS, NO_MOOV
 
 
 def test_a_torn_list_costs_its_last_line() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from comborun.attempt import EpisodeRecord
+from comborun.model.attempt import EpisodeRecord
 from comborun.reporter.records.files import read
 from comborun.reporter.records.reading import Context, Reading
 

@@ -8,10 +8,10 @@ import pytest
 
 from comborun.errors import GridError
 from comborun.grid import Grid, parse_grid
-from comborun.plan import Plan
+from comborun.model.plan import Plan
+from comborun.model.resources import HostFacts
 from comborun.planner import lay_out
-from comborun.resources import HostFacts
-from comborun.rules.placement import Card
+from comborun.rules.room.placement import Card
 
 FILE = Path("grid.yaml")
 HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())

@@ -13,17 +13,17 @@ from typing import Any
 
 from rich.console import Console
 
-from comborun.judging import ProgressRules, ResultRules
+from comborun.model.judging import ProgressRules, ResultRules
+from comborun.model.plan import After, Limits, Plan, Session
+from comborun.model.resources import BashWord
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, RunView, fold
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import RunStatus
 from comborun.monitor.table import render
 from comborun.monitor.watch import Clock
-from comborun.plan import After, Limits, Plan, Session
 from comborun.remote.transport import Completed
-from comborun.resources import BashWord
-from comborun.rules.counts import marked
+from comborun.rules.results.counts import marked
 from comborun.text import MIB
 
 os.environ["TZ"] = "UTC"

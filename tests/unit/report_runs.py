@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 from recorded import record as one_record
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
-from comborun.judging import ResultRules
-from comborun.plan import Limits, Plan, Session
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.judging import ResultRules
+from comborun.model.plan import Limits, Plan, Session
 from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import Report, summarize
 from comborun.rules import records

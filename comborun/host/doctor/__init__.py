@@ -12,9 +12,9 @@ import sys
 import threading
 import time
 
-from comborun.host import commands
 from comborun.host.doctor import gpus, machine, sessions
 from comborun.host.doctor.machine import Box
+from comborun.host.system import commands
 from comborun.rules.findings import Finding, Level, error, warning
 
 TYPE_CHECKING = False

@@ -6,12 +6,12 @@ import os
 import re
 
 from comborun.host.doctor.machine import Box, hangs, integer
-from comborun.host.drawing import ASSUMED, EGL_COMMAND, egl_number, vulkan_device
-from comborun.host.driver import CARDS, TABLE, cards
-from comborun.host.process import owner
+from comborun.host.system.drawing import ASSUMED, EGL_COMMAND, egl_number, vulkan_device
+from comborun.host.system.driver import CARDS, TABLE, cards
+from comborun.host.system.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
-from comborun.rules.placement import Card
-from comborun.rules.words import amount, several
+from comborun.rules.room.placement import Card
+from comborun.rules.vocabulary import amount, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

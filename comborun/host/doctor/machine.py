@@ -15,10 +15,11 @@ import shutil
 import sys
 import tempfile
 
-from comborun.host import commands, facts, files
-from comborun.host import machine as measured
+from comborun.host.system import commands, files
+from comborun.host.system import machine as measured
+from comborun.host.verbs import facts
 from comborun.rules.findings import Finding, Level, error, fine, graded, warning
-from comborun.rules.words import amount, several
+from comborun.rules.vocabulary import amount, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ import os
 import re
 import shlex
 
-from comborun.host import files, preflight, process
+from comborun.host.doctor import preflight
 from comborun.host.doctor.machine import Box, hangs
-from comborun.host.process import owner
+from comborun.host.system import files, process
+from comborun.host.system.process import owner
 from comborun.rules.findings import Finding, error, fine, warning
 
 TYPE_CHECKING = False

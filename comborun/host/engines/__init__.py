@@ -8,14 +8,14 @@ from __future__ import annotations
 import os
 import re
 
-from comborun.host import commands, files
-from comborun.host.children import background
+from comborun.host.system import commands, files
+from comborun.host.system.children import background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Sequence
 
-    from comborun.host.children import Opening
+    from comborun.host.system.children import Opening
 
 _VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 _NOT_HANDED_ON = frozenset(("_", "PWD", "OLDPWD", "SHLVL", "TERM"))

@@ -13,8 +13,8 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
-from comborun.host import files, process
 from comborun.host.engines.slurm import Slurm
+from comborun.host.system import files, process
 from comborun.rules import records, slurm
 from comborun.rules.slurm import PENDING, SETTLE, Task
 

@@ -14,9 +14,9 @@ import subprocess
 import time
 from collections.abc import Iterable, Mapping
 
-from comborun.host import files
-from comborun.host.attempts import RunDirectory
-from comborun.host.process import setting
+from comborun.host.record.attempts import RunDirectory
+from comborun.host.system import files
+from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm
 from comborun.rules.names import RunLayout
 from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
@@ -131,7 +131,7 @@ class Slurm:
     def _complaint(self, code: int, said: str) -> str:
         return f"no answer within {self.patience_s:g} s" if code == _NO_ANSWER else said.strip().partition("\n")[0]
 
-    # --- the state of an attempt, for host/attempts.py
+    # --- the state of an attempt, for host/record/attempts.py
 
     def life(self, at: str, record: Mapping[str, str]) -> str:
         """RUNNING or LOST, of an attempt that has a claim and no end."""

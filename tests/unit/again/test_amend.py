@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import planned_session
 
-from comborun.again.amend import Amended, Choice, Kind, amend, compare
-from comborun.again.notes import taken_over
-from comborun.again.smoke import amended_with_smoke, smoke_sessions, with_smoke
-from comborun.command import fill
-from comborun.judging import WatchRules
-from comborun.plan import Limits, Plan, Session
+from comborun.amendment.changes import Amended, Choice, Kind, amend, compare
+from comborun.amendment.notes import taken_over
+from comborun.amendment.smoke import amended_with_smoke, smoke_sessions, with_smoke
+from comborun.model.command import fill
+from comborun.model.judging import WatchRules
+from comborun.model.plan import Limits, Plan, Session
+from comborun.model.work import episodes_of, minus
 from comborun.planner import range_session, session_digest
-from comborun.rules.placement import Request
-from comborun.work import episodes_of, minus
+from comborun.rules.room.placement import Request
 
 
 def session(policy: str = "p", environment: str = "e", count: int = 4, **fields: object) -> Session:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_amend import plan, session
 
-from comborun.again.resumption import Again, Futile, Rejected, Resumption, resumption
+from comborun.amendment.resumption import Again, Futile, Rejected, Resumption, resumption
+from comborun.model.work import Combo, Spans, episodes_of, minus, spans
 from comborun.planner import range_session
-from comborun.rules.words import Outcome
-from comborun.work import Combo, Spans, episodes_of, minus, spans
+from comborun.rules.vocabulary import Outcome
 
 COMBO: Combo = ("p", "e")
 ALL = (range(10),)

@@ -20,8 +20,8 @@ from adapter_samples import (
     verdicts,
 )
 
-from comborun.attempt import Verdict
-from comborun.judging import ResultRules
+from comborun.model.attempt import Verdict
+from comborun.model.judging import ResultRules
 from comborun.reporter.records.reading import Context, RejectKind
 
 RESULTS = "bench/running/eb_alfred/gpt_four_base/base/results"

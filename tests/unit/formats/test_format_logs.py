@@ -20,14 +20,14 @@ from adapter_samples import (
     verdicts,
 )
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.records.reading import Context, RejectKind
-from comborun.rules.episodes import LINE_LIMIT
-from comborun.rules.rates import agrees, count, printed
-from comborun.rules.readers import LogLines
+from comborun.rules.results.episodes import LINE_LIMIT
+from comborun.rules.results.rates import agrees, count, printed
+from comborun.rules.results.readers import LogLines
 
 if TYPE_CHECKING:
-    from comborun.rules.readers import Entry
+    from comborun.rules.results.readers import Entry
 
 TUPLE = "results:  ('env', [True, False, True], {})\n"
 

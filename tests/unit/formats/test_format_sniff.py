@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from adapter_samples import complaints, reasons, sample
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.records.files import read
 from comborun.reporter.records.reading import Context, Reading
-from comborun.rules.formats import candidate
+from comborun.rules.results.formats import candidate
 
 TAKEN = {
     "agent/EB-Habitat/episode_1/cosmos_log.json": "json-list-last",

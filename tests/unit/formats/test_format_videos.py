@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from adapter_samples import by_episode, combos, complaints, verdicts
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.records.files import read_names
 from comborun.reporter.records.reading import Context, Reading
 from comborun.reporter.records.videos import Links, Video, index, key
-from comborun.rules.named import groups
+from comborun.rules.results.filename_results import groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable

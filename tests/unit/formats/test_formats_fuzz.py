@@ -17,13 +17,13 @@ from adapter_samples import OURS, SAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.records.files import read, read_names
 from comborun.reporter.records.reading import Context
-from comborun.rules.fields import RefusedError
-from comborun.rules.formats import FORMATS, LOG_PATTERN, NAMED, look
-from comborun.rules.named import FILE, groups
-from comborun.rules.rows import Rows
+from comborun.rules.results.fields import RefusedError
+from comborun.rules.results.filename_results import FILE, groups
+from comborun.rules.results.formats import FORMATS, LOG_PATTERN, NAMED, look
+from comborun.rules.results.rows import Rows
 
 MANY = 2_000
 """inputs over all formats"""

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from adapter_samples import sample
 
-from comborun.rules import formats
-from comborun.rules.fields import Identity
-from comborun.rules.formats import look, reader
-from comborun.rules.proposals import propose
-from comborun.rules.rows import Rows
+from comborun.rules.results import formats
+from comborun.rules.results.fields import Identity
+from comborun.rules.results.formats import look, reader
+from comborun.rules.results.proposals import propose
+from comborun.rules.results.rows import Rows
 
 IDENTITY = Identity("flat", "stairs")
 TEN = [True, True, False, True, True, True, True, True, True, False]

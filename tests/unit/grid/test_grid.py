@@ -10,7 +10,7 @@ from gridtext import plan
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid
-from comborun.judging import ProgressRules, ResultRules
+from comborun.model.judging import ProgressRules, ResultRules
 
 HEAD = """\
 policies: [flat, rough]

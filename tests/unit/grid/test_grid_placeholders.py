@@ -9,8 +9,8 @@ import gridtext
 import pytest
 from gridtext import HOST, grid
 
-from comborun.command import PLAN_TIME, START_TIME
 from comborun.grid import Grid
+from comborun.model.command import PLAN_TIME, START_TIME
 from comborun.planner import lay_out
 
 AXES = """\

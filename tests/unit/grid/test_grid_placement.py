@@ -8,10 +8,10 @@ import gridtext
 import pytest
 
 from comborun.errors import UserError
-from comborun.placement import placement_lines
-from comborun.plan import Plan
+from comborun.model.placement import placement_lines
+from comborun.model.plan import Plan
+from comborun.model.resources import HostFacts
 from comborun.planner import rooms
-from comborun.resources import HostFacts
 
 GIB = 1024
 HEAD = """\

@@ -8,7 +8,7 @@ import gridtext
 import pytest
 
 from comborun.grid.results import rules_of
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 
 HEAD = """
 policies: {mason: {kind: rough}, smith: {kind: smooth}}

@@ -13,14 +13,14 @@ from click.testing import CliRunner
 from ruamel.yaml import YAML
 
 from comborun.cli import combo
-from comborun.command import PLAN_TIME, START_TIME
 from comborun.errors import GridError
 from comborun.grid import grid_schema, parse_grid
 from comborun.grid.draft import keys_of, section_of
 from comborun.grid.model import GridFile
 from comborun.grid.presets import starter_grid
-from comborun.judging import DEFAULT_RETRY
-from comborun.rules.words import Failure
+from comborun.model.command import PLAN_TIME, START_TIME
+from comborun.model.judging import DEFAULT_RETRY
+from comborun.rules.vocabulary import Failure
 
 CHECKOUT = Path(__file__).parents[3]
 DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()

@@ -12,7 +12,7 @@ from gridtext import host
 
 from comborun.cli import combo
 from comborun.grid import load_grid
-from comborun.resources import HostFacts
+from comborun.model.resources import HostFacts
 
 Planned = Callable[..., Result]
 GUIDES = Path(__file__).parents[3] / "examples" / "guides"

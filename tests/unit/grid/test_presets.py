@@ -14,13 +14,13 @@ from click.testing import CliRunner
 
 from comborun.cli import combo
 from comborun.errors import GridError, UserError
+from comborun.generate.script import server_script, session_script
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
 from comborun.grid.draft import keys_of
 from comborun.grid.presets import SHIPPED, AboutKeys, find_preset, known_presets
-from comborun.plan import Session
+from comborun.model.plan import Session
+from comborun.model.servers import instances
 from comborun.planner import lay_out
-from comborun.script import server_script, session_script
-from comborun.servers import instances
 
 CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests" / "golden" / "presets.txt"

@@ -7,11 +7,11 @@ import json
 import pytest
 from gridtext import mistakes, plan
 
-from comborun.again.amend import Kind, amend, check_rule, compare
-from comborun.bundle import manifest
+from comborun.amendment.changes import Kind, amend, check_rule, compare
 from comborun.errors import UserError
-from comborun.plan import decoded
-from comborun.stopping import PlannedComparison, StopRule
+from comborun.generate.bundle import manifest
+from comborun.model.plan import decoded
+from comborun.model.stopping import PlannedComparison, StopRule
 
 RANGED = "command: run {policy} {first_episode} {episodes} {seed} {output_dir}\n"
 HEAD = "policies: [a, b, c]\nenvironments: [x, y]\nepisodes: 25\nseed: 7\n"

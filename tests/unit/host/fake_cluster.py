@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from comborun.host import files
 from comborun.host.engines.slurm import Slurm
+from comborun.host.system import files
 from comborun.rules.names import RunLayout
 
 RUN = "grid-20260101T000000Z-abcd"

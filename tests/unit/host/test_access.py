@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import amend, fetch, logs, publish
-from comborun.host.publish import received
-from comborun.host.refusal import Refusal
+from comborun.host.verb_errors import Refusal
+from comborun.host.verbs import amend, fetch, logs, publish
+from comborun.host.verbs.publish import received
 
 FILES = [
     ["run.json", "{}\n", False],

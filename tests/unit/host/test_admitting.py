@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import driver, files, machine, process
-from comborun.host.admission import Admission, Pick
-from comborun.host.leasebook import Measured, Measuring
-from comborun.host.leases import Lease, Leases
-from comborun.rules.placement import Blocker, Card, Request
+from comborun.host.admission.admission import Admission, Pick
+from comborun.host.admission.leasebook import Measured, Measuring
+from comborun.host.admission.leases import Lease, Leases
+from comborun.host.system import driver, files, machine, process
+from comborun.rules.room.placement import Blocker, Card, Request
 
 # The driver
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import attempts, chain, files, judging, process
-from comborun.host.attempt import Attempt
-from comborun.host.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, STARTING, RunDirectory
 from comborun.host.engines.slurm import Slurm
-from comborun.host.judging import Rules
+from comborun.host.record import attempt_lineage, attempts, judging
+from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, STARTING, RunDirectory
+from comborun.host.record.judging import Rules
+from comborun.host.supervise.attempt import Attempt
+from comborun.host.system import files, process
 from comborun.rules import records
 
 JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl"], "ranged": True}
@@ -194,7 +195,7 @@ def past(run: RunDirectory, number: int, first: int, count: int, rows: str | lis
 
 def tail(run: RunDirectory) -> str:
     """The first episode and how many; empty for all of them."""
-    return " ".join(map(str, chain.tail(run, "s") or ()))
+    return " ".join(map(str, attempt_lineage.tail(run, "s") or ()))
 
 
 def test_an_attempt_at_a_tail_is_judged_by_the_number_of_its_episodes(run: RunDirectory) -> None:
@@ -215,21 +216,21 @@ def test_tails_follow_on_each_other(run: RunDirectory) -> None:
     assert tail(run) == "15 5"
     past(run, 4, 15, 5, [15])
     assert tail(run) == "16 4"
-    assert chain.joined_counts(run, "s").records == 6
-    assert chain.accepted(run, "s") == [1, 2, 4]
+    assert attempt_lineage.joined_counts(run, "s").records == 6
+    assert attempt_lineage.accepted(run, "s") == [1, 2, 4]
 
 
 def test_two_wholes_give_no_tail_that_would_need_both(run: RunDirectory) -> None:
     past(run, 1, 10, 10, [10, 11, 15])
     past(run, 2, 10, 10, [12, 13])
     assert tail(run) == ""
-    assert chain.accepted(run, "s") == [1]
+    assert attempt_lineage.accepted(run, "s") == [1]
 
 
 def test_of_a_session_the_lowest_verdict_counts(run: RunDirectory) -> None:
     end(run, 1, "se..")
     end(run, 2, "ffff")
-    told = chain.joined_counts(run, "s")
+    told = attempt_lineage.joined_counts(run, "s")
     assert (told.records, told.successes, told.failures) == (4, 1, 3)
 
 
@@ -240,7 +241,7 @@ def test_results_links_what_counts_and_leaves_the_rest_alone(run: RunDirectory) 
     results.mkdir()
     (results / "report.txt").touch()
     (results / "old").symlink_to("nowhere")
-    chain.link(run, ["s"])
+    attempt_lineage.link(run, ["s"])
     assert sorted(path.name for path in results.iterdir()) == ["report.txt", "s_a2_r.jsonl", "s_r.jsonl"]
     assert (results / "s_r.jsonl").read_text().count("\n") == 3
     assert (results / "s_a2_r.jsonl").read_text().count("\n") == 7

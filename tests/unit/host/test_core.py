@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from comborun.host import files, process
+from comborun.host.system import files, process
 from comborun.rules import records
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import doctor, publish
+from comborun.host import doctor
 from comborun.host.doctor import Box, gpus, machine, sessions
-from comborun.host.driver import cards
+from comborun.host.system.driver import cards
+from comborun.host.verbs import publish
 from comborun.rules.findings import Finding, Level
-from comborun.rules.placement import Card
+from comborun.rules.room.placement import Card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

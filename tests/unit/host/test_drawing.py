@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import drawing
-from comborun.host.drawing import vulkan_device
-from comborun.host.environment import CommandEnvironment
+from comborun.host.supervise.environment import CommandEnvironment
+from comborun.host.system import drawing
+from comborun.host.system.drawing import vulkan_device
 from comborun.rules.names import RunLayout
 
 LOADER = """

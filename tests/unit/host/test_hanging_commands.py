@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import commands, process
+from comborun.host.system import commands, process
 
 
 def test_a_program_is_told_and_heard_up_to_a_bound() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import files, process
 from comborun.host.engines.arrays import STALE_S, Lock
+from comborun.host.system import files, process
 
 HOUR = 3600.0
 

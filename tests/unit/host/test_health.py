@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from watched import Watched
 
-from comborun.host import clients, files, process
-from comborun.host.clients import request, taken_by_another
-from comborun.host.health import Health
+from comborun.host.record import clients
+from comborun.host.record.clients import request, taken_by_another
+from comborun.host.supervise.health import Health
+from comborun.host.system import files, process
 from comborun.rules import records
 
 PROGRAM = """

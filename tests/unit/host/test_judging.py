@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from comborun.host import attempts, files, judging
-from comborun.host.judging import Ending, Rules, Watched
-from comborun.rules import counts, records, videos
+from comborun.host.record import attempts, judging
+from comborun.host.record.judging import Ending, Rules, Watched
+from comborun.host.system import files
+from comborun.rules import records
 from comborun.rules.names import AttemptLayout
-from comborun.rules.words import Completeness
+from comborun.rules.results import counts, videos
+from comborun.rules.vocabulary import Completeness
 
 JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl", "*.json"]}
 

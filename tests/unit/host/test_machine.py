@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 
-from comborun.host import files, machine
+from comborun.host.system import files, machine
 
 
 def test_what_was_killed_for_memory_is_counted_in_the_group_before_the_host(monkeypatch):

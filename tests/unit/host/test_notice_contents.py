@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from comborun.host.notices import Span, Throttle, last_lines, sums
+from comborun.host.dispatch.notices import Span, Throttle, last_lines, sums
 
 
 def test_news_of_a_kind_wait_and_are_named_with_the_next_of_it() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from comborun.host import attempts, process
-from comborun.host.probe import Probe
+from comborun.host.record import attempts
+from comborun.host.system import process
+from comborun.host.verbs.probe import Probe
 
 END = (
     '{"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}\n'

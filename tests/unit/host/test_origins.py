@@ -6,7 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from comborun.host import facts, preflight
+from comborun.host.doctor import preflight
+from comborun.host.verbs import facts
 
 MIB = 1 << 20
 

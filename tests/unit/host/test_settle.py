@@ -8,7 +8,9 @@ import pytest
 from fake_cluster import Cluster, cluster, task
 from recorded import queue_rows, record
 
-from comborun.host import files, settle, start
+from comborun.host.engines import slurm_reconcile
+from comborun.host.system import files
+from comborun.host.verbs import start
 
 __all__ = ["cluster"]
 
@@ -56,7 +58,7 @@ def submitted(cluster: Cluster, *tasks: str) -> None:
 
 def go(cluster: Cluster, *options: str) -> int:
     """A pass; with options what a person's launch or resume does."""
-    return start.main([str(cluster.run), *options]) if options else settle.main([str(cluster.run)])
+    return start.main([str(cluster.run), *options]) if options else slurm_reconcile.main([str(cluster.run)])
 
 
 def done(cluster: Cluster) -> dict[str, str]:
@@ -178,4 +180,4 @@ def test_what_slurm_refuses_is_told_and_two_do_not_settle_at_once(
 def test_words_that_make_no_sense_are_refused(run: Cluster, tmp_path: Path) -> None:
     assert go(run, "--parallel", "0") == 64
     assert go(run, "--nonsense") == 64
-    assert settle.main([str(tmp_path)]) == 66
+    assert slurm_reconcile.main([str(tmp_path)]) == 66

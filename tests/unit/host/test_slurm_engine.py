@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fake_cluster import Cluster, cluster, task
 
-from comborun.host import files
 from comborun.host.engines.arrays import Arrays, follow_command
 from comborun.host.engines.slurm import Slurm
+from comborun.host.system import files
 from comborun.rules.names import RunLayout
 
 __all__ = ["cluster"]

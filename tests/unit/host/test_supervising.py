@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import environment as given
-from comborun.host.ending import why_no_container, with_output
-from comborun.host.session import graphics
+from comborun.host.supervise import environment as given
+from comborun.host.supervise.ending import why_no_container, with_output
+from comborun.host.supervise.supervisor import graphics
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -26,8 +26,8 @@ def run(text):
 REMAINS = """
 import os, sys, time
 from comborun.host import process
-from comborun.host.events import Events
-from comborun.host.reap import Leftovers
+from comborun.host.system.events import Events
+from comborun.host.system.descendants import Leftovers
 process.become_subreaper()
 events = Events()
 remains = Leftovers("none/such/%d" % os.getpid(), events.until)

@@ -9,9 +9,9 @@ import pytest
 from fake_cluster import Cluster, cluster, task
 from recorded import queue_rows, record
 
-from comborun.host import files
-from comborun.host import task as task_module
-from comborun.host.task import SlurmPlace
+from comborun.host.supervise import task as task_module
+from comborun.host.supervise.task import SlurmPlace
+from comborun.host.system import files
 
 __all__ = ["cluster"]
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from watched import Watched
 
-from comborun.host import files, process
-from comborun.host.judging import Rules
-from comborun.host.watch import Activity, Watch
+from comborun.host.record.judging import Rules
+from comborun.host.supervise.watch import Activity, Watch
+from comborun.host.system import files, process
 
 RECORD = """out = open(os.environ['OUT'] + '/records.jsonl', 'a')
 for i in range({}): out.write('{{"episode": %d, "success": true}}\\n' % i); out.flush(); time.sleep({})

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host import ending
-from comborun.host.attempt import Attempt
-from comborun.host.ending import explain
-from comborun.host.judging import Ending
+from comborun.host.record.judging import Ending
+from comborun.host.supervise import ending
+from comborun.host.supervise.attempt import Attempt
+from comborun.host.supervise.ending import explain
 
 
 @pytest.fixture

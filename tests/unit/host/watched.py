@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from comborun.host import process
-from comborun.host.attempt import Attempt
+from comborun.host.supervise.attempt import Attempt
+from comborun.host.system import process
 
 
 class Watched:

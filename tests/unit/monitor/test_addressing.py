@@ -8,8 +8,8 @@ import pytest
 from monitor_stage import a_plan, a_session
 
 from comborun.errors import UserError
+from comborun.model.plan import Plan
 from comborun.monitor.addressing import addressed
-from comborun.plan import Plan
 from comborun.planner import range_session
 
 FLAT = replace(a_session("flat", "stairs"), ranged=True)

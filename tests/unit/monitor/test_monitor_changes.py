@@ -14,7 +14,7 @@ from rich.console import Console
 
 from comborun.monitor.screen import LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus, to_json
-from comborun.rules.words import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"

@@ -9,7 +9,7 @@ from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer,
 
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, SessionStatus, document
-from comborun.rules.words import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 
 SESSION = a_session("act", "grass")
 VIEW = a_view(a_plan([SESSION]))

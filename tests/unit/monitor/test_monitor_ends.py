@@ -9,12 +9,12 @@ from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, status_of
 from report_runs import RunDirectory as ReportRun
 from report_runs import row
 
-from comborun.attempt import CAUSES, FAILURES, End
+from comborun.model.attempt import CAUSES, FAILURES, End
 from comborun.monitor.classify import note
 from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import summarize
 from comborun.rules import records
-from comborun.rules.words import Cause, Failure
+from comborun.rules.vocabulary import Cause, Failure
 
 SESSION = a_session("act", "grass")
 WRONG = "WRONG_GPU: 700 MiB on GPU 1, and 1000 MiB on GPU 0, which it was granted"

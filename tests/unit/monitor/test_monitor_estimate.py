@@ -11,7 +11,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.estimate import Forecast, forecast
 from comborun.monitor.snapshot import Waiting
 from comborun.monitor.status import SessionStatus
-from comborun.rules.words import Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 
 
 def likeliest(told: Forecast) -> dict[str, float]:

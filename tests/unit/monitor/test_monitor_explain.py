@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_at
 
-from comborun.judging import EvidenceRules, RetryRule, WatchRules
+from comborun.model.judging import EvidenceRules, RetryRule, WatchRules
+from comborun.model.plan import Plan
+from comborun.model.servers import Server
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
-from comborun.plan import Plan
-from comborun.rules.words import Failure
-from comborun.servers import Server
+from comborun.rules.vocabulary import Failure
 
 PLAN = replace(
     a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.judging import RetryRule
+from comborun.model.judging import RetryRule
+from comborun.model.plan import Plan
 from comborun.monitor.status import RunStatus, document
-from comborun.plan import Plan
-from comborun.rules.words import Failure, Life, Outcome
+from comborun.rules.vocabulary import Failure, Life, Outcome
 
 RETRY = (RetryRule(Failure.GPU_MEMORY, 2, 60.0), RetryRule(Failure.STALLED, 1, 10.0))
 PLAN = replace(

@@ -12,12 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.judging import ProgressRules
+from comborun.model.judging import ProgressRules
 from comborun.monitor.observe import RunView
 from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
 from comborun.monitor.status import SessionStatus
 from comborun.rules import counting
-from comborun.rules.words import Life
+from comborun.rules.vocabulary import Life
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "grid.md").read_text()
 HUNDRED = Workload(0, 100)

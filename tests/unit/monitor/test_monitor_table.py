@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, picture, status_of
 
-from comborun.judging import RetryRule
+from comborun.model.judging import RetryRule
+from comborun.model.plan import Limits
 from comborun.monitor.columns import bar
 from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
 from comborun.monitor.table import host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
-from comborun.plan import Limits
-from comborun.rules.placement import Card
-from comborun.rules.words import Failure, Life, Outcome
+from comborun.rules.room.placement import Card
+from comborun.rules.vocabulary import Failure, Life, Outcome
 from comborun.text import GIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"

@@ -18,7 +18,7 @@ from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.watch import Settings, Source, due, once, until_answered, watch
 from comborun.remote import program
 from comborun.remote.transport import Completed
-from comborun.rules.words import Life
+from comborun.rules.vocabulary import Life
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
 RUNNING = Seen("grass_act", counts=(50, 40), log=b"episode 49\n", changed=NOW - 3)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer, look_at, picture
 
+from comborun.model.resources import Slurm
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, to_json
-from comborun.resources import Slurm
-from comborun.rules.placement import Request
-from comborun.rules.words import Life, Outcome
+from comborun.rules.room.placement import Request
+from comborun.rules.vocabulary import Life, Outcome
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 NAMES = ("grass", "stairs", "maze", "field", "dunes")

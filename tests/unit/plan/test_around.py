@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from comborun.command import CommandError, FileText, file_word, launched
-from comborun.compose import compose_text
 from comborun.errors import GridError, UserError
+from comborun.generate.compose import compose_text
+from comborun.generate.script import session_script
 from comborun.grid import parse_grid
-from comborun.plan import Plan
+from comborun.model.command import CommandError, FileText, file_word, launched
+from comborun.model.plan import Plan
+from comborun.model.policy_files import Match, PolicyFiles, named
+from comborun.model.resources import Container, Links
 from comborun.planner import lay_out, pace_key
-from comborun.policy_files import Match, PolicyFiles, named
-from comborun.resources import Container, Links
-from comborun.script import session_script
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 HERE = gridtext.host(3, cpus=16)

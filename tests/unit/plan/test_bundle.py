@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_script import PLAN
 
-from comborun.bundle import File, bundle
-from comborun.host.publish import Staging
+from comborun.generate.bundle import File, bundle
+from comborun.host.verbs.publish import Staging
 from comborun.remote.library import library_files, packed
 
 LIBRARY = library_files()
@@ -44,6 +44,11 @@ def test_any_text_arrives_byte_for_byte(tmp_path_factory, text: str) -> None:
 
 def test_a_verb_travels_with_what_it_imports_and_nothing_else() -> None:
     names = json.loads(zlib.decompress(packed("publish"))).keys()
-    assert names >= {"comborun.host.__main__", "comborun.host.publish", "comborun.host.files", "comborun.rules.records"}
-    assert "comborun.host.fetch" not in names
+    assert names >= {
+        "comborun.host.__main__",
+        "comborun.host.verbs.publish",
+        "comborun.host.system.files",
+        "comborun.rules.records",
+    }
+    assert "comborun.host.verbs.fetch" not in names
     assert len(packed("publish")) < 20_000

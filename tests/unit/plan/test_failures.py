@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from recorded import record
 
-from comborun.attempt import End
-from comborun.judging import DEFAULT_RETRY
-from comborun.rules.words import Cause, Completeness, Failure, Outcome, failure_of
+from comborun.model.attempt import End
+from comborun.model.judging import DEFAULT_RETRY
+from comborun.rules.vocabulary import Cause, Completeness, Failure, Outcome, failure_of
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import Any
 import gridtext
 import pytest
 
-from comborun.bundle import queue, session_data
 from comborun.errors import UserError
-from comborun.plan import Plan, Session
-from comborun.resources import Display
-from comborun.script import after_script, session_script
+from comborun.generate.bundle import queue, session_data
+from comborun.generate.script import after_script, session_script
+from comborun.model.plan import Plan, Session
+from comborun.model.resources import Display
 
 AXES = """\
 policies: {flat: {lr: 1e-3}, rough: {lr: 1e-4}}

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from monitor_stage import a_session
 
-from comborun.command import fill
-from comborun.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
-from comborun.plan import After, Limits, Notify, Plan
-from comborun.resources import BashWord
-from comborun.rules.words import Failure
-from comborun.script import FRONT, notify_script, scripts, session_script
+from comborun.generate.script import FRONT, notify_script, scripts, session_script
+from comborun.model.command import fill
+from comborun.model.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
+from comborun.model.plan import After, Limits, Notify, Plan
+from comborun.model.resources import BashWord
+from comborun.rules.vocabulary import Failure
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"
 

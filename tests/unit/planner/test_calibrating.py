@@ -10,7 +10,8 @@ import gridtext
 import pytest
 
 from comborun.errors import UserError
-from comborun.plan import Plan, Session
+from comborun.model.plan import Plan, Session
+from comborun.model.resources import HostFacts
 from comborun.planner.calibrating import (
     Seen,
     Trial,
@@ -27,8 +28,7 @@ from comborun.planner.calibrating import (
     stops,
 )
 from comborun.planner.knowledge import Calibration, Measured, Step, calibration_text, calibrations, knowledge_of
-from comborun.resources import HostFacts
-from comborun.rules.placement import Card
+from comborun.rules.room.placement import Card
 
 HOST = gridtext.host(cpus=8)
 GRID = "environments: [x, y]\nepisodes: 100\nname: g\ncommand: run {policy} {episodes} {first_episode} {output_dir}\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from comborun.placement import MOST_PROCESSES, PlacementError, parse_placement
+from comborun.model.placement import MOST_PROCESSES, PlacementError, parse_placement
 
 Placed = dict[int, list[int]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from gridtext import plan
 
-from comborun.again.smoke import with_smoke
+from comborun.amendment.smoke import with_smoke
 from comborun.errors import UserError
-from comborun.plan import Session
+from comborun.model.plan import Session
 from comborun.planner import first_episodes, session_digest
 
 RANGED = "run {policy} --first {first_episode} --episodes {episodes} {output_dir}"

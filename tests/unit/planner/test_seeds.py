@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import RunDirectory
 
-from comborun.again.amend import Kind, amend, compare
-from comborun.bundle import judging
+from comborun.amendment.changes import Kind, amend, compare
 from comborun.errors import UserError
-from comborun.host.judging import Rules
-from comborun.plan import Plan
+from comborun.generate.bundle import judging
+from comborun.generate.script import session_script
+from comborun.host.record.judging import Rules
+from comborun.model.plan import Plan
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.pairing import arm, results_of
-from comborun.rules.fields import read_row
-from comborun.script import session_script
+from comborun.rules.results.fields import read_row
 
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 4\nfirst_episode: 1\n"
 COMMAND = "command: run {policy} {first_episode} {episodes} {output_dir} --seed {seed} --from {first_seed}\n"

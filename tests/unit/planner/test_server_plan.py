@@ -10,13 +10,13 @@ import gridtext
 import pytest
 from gridtext import mistakes
 
-from comborun.again.amend import amendment
-from comborun.bundle import queue, server_sheet, session_data
+from comborun.amendment.changes import amendment
 from comborun.errors import UserError
-from comborun.plan import Plan
+from comborun.generate.bundle import queue, server_sheet, session_data
+from comborun.generate.script import server_script
+from comborun.model.plan import Plan
+from comborun.model.servers import instances, table
 from comborun.planner import pace_key
-from comborun.script import server_script
-from comborun.servers import instances, table
 
 HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"
 COMMAND = "command: run {policy.url} {episodes} {output_dir}\n"

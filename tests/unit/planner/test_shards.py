@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.again.amend import amend, compare
-from comborun.plan import Plan
+from comborun.amendment.changes import amend, compare
+from comborun.model.plan import Plan
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.arranging import Uncut, best_shards, ranges
 

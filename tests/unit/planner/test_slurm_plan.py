@@ -11,15 +11,15 @@ from pathlib import Path, PurePosixPath
 import gridtext
 import pytest
 
-from comborun.again.amend import amend, amendment, compare
-from comborun.again.notes import taken_over
-from comborun.bundle import policy
+from comborun.amendment.changes import amend, amendment, compare
+from comborun.amendment.notes import taken_over
 from comborun.errors import UserError
+from comborun.generate.bundle import policy
+from comborun.generate.slurm_jobs import MARGIN_S, kinds, texts
 from comborun.grid import Grid
-from comborun.jobs import MARGIN_S, kinds, texts
-from comborun.plan import Plan
+from comborun.model.plan import Plan
+from comborun.model.resources import HostFacts
 from comborun.planner import lay_out_on_slurm, not_held
-from comborun.resources import HostFacts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())

@@ -114,6 +114,6 @@ SLOW = {"dataclasses", "typing", "pathlib", "shutil", "tempfile", "subprocess", 
 
 def test_a_supervisor_starts_without_what_is_slow_to_load() -> None:
     """One starts for each session, and a slot that became free waits for it."""
-    script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); import comborun.host.session; print(*sys.modules)"
+    script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); import comborun.host.supervise.supervisor; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert not SLOW & set(done.stdout.split())

@@ -1,4 +1,4 @@
-"""What is told to host/fetch.py and what is made of its answer; no processes here."""
+"""What is told to host/verbs/fetch.py and what is made of its answer; no processes here."""
 
 from __future__ import annotations
 

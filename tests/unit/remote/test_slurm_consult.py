@@ -10,10 +10,10 @@ from monitor_stage import StagedHost
 
 from comborun.cli.plan import show_on_slurm
 from comborun.errors import HostError, UserError
+from comborun.model.resources import HostFacts, Slurm
 from comborun.planner import lay_out_on_slurm
 from comborun.remote.slurm import check_taken, consult
 from comborun.remote.transport import Completed
-from comborun.resources import HostFacts, Slurm
 
 TEXT = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\nresources: {gpus: 9}\n"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())

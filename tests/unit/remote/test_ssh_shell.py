@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comborun.errors import HostError
-from comborun.host import process
+from comborun.host.system import process
 from comborun.remote.ssh.shell import COMMAND, FramedAnswer, Request, program
 
 MARK = b"0123456789abcdef"

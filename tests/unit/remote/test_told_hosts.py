@@ -9,12 +9,12 @@ import gridtext
 import pytest
 from monitor_stage import StagedHost
 
-from comborun.again.amend import amend, compare
-from comborun.again.notes import cut_kept
+from comborun.amendment.changes import amend, compare
+from comborun.amendment.notes import cut_kept
 from comborun.errors import UserError
-from comborun.plan import Plan
+from comborun.model.plan import Plan
+from comborun.model.resources import HostFacts
 from comborun.remote.host import host_facts
-from comborun.resources import HostFacts
 
 FACTS = {
     "python": "/usr/bin/python3",

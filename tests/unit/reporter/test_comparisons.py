@@ -8,7 +8,7 @@ import pytest
 from report_runs import episode
 from scipy.stats import barnard_exact, binomtest
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet, outcomes, pairs_in_order

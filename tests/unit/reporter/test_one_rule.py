@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from report_runs import RUN, RunDirectory
 
-from comborun.bundle import judging as judging_data
-from comborun.host import judging
-from comborun.host.judging import Rules
-from comborun.judging import ResultRules
+from comborun.generate.bundle import judging as judging_data
+from comborun.host.record import judging
+from comborun.host.record.judging import Rules
+from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.combo import Counts
 from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
-from comborun.rules.words import Completeness
+from comborun.rules.vocabulary import Completeness
 
 TEN = range(10)
 TABLE = {

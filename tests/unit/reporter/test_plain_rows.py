@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.records import plain
 from comborun.reporter.records.files import read
 from comborun.reporter.records.reading import Context, Reading

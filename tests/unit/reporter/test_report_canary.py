@@ -7,8 +7,8 @@ from typing import Any
 from monitor_stage import a_plan, a_session
 from report_runs import episode
 
-from comborun.again.smoke import episodes_each, recheck_plan
-from comborun.attempt import EpisodeRecord
+from comborun.amendment.smoke import episodes_each, recheck_plan
+from comborun.model.attempt import EpisodeRecord
 from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
 from comborun.reporter.records.reading import Reject, RejectKind
 

@@ -10,9 +10,9 @@ import pytest
 from recorded import record
 from report_runs import RUN, START, RunDirectory, row
 
-from comborun.again.resumption import Rejected
+from comborun.amendment.resumption import Rejected
 from comborun.errors import UserError
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.merge import rejected
 from comborun.reporter.pages.page import page

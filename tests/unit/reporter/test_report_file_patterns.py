@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from report_runs import RUN, RunDirectory, row
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_run
-from comborun.rules.fields import Identity
-from comborun.rules.results import Folder
+from comborun.rules.results.fields import Identity
+from comborun.rules.results.result_files import Folder
 
 FILES = (
     *("top", "b", "c", "[b]", "two words", "back\\slash", "é", "file_link"),

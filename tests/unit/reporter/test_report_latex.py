@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from report_runs import RunDirectory, row
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.pages.latex import escape, latex
 
 NAMES = ("[1ex] flat", "[", "* rough", "*[2pt]", " [blank", "  *", "plain", "[v2]")

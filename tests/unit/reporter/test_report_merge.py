@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comborun.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.attempt import EpisodeRecord, Verdict, packed
+from comborun.model.work import Spans, describe, gaps, size, spans, union, within
 from comborun.reporter.merge import MergedCombo, merge
-from comborun.work import Spans, describe, gaps, size, spans, union, within
 
 COMBO = ("flat", "stairs")
 PLANNED: Spans = (range(10),)

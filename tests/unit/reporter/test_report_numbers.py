@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_runs import RunDirectory, document, row
 from scipy.stats import binomtest
 
-from comborun.judging import ResultRules
+from comborun.model.judging import ResultRules
 from comborun.reporter.pages.data import limits, scaled, significant
 from comborun.reporter.report import report_run
 from comborun.reporter.statistics.difference import mcnemar

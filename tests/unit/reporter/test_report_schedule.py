@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from report_runs import RUN, START, RunDirectory, planned_session, row
 
-from comborun.attempt import Begin, End
+from comborun.model.attempt import Begin, End
+from comborun.model.resources import NO_SLURM
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.ending import Timing
 from comborun.reporter.figures.sessions import sessions
 from comborun.reporter.records.collector import Attempt
 from comborun.reporter.summary import summarize
-from comborun.resources import NO_SLURM
 
 if TYPE_CHECKING:
     from comborun.reporter.counting.ending import Span

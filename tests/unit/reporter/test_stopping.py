@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from recorded import record as one_record
 from report_runs import RUN, RunDirectory, document, episode, planned_session, row
 
-from comborun.attempt import EpisodeRecord, Verdict
+from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparisons import compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
@@ -23,7 +24,6 @@ from comborun.reporter.merge import merge
 from comborun.reporter.pages.words import methods
 from comborun.reporter.report import report_run
 from comborun.reporter.summary import Summary, summarize
-from comborun.stopping import PlannedComparison, StopRule
 
 N_MAX = 40
 PLANNED = PlannedComparison("stairs", "good", "poor", 0, N_MAX)

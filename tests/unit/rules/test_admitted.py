@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from comborun.rules.ledger import Ledger
-from comborun.rules.order import WaitingLine
-from comborun.rules.placement import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
+from comborun.rules.room.ledger import Ledger
+from comborun.rules.room.order import WaitingLine
+from comborun.rules.room.placement import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
 
 BIG = 1 << 40
 

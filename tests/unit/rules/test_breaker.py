@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comborun.rules.breaker import HOST, Breaker, too_many
+from comborun.rules.endings.breaker import HOST, Breaker, too_many
 
 
 def trips(breaker: Breaker, failure: str, *gpus: int) -> list[tuple[str, str, int]]:

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from comborun.rules import episodes, fields, formats
-from comborun.rules.fields import Identity, RefusedError, read_row
-from comborun.rules.formats import reader
-from comborun.rules.rows import Rows
+from comborun.rules.results import episodes, fields, formats
+from comborun.rules.results.fields import Identity, RefusedError, read_row
+from comborun.rules.results.formats import reader
+from comborun.rules.results.rows import Rows
 
 MASON = Identity("mason", "stairs")
 

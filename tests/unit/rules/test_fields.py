@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from comborun.rules.fields import Field, Identity, RefusedError, read_row, verdict_of
-from comborun.rules.proposals import advice, propose
+from comborun.rules.results.fields import Field, Identity, RefusedError, read_row, verdict_of
+from comborun.rules.results.proposals import advice, propose
 
 SPAN = (0, 10)
 

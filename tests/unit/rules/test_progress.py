@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.rules.progress import Limits, ProgressWatch, Repetition
+from comborun.rules.endings.progress import Limits, ProgressWatch, Repetition
 
 
 def course(**limits: float) -> ProgressWatch:

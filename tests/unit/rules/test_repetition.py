@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.rules.progress import TAIL, Repetition
+from comborun.rules.endings.progress import TAIL, Repetition
 
 
 class Log:

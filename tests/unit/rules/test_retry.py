@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comborun.rules.retry import Budgets, spent, wait_s
+from comborun.rules.endings.retry import Budgets, spent, wait_s
 
 POLICY = {"attempts": "4", "retry_crashed": "2", "retry_error": "0", "wait_crashed_ms": "10000", "gpus": "0,1"}
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from comborun.rules.breaker import failures, restart_wait_s
-from comborun.rules.order import Stagger, WarmUp
+from comborun.rules.endings.breaker import failures, restart_wait_s
+from comborun.rules.room.order import Stagger, WarmUp
 
 
 def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:

@@ -7,14 +7,15 @@ import random
 
 import pytest
 
-from comborun.rules import counts as counting
-from comborun.rules import records, tally
-from comborun.rules.counts import Counts
-from comborun.rules.fields import FORMAT, Identity, RefusedError
-from comborun.rules.formats import reader
-from comborun.rules.rows import Rows
-from comborun.rules.tally import Files
-from comborun.rules.words import Completeness
+from comborun.rules import records
+from comborun.rules.results import counts as counting
+from comborun.rules.results import tally
+from comborun.rules.results.counts import Counts
+from comborun.rules.results.fields import FORMAT, Identity, RefusedError
+from comborun.rules.results.formats import reader
+from comborun.rules.results.rows import Rows
+from comborun.rules.results.tally import Files
+from comborun.rules.vocabulary import Completeness
 
 MASON = Identity("mason", "stairs")
 TEN = (0, 10)

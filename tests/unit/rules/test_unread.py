@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from comborun.rules.counts import Counts
-from comborun.rules.fields import Identity
-from comborun.rules.readers import LogPattern
-from comborun.rules.results import LOG_PATTERNS, Folder, name_unread, unread
+from comborun.rules.results.counts import Counts
+from comborun.rules.results.fields import Identity
+from comborun.rules.results.readers import LogPattern
+from comborun.rules.results.result_files import LOG_PATTERNS, Folder, name_unread, unread
 
 
 def said(folder, files, log="", count=2):

@@ -1,0 +1,1 @@
+"""The files of a run directory as texts: scripts, records, jobs. Pure."""

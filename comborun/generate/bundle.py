@@ -1,0 +1,227 @@
+"""The files of a new run directory. Pure, except that it reads the texts of the host program."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from comborun import __version__
+from comborun.generate.script import FRONT, notify_script, scripts, server_script, server_session
+from comborun.generate.slurm_jobs import policy_entries, texts
+from comborun.model.command import asks_for
+from comborun.model.servers import instances, row, table
+from comborun.planner.laying import kind
+from comborun.rules.names import AFTER, RUN
+from comborun.rules.records import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from comborun.model.judging import RetryRule
+    from comborun.model.plan import Plan, Session
+    from comborun.model.servers import Instance
+
+
+SCHEMA = 1
+MOST = 999_999_999
+"""the dispatcher reads nine digits"""
+
+
+@dataclass(frozen=True)
+class File:
+    path: str
+    text: str
+    executable: bool = False
+
+
+def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[File]:
+    yield File(RUN.manifest, manifest(plan, provenance))
+    yield File(RUN.plan(1), plan.to_json())
+    yield File(RUN.grid, grid_text)
+    yield File(RUN.front, FRONT, executable=True)
+    for name, text in library.items():
+        yield File(f"{RUN.library}/{name}", text)
+    for name, text in scripts(plan):
+        yield File(RUN.script(name), text)
+    for name, text in sheets(plan):
+        yield File(RUN.session_json(name), text)
+    yield from serving(plan)
+    yield File(RUN.queue, queue(plan))
+    yield File(RUN.policy, policy(plan))
+    if plan.notify:
+        yield File(RUN.notify, notify_script(plan.notify))
+    if plan.replaces:
+        yield File(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
+    if plan.secrets:
+        yield File(RUN.wanted_secrets, render(plan.secrets))
+    if plan.slurm:
+        yield from (File(path, text) for path, text in texts(plan))
+
+
+def serving(plan: Plan) -> Iterator[File]:
+    for one in instances(plan):
+        yield File(RUN.script(f"servers/{one.name}"), server_script(one))
+        yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
+    if plan.servers:
+        yield File(RUN.server_table, table(plan))
+
+
+def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
+    """`run.json`: the expected episodes, fixed before anything starts."""
+    expected = [
+        {
+            "session": session.name,
+            "policy": session.policy,
+            "environment": session.environment,
+            "unit": session.unit,
+            "first": session.first,
+            "count": session.count,
+            "seed": session.seed,
+            "digest": session.digest,
+        }
+        for session in plan.sessions
+    ]
+    content = {
+        "schema": SCHEMA,
+        "grid": plan.grid,
+        "digest": plan.digest,
+        "expected": expected,
+        **({"stop_early": plan.stop_early.as_data()} if plan.stop_early else {}),
+        "provenance": {"comborun": __version__, **provenance},
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def queue(plan: Plan) -> str:
+    """`dispatch/queue.jsonl`: a record for each session in plan order; a session keeps its place."""
+    return "".join(
+        row(
+            name=session.name,
+            flag=session.flag,
+            **asdict(session.resources),
+            servers=[name for name, _ in session.servers],
+            kind=kind(session),
+        )
+        for session in plan.sessions
+    )
+
+
+def policy(plan: Plan) -> str:
+    """`dispatch/policy.json`: the settings of the dispatcher, as integers and words."""
+    limits = asdict(plan.limits)
+    entries = {
+        **{f"{name}_ms": _milliseconds(limits.pop(name)) for name in ("stagger", "warm_up")},
+        **limits,
+        "gpus": ",".join(map(str, plan.gpus)),
+        "reserve_gpu_mib": plan.reserve.gpu_memory,
+        "reserve_memory_mib": plan.reserve.memory,
+        "cpus": plan.cpus,
+        **policy_entries(plan),
+        **_retries(plan.retry),
+    }
+    if plan.notify:
+        entries |= {"notify_every_ms": _milliseconds(plan.notify.every), "notify_kinds": ",".join(plan.notify.kinds)}
+    return render((key, min(value, MOST) if isinstance(value, int) else value) for key, value in entries.items())
+
+
+def _retries(rules: Iterable[RetryRule]) -> dict[str, int]:
+    entries: dict[str, int] = {}
+    for rule in rules:
+        entries[f"retry_{rule.failure}"] = rule.times
+        if rule.times:
+            entries[f"wait_{rule.failure}_ms"] = _milliseconds(rule.wait)
+    return entries
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+# `session.json`: how the supervisor judges and watches
+
+
+def sheets(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Session name and `session.json` of everything that a plan runs, in its order."""
+    for session in plan.sessions:
+        yield session.name, session_data(session)
+    if plan.after:
+        yield AFTER, _text(name=AFTER, unit="step", first=0, count=0)
+
+
+def session_data(session: Session) -> str:
+    around, watch, display = session.around, session.watch, session.display
+    return _text(
+        name=session.name,
+        unit=session.unit,
+        first=session.first,
+        count=session.count,
+        judging=judging(session),
+        hang_s=watch.hang_s,
+        stall_s=watch.stall_s or None,
+        max_s=watch.max_s or None,
+        memory_mib=session.request.memory if watch.memory else None,
+        progress=session.progress.pattern or None,
+        signatures=[list(signature) for signature in session.failures],
+        pin=None if session.pin == "cvd" else session.pin,
+        wants_port=asks_for(session, "port"),
+        draws=_draws(session),
+        display=display and {"word": display.word(), "geometry": display.geometry},
+        servers=[name for name, _ in session.servers],
+        files=bool(around.files),
+        container=around.container.runtime if around.container else None,
+    )
+
+
+def _draws(session: Session) -> list[str]:
+    return [api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")]
+
+
+def server_sheet(one: Instance) -> str:
+    server = one.server
+    return _text(
+        name=one.name,
+        unit="step",
+        first=0,
+        count=0,
+        pin=None if server.pin == "cvd" else server.pin,
+        wants_port=True,
+        draws=_draws(server_session(one)),
+        ready=server.ready,
+        ready_within_s=server.ready_within_s,
+        warm_up=server.warm_up,
+        health_s=server.health_s,
+        health_misses=server.misses,
+    )
+
+
+def _text(**values: Any) -> str:
+    given = {key: value for key, value in values.items() if value is not None and value is not False and value != []}
+    return json.dumps(given, indent=1, ensure_ascii=False) + "\n"
+
+
+def judging(session: Session) -> dict[str, Any]:
+    """What comborun/host/record/judging.py reads as `Rules.of_session`."""
+    results, evidence = session.results, session.evidence
+    records = evidence.records and results.counted
+    return {
+        "policy": session.policy,
+        "environment": session.environment,
+        "unit": session.unit,
+        "files": list(results.files),
+        "success": results.success,
+        "episode": results.episode,
+        "policy_field": results.policy,
+        "environment_field": results.environment,
+        "pattern": results.pattern,
+        **({"seed_field": results.seed} if results.seed else {}),
+        **({"base": str(results.base)} if results.base else {}),
+        "format": results.format,
+        "source": results.source,
+        "videos": list(results.videos),
+        "ranged": session.ranged,
+        "records": records,
+        "results": bool(results.files) and evidence.records and not (records or evidence.files),
+        "line": evidence.line,
+        "evidence_files": list(evidence.files),
+    }

@@ -1,0 +1,363 @@
+"""The bash scripts of a run. Pure: same grid, same bytes.
+
+`session.sh` needs no library and runs by hand as it runs under its supervisor. A start sets COMBORUN_OUTPUT_DIR,
+COMBORUN_GPUS and so on in the environment. By hand, the script's own defaults apply.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from comborun.model.command import FILES, asks_for
+from comborun.model.judging import ResultRules
+from comborun.model.plan import Session
+from comborun.model.servers import FIELDS, variable
+from comborun.rules.names import AFTER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from comborun.model.plan import After, Notify, Plan
+    from comborun.model.resources import BashWord, Container, Display, PinMode
+    from comborun.model.servers import Instance, Server
+
+FRONT = """\
+#!/usr/bin/env bash
+# Starts this run, or resumes it; safe to repeat.
+#   bash run_parallel.sh [--parallel N] [--multiplexer tmux|screen]
+#   bash run_parallel.sh resume | pause [WHY] | drain [WHY] | slots N | retry SESSION... | stop [SESSION]...
+run=${0%run_parallel.sh}.
+source "$run/lib/find_python.sh"
+python_of_run "$run" start "$@"
+"""
+
+
+def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
+    """The text of `sessions/<name>/session.sh`; `secrets` are names of environment variables."""
+    policy, environment = shlex.quote(session.policy), shlex.quote(session.environment)
+    return page(session, f"policy {policy} in environment {environment}, {_range(session)}", secrets=secrets)
+
+
+def server_script(one: Instance) -> str:
+    """The text of `servers/<name>/session.sh`: a model server is supervised like a session."""
+    return page(server_session(one), "a model server, until no session uses it any more", family="servers")
+
+
+def server_session(one: Instance) -> Session:
+    return _session(one.name, one.server, gpus=one.server.gpus, pin=one.server.pin)
+
+
+def after_script(after: After) -> str:
+    """The text of `sessions/after/session.sh`: the grid's command for the end of a run."""
+    return page(_session(AFTER, after), "runs once, when all sessions have ended")
+
+
+def _session(name: str, program: After | Server, gpus: int = 0, pin: PinMode = "cvd") -> Session:
+    """A program without a combo, as a session without episodes."""
+    own = program.command, program.setup, program.workdir, program.variables
+    return Session(name, "", "", "step", 0, 0, None, *own, gpus, ResultRules(()), "", pin=pin)
+
+
+def notify_script(notify: Notify) -> str:
+    """The text of `dispatch/notify.sh`: the grid's command for notices."""
+    return "\n".join(
+        [
+            "#!/usr/bin/env bash",
+            "# notify: hands one notice, a JSON object on standard input, to the grid's own command",
+            'run=$(cd -- "${0%notify.sh}.." && pwd) || exit 66',
+            'IFS= read -r COMBORUN_RUN <"$run/id" || exit 66',
+            'export COMBORUN_RUN COMBORUN_RUN_DIR="$run" COMBORUN_RESULTS_DIR="$run/results"',
+            "unset COMBORUN_SESSION TMUX TMUX_PANE STY",
+            *exports(notify.variables),
+            *((f"cd -- {notify.workdir} || exit 78",) if notify.workdir else ()),
+            *command_lines(notify.command),
+            'exec -- "${command[@]}"',
+            "",
+        ]
+    )
+
+
+def scripts(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Session name and script text of everything that a plan runs, in its order."""
+    secrets = tuple(name for name, _ in plan.secrets)
+    for session in plan.sessions:
+        yield session.name, session_script(session, secrets)
+    if plan.after:
+        yield AFTER, after_script(plan.after)
+
+
+def _range(session: Session) -> str:
+    unit = f"{session.unit}s"
+    if not session.count:
+        return f"{unit} as the program decides"
+    return f"{unit} {session.first} to {session.first + session.count - 1}"
+
+
+# session.sh
+THREAD_VARIABLES = (
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+    "PXR_WORK_THREAD_LIMIT",  # of USD, in Isaac Sim
+    "LP_NUM_THREADS",  # of Mesa, where the processor renders
+)
+"""Libraries start a thread for each core of the machine; sessions side by side then slow each other down."""
+PORT_BY_HAND = 28765
+
+_FAIL = """\
+session_fail() { # CODE WHY: the command is not started
+  printf 'comborun: %s\\n' "${*:2}" >&2
+  [[ ! $session_failure ]] || printf '%s\\n' "${*:2}" >"$session_failure"
+  exit "$1"
+}"""
+_NO_JSON = r"""
+[[ $COMBORUN_OUTPUT_DIR != *[\"\\]* ]] ||
+  session_fail 78 "the run's folder has a quote or a backslash in its name, and its path goes into JSON"
+""".strip()
+_SETUP = """\
+# Setup stops at its first line that fails; what fails inside a script or function that it calls does not count.
+setup_next() {
+  ((BASH_LINENO[0] == 1)) || setup_at=${BASH_LINENO[0]}
+  set +eu # of a sourced script
+}
+setup_failed() { # [exit]
+  local code=$? lines
+  [[ ${1-} ]] || ((${#BASH_SOURCE[@]} < 4)) || return 0 # in a sourced script
+  trap - DEBUG ERR EXIT
+  mapfile -t lines <"$session_script"
+  session_fail 78 "setup line $((setup_at - setup_first)) failed with code $code: ${lines[setup_at - 1]}"
+}"""
+_SETUP_TRAPS = "trap setup_next DEBUG && trap setup_failed ERR && trap 'setup_failed exit' EXIT && setup_first=$LINENO"
+_SETUP_CALL = """\
+setup
+setup_code=$?
+trap - DEBUG ERR EXIT
+set +eu
+((setup_code == 0)) || session_fail 78 "setup returned $setup_code\""""
+_RUN = """\
+shopt -s execfail
+exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD\""""
+PINNED = {"cvd", "both"}
+"""pin modes in which CUDA_VISIBLE_DEVICES names the granted GPUs"""
+
+
+def page(session: Session, about: str, *, family: str = "sessions", secrets: tuple[str, ...] = ()) -> str:
+    """The text of `session.sh`. `about`: what it runs, in one line. `family`: its folder in the run. `secrets`: names
+    of environment variables for its container."""
+    head = (
+        "#!/usr/bin/env bash",
+        f"# {session.name}: {about}",
+        "# By hand, in any terminal: bash session.sh. What a start grants (COMBORUN_...) has then the values below.",
+    )
+    granted = _granted(session, family)
+    return "\n".join((*head, "", *granted, "", *_FAIL.splitlines(), *_body(session, secrets), ""))
+
+
+def says_something(setup: str) -> bool:
+    """Whether it holds a command: a bash function with comments only is a syntax error."""
+    return any(line.strip() and not line.strip().startswith("#") for line in setup.splitlines())
+
+
+def command_lines(command: tuple[BashWord, ...]) -> Iterator[str]:
+    """An array, with one line for each flag and its values."""
+    yield "command=("
+    line: list[str] = []
+    for word in command:
+        if line and (word.startswith("-") or not line[0].startswith("-")):
+            yield f"  {' '.join(line)}"
+            line = []
+        line.append(word)
+    yield from (f"  {' '.join(line)}", ")")
+
+
+def exports(variables: Iterable[tuple[str, BashWord]]) -> Iterator[str]:
+    for name, value in variables:
+        yield f"export {name}={value}"
+
+
+def _episodes(session: Session) -> Iterator[str]:
+    """The range of episodes, in all forms that programs take."""
+    first, count = "COMBORUN_FIRST_EPISODE", "COMBORUN_EPISODES"
+    yield f"export {first}=${{{first}:-{session.own_first}}} {count}=${{{count}:-{session.count}}}"
+    yield f"export COMBORUN_LAST_EPISODE=$(({first} + {count} - 1))"
+    yield f"export COMBORUN_END_EPISODE=$(({first} + {count}))"
+    if session.seed is not None and asks_for(session, "first_seed"):
+        yield f"export COMBORUN_FIRST_SEED=$(({session.seed} + {first}))"
+    if asks_for(session, "episode_list"):
+        yield f'COMBORUN_EPISODE_LIST=$(seq -s , "${first}" "$COMBORUN_LAST_EPISODE")'
+        yield "export COMBORUN_EPISODE_LIST"
+    if ranks := session.around.ranks:
+        yield f"export COMBORUN_EPISODES_PER_RANK=$((({count} + {ranks - 1}) / {ranks}))"
+
+
+def _granted(session: Session, family: str) -> Iterator[str]:
+    folder = f"{family}/{session.name}"
+    yield 'run=${COMBORUN_RUN_DIR:-$(cd -- "${0%session.sh}../.." && pwd)}'
+    yield "session_failure=${COMBORUN_FAILURE-}"
+    if says_something(session.setup):
+        yield f"session_script=$run/{folder}/session.sh"
+    yield "export COMBORUN_RUN_DIR=$run COMBORUN_RESULTS_DIR=$run/results"
+    yield "export COMBORUN_RUN=${COMBORUN_RUN:-${run##*/}} COMBORUN_ATTEMPT=${COMBORUN_ATTEMPT:-1}"
+    yield f"export COMBORUN_SESSION=${{COMBORUN_SESSION:-by-hand/{session.name}/$$}}"
+    yield f"export COMBORUN_OUTPUT_DIR=${{COMBORUN_OUTPUT_DIR:-$run/{folder}/by-hand}}"
+    yield from _episodes(session)
+    if session.gpus:
+        yield from _gpus(session)
+    if asks_for(session, "egl_device"):
+        yield "export COMBORUN_EGL_DEVICE=${COMBORUN_EGL_DEVICE-${COMBORUN_GPU-0}}"
+    if asks_for(session, "vulkan_device"):
+        yield "export COMBORUN_VULKAN_DEVICE=${COMBORUN_VULKAN_DEVICE-}"
+    if family == "servers" or asks_for(session, "port"):
+        yield f"export COMBORUN_PORT=${{COMBORUN_PORT:-{PORT_BY_HAND}}}"
+    if session.display:
+        yield f"export COMBORUN_DISPLAY=${{COMBORUN_DISPLAY-{_display(session.display)}}}"
+        yield "export DISPLAY=$COMBORUN_DISPLAY"
+    for name, _ in session.servers:
+        yield from _server(name)
+    yield "export PYTHONUNBUFFERED=1"
+    if session.threads:
+        threads = max(1, session.threads // max(1, session.around.ranks))  # ranks have the session's cores together
+        yield f"export COMBORUN_THREADS={threads}"
+        yield from (f"export {name}=$COMBORUN_THREADS" for name in THREAD_VARIABLES)
+
+
+def _gpus(session: Session) -> Iterator[str]:
+    numbers = ",".join(map(str, range(session.gpus)))
+    yield f"export COMBORUN_GPUS=${{COMBORUN_GPUS-{numbers}}} COMBORUN_GPU_COUNT=${{COMBORUN_GPU_COUNT-{session.gpus}}}"
+    yield "export COMBORUN_GPU=${COMBORUN_GPUS%%,*}"
+    if session.pin in PINNED:
+        yield f"export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${{CUDA_VISIBLE_DEVICES-{numbers}}}"
+
+
+def _display(display: Display) -> str:
+    if display.own:
+        return "${DISPLAY-:0}"
+    return f":{display.by_gpu[0][1]}" if display.by_gpu else f":{display.server}"
+
+
+def _server(name: str) -> Iterator[str]:
+    """The address of a model server; by hand, that of one of this run that is ready."""
+    url, host, port = (variable(name, field) for field in FIELDS)
+    yield f'export {url}="${{{url}:-$(cat -- "$run/servers/{name}"{{,-gpu*}}/url 2>/dev/null | head -n 1)}}"'
+    yield f"export {port}=${{{url}##*:}} {host}=${{{url}#http://}}"
+    yield f"export {host}=${{{host}%:*}}"
+
+
+def _body(session: Session, secrets: tuple[str, ...]) -> Iterator[str]:
+    """Everything after the values. With setup, the script itself goes on inside its container."""
+    box, setup = session.around.container, says_something(session.setup)
+    if box and setup:
+        yield from ("", "if [[ ! ${COMBORUN_INSIDE-} ]]; then # outside the container, up to `fi`")
+    else:
+        yield ""
+    yield from _surroundings(session)
+    if box:
+        yield from _container(session, box, secrets, inside=setup)
+    if box and setup:
+        yield from ('exec -- "${container[@]}"', "fi", "unset COMBORUN_INSIDE")
+    yield "unset COMBORUN_FAILURE"
+    if setup:
+        yield from ("", *_SETUP.splitlines(), "setup() {")
+        yield _SETUP_TRAPS
+        yield from (*session.setup.rstrip("\n").split("\n"), "}", *_SETUP_CALL.splitlines())
+    yield from ("", *command_lines(session.command))
+    if box and not setup:
+        yield 'command=("${container[@]}" "${command[@]}")'
+    yield from _RUN.splitlines()
+
+
+def _surroundings(session: Session) -> Iterator[str]:
+    yield '[[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||'
+    yield '  session_fail 73 "can\'t make $COMBORUN_OUTPUT_DIR"'
+    yield from _files(session.around.files)
+    box = session.around.container
+    if not (box and box.runtime == "docker"):
+        yield from exports(session.variables)
+    yield from _links(session)
+    if session.workdir and not session.around.links and not box:
+        yield f'cd -- {session.workdir} || session_fail 78 "there is no folder" {session.workdir}'
+
+
+def _files(files: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    if not files:
+        return
+    yield f'export {FILES}="${{{FILES}:-$COMBORUN_OUTPUT_DIR/files}}"'
+    yield f'mkdir -p -- "${FILES}" || session_fail 73 "can\'t make ${FILES}"'
+    if any(name.endswith(".json") for name, _ in files):
+        yield _NO_JSON
+    for name, text in files:
+        quoted = shlex.quote(name)
+        yield f'printf \'%s\' {text} >"${FILES}"/{quoted} || session_fail 73 "can\'t write" {quoted}'
+
+
+def _links(session: Session) -> Iterator[str]:
+    """A folder of links to all entries of another, hidden ones too."""
+    if not (links := session.around.links):
+        return
+    source = links.source
+    yield f"from={source} work=$COMBORUN_OUTPUT_DIR/work"
+    yield '[[ -d $from ]] || session_fail 78 "there is no folder $from"'
+    yield 'mkdir -p -- "$work" || session_fail 73 "can\'t make $work"'
+    without = "".join(f" ! -name {shlex.quote(pattern)}" for pattern in links.exclude)
+    yield f'find "${{from%/}}/" -mindepth 1 -maxdepth 1{without} -exec ln -sfn -t "$work" -- {{}} + ||'
+    yield '  session_fail 73 "can\'t make links in $work"'
+    if session.results.files:  # a link that looks like a record would count as this attempt's record
+        yield "shopt -s nullglob globstar"
+        yield f"patterns=({' '.join(map(shlex.quote, session.results.files))})"
+        yield 'for pattern in "${patterns[@]}"; do'
+        yield "  # shellcheck disable=SC2206 # a pattern"
+        yield '  IFS= files=("$COMBORUN_OUTPUT_DIR"/$pattern)'
+        yield '  for file in "${files[@]}"; do'
+        yield '    [[ ! -L $file || ${file%/*} != "$work" ]] || rm -f -- "$file"'
+        yield from ("  done", "done", "shopt -u nullglob globstar", "unset IFS")
+    if not session.around.container:
+        yield 'cd -- "$work" || session_fail 78 "there is no folder $work"'
+
+
+def _container(session: Session, box: Container, secrets: tuple[str, ...], *, inside: bool) -> Iterator[str]:
+    """The array that starts the container, up to the image."""
+    colon = f"the run's folder has a colon in its name, which {box.runtime} can't mount"
+    yield f'[[ $run != *:* ]] || session_fail 78 "{colon}"'
+    linked = bool(session.around.links)
+    mounts = ('"$run:$run"', *(('"$from:$from"',) if linked else ()), *box.mounts)
+    place = '"$work"' if linked else session.workdir or ""
+    if box.runtime == "docker":
+        yield from _docker(session, mounts, place, secrets)
+    else:
+        yield from ("export COMBORUN_INSIDE=1", "container=(")
+        yield f"  apptainer exec{' --nv' if session.gpus else ''}"
+        yield from (f"  --bind={mount}" for mount in mounts)
+        yield from ((f"  --pwd={place}", ")") if place else (")",))
+    yield "container+=("
+    yield from (f"  {option}" for option in box.options)
+    yield f"  {box.image}"
+    if inside:
+        yield '  bash "$session_script"'
+    yield ")"
+
+
+def _docker(session: Session, mounts: tuple[str, ...], place: str, secrets: tuple[str, ...]) -> Iterator[str]:
+    """A docker container is not our child process and outlives its client, so it gets a name by which it is ended."""
+    yield "container=("
+    yield "  docker run --rm --init"
+    yield '  "--name=comborun-${COMBORUN_SESSION//\\//-}"'
+    yield '  "--label=comborun=$COMBORUN_SESSION"'
+    yield "  --network=host"
+    yield '  "--user=$UID:${GROUPS[0]}"'
+    if session.gpus:
+        pinned = "${CUDA_VISIBLE_DEVICES:-$COMBORUN_GPUS}" if session.pin in PINNED else "$COMBORUN_GPUS"
+        yield f'  "--gpus=\\"device={pinned}\\""'
+    yield from (f"  --volume={mount}" for mount in mounts)
+    if place:
+        yield f"  --workdir={place}"
+    yield ")"
+    names = ["PYTHONUNBUFFERED", "CUDA_DEVICE_ORDER", "DISPLAY", "XAUTHORITY"]
+    names += [*(THREAD_VARIABLES if session.threads else ()), *secrets]
+    yield "export COMBORUN_INSIDE=1"
+    yield 'names=("${!COMBORUN_@}" # handed on by name: no command line shows a secret'
+    yield from (f"  {name}" for name in names)
+    yield ")"
+    yield 'for name in "${names[@]}"; do'
+    yield '  [[ ! -v $name ]] || container+=("--env=$name")'
+    yield "done"
+    if session.variables:
+        yield from ("container+=(", *(f"  --env={name}={value}" for name, value in session.variables), ")")

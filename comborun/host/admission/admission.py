@@ -1,0 +1,305 @@
+"""Which session may start now, and why others wait. `rules` decides on facts from the driver, /proc and the leases.
+
+Model servers are admitted by the same rules. Nothing here blocks: the dispatcher's loop waits for the measurements of
+`book`, or until `due()`.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import time
+from dataclasses import dataclass, replace
+
+from comborun.host.admission import leases
+from comborun.host.admission.leasebook import LeaseBook
+from comborun.host.system import files
+from comborun.rules import records
+from comborun.rules.room.order import Stagger, WaitingLine, WarmUp
+from comborun.rules.room.placement import Blocker, Request, never
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
+
+    from comborun.rules.names import RunLayout
+    from comborun.rules.room.ledger import Ledger
+
+WAITS_MOST = 32
+"""most lines about sessions that don't fit; the others wait for the same"""
+_NOTHING = Request()
+GPU_MEMORY = "gpu_memory"
+"""the class of a failure"""
+_TOGETHER_S = 30.0
+
+
+@dataclass
+class Pick:
+    name: str
+    gpus: tuple[int, ...] = ()
+    never: str = ""
+    """why it can never start on this host; then nothing was leased"""
+
+
+class Admission:
+    """The waiting sessions, their order, and what blocks each of them; `leasebook` keeps the leases."""
+
+    def __init__(
+        self, run: str, run_id: str, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
+    ) -> None:
+        self._journal = journal
+        self.book = LeaseBook(run, run_id)
+        self._capacity, self._ledger = self.book.capacity, self.book.ledger
+        self.line = WaitingLine(self._ledger)
+        self.spacing, self.warm = Stagger(0.0), WarmUp(0.0)
+        self.short = Shortages(self._ledger, self.book.layout, journal, tell)
+        self.barred: Callable[[str], Collection[int]] = lambda _: ()
+        """GPUs that a session can't use now, because its server there is not ready"""
+        self._requests: dict[str, Request] = {}
+        self._alone: set[str] = set()
+        """sessions that need an empty GPU: they ran out of its memory more than once"""
+        self._programs: dict[str, str] = {}
+        """session -> its program, for warming up"""
+        self.nobody = False
+        """whether the last look examined no session, since all are held back"""
+
+    # Before the first start
+
+    def configure(self, policy: Mapping[str, str]) -> None:
+        self.book.configure(policy)
+        self.spacing.seconds = (records.integer(policy, "stagger_ms") or 0) / 1000
+        self.warm.seconds = (records.integer(policy, "warm_up_ms") or 0) / 1000
+
+    def register(self, who: str, request: Request, program: str = "") -> None:
+        """Note the request of a session; again after an amendment. A model server has no program."""
+        self._requests[who] = request
+        if program:
+            self._programs[who] = program
+
+    def open(self) -> None:
+        """Read the state of earlier sessions from the run's files, after all requests are known."""
+        self.short.open()
+        self.book.open(self._requests.values())
+        if not self.warm.seconds:
+            return
+        for name, program in self._programs.items():
+            folder = self.book.layout.session(name)
+            if program not in self.warm.warm and glob.glob(f"{folder}/attempt-*/progressed"):
+                self.warm.warm.add(program)
+
+    def _request(self, name: str) -> Request:
+        request = self._requests.get(name, _NOTHING)
+        return replace(request, alone=True) if name in self._alone else request
+
+    def wants(self, name: str) -> int:
+        return self._request(name).gpus
+
+    def close(self, gpus: Iterable[int], why: str) -> None:
+        """Close exactly these GPUs for starts; `why`: what they are."""
+        self._capacity.closed = dict.fromkeys(gpus, why)
+
+    def usable(self, name: str) -> int:
+        """The number of open GPUs among those that a session may ever get."""
+        return len(set(self._capacity.candidates(self._request(name))) - set(self._capacity.closed))
+
+    # The loop
+
+    def due(self) -> float:
+        return min(self.book.due(), self.spacing.next(time.monotonic()), self.warm.due())
+
+    # Who may start
+
+    def round(self) -> None:
+        if self.line.refused:
+            self.book.look_at_others()
+        self.line.round()
+        for name in self.warm.late(time.monotonic()):
+            self._journal(f"warm {name} {self.warm.seconds:g} s are over")
+
+    def pick(self, names: Iterable[str], folder: Callable[[str], str]) -> Pick | None:
+        """The next session that may start, in the order of the queue. Its resources are leased to it.
+
+        `folder`: of the attempt that a session would have.
+        """
+        self.nobody = True
+        for name in names:
+            request = self._request(name)
+            if self._first(name):
+                continue
+            self.nobody = False
+            if request in self.line.refused:
+                continue
+            if why := never(request, self._capacity):
+                return Pick(name, never=why)
+            gpus = self.take(name, folder(name))
+            if not isinstance(gpus, Blocker):
+                self.line.started(request)
+                return Pick(name, gpus)
+            self.line.refuse(name, request, gpus, self.barred(name))
+        return None
+
+    def take(self, name: str, at: str) -> tuple[int, ...] | Blocker:
+        """Lease a session's request for the attempt in that folder, or say why that can't be done now."""
+        request = self._request(name)
+        chosen = self._choose(name, request)
+        if isinstance(chosen, Blocker) or not request.asks:
+            return chosen
+        return self.book.make(name, request, at, lambda: self._choose(name, request))
+
+    def _choose(self, name: str, request: Request) -> tuple[int, ...] | Blocker:
+        if not request.gpus and self.spacing.left(None, time.monotonic()):
+            return Blocker("stagger", f"starts are {self.spacing.seconds:g} s apart")
+        if not request.asks:
+            return ()
+        barred = self.barred(name)
+
+        def bars(gpu: int) -> Blocker | None:
+            if gpu in barred:
+                return Blocker("gpu", f"its server on GPU {gpu} is not ready", 3)
+            if self.spacing.left(gpu, time.monotonic()):
+                return Blocker("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
+            return None
+
+        self.book.look_fresh()
+        found = self._ledger.choose(request, name, bars)
+        if isinstance(found, Blocker):
+            self.book.want_for(found, request)
+        return found
+
+    def _first(self, name: str) -> str:
+        return self.warm.waits_for(name, self._programs.get(name, ""))
+
+    def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
+        """What queued sessions wait for: name, resource, until, detail; lines of dispatch/waiting."""
+        blockers = [(name, self.line.refused.get(self._request(name), ("", None))[1]) for name in names]
+        lines = [(name, blocker.reason, "", blocker.why) for name, blocker in blockers if blocker][:WAITS_MOST]
+        for name in names:
+            if first := self._first(name):
+                lines.append((name, "warm_up", "", f"{first} of the same program comes first, until it makes progress"))
+        return lines
+
+    def keep(self, name: str, others: Collection[str]) -> None:
+        """Reserve GPUs for a model server, chosen as if only `others` of this run were running.
+
+        It may wait for GPUs of another server: that one ends when its clients have ended, and these must not wait for
+        this server.
+        """
+        request = self._request(name)
+        self._capacity.fresh = True  # the real start checks this again
+        without = self._ledger.without(key for key in self.book.made if key not in others)
+        gpus = without.choose(request, name)
+        if not isinstance(gpus, Blocker):
+            self._ledger.keep(name, request, gpus)
+
+    # Starts and ends
+
+    def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
+        fields = {"gpus": ",".join(map(str, gpus)), **self.book.grant(name, gpus)}
+        if name in self._alone:
+            fields["alone"] = 1
+        return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
+
+    def begun(self, name: str, gpus: Sequence[int]) -> None:
+        now = time.monotonic()
+        self.spacing.started(gpus, now)
+        self._warms(name)
+
+    def _warms(self, name: str) -> None:
+        if name in self._programs and self.warm.started(name, self._programs[name], time.monotonic()):
+            self._journal(f"warming {name}")
+
+    def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
+        """Take over the lease of a running attempt, as its grant says."""
+        self.again(name, alone="alone" in grant)
+        request = self._request(name)
+        self._warms(name)
+        if name in self.book.made or not (request.asks or gpus):
+            return
+        self.book.take(name, request, gpus, at, records.integers(grant, "cores"))
+
+    def lapsed(self, name: str, at: str) -> bool:
+        """Whether it was so slow to begin that another run may have taken its lease."""
+        return self._request(name).asks and leases.lapsed(at)
+
+    def give_back(self, name: str) -> None:
+        self.short.left(name)
+        self.book.drop(name)
+
+    def progressed(self, name: str, why: str = "it makes progress") -> None:
+        if self.warm.reached(name, self._programs.get(name, "")):
+            self._journal(f"warm {name} {why}")
+
+    def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, *, stopped: bool = False) -> bool:
+        """Learn from an end, after `give_back`. `failure`: its class, empty if it succeeded or was stopped.
+
+        Returns whether it ran out of memory beside other sessions of this run: then the GPU itself is not at fault.
+        """
+        beside = self.short.ended(name, gpus, failure)
+        if os.path.exists(f"{at}/progressed") or not (failure or stopped):
+            self.progressed(name, "it has ended")
+        else:
+            self.warm.failed(name, self._programs.get(name, ""))
+        return beside
+
+    def again(self, name: str, *, alone: bool) -> None:
+        """Whether its next attempt needs an empty GPU."""
+        (self._alone.add if alone else self._alone.discard)(name)
+
+
+class Shortages:
+    """After an out-of-memory on a GPU one session fewer runs at once there.
+
+    dispatch/fewer has GPU <TAB> sessions <TAB> at: the most that run at once from then on. `resume` removes it.
+    """
+
+    def __init__(
+        self, ledger: Ledger, layout: RunLayout, journal: Callable[[str], None], tell: Callable[[str, str, str], None]
+    ) -> None:
+        self._ledger = ledger
+        self._file = f"{layout.dispatch}/fewer"
+        self._journal, self._tell = journal, tell
+        self._most: dict[int, int] = {}
+        """GPU -> most sessions that run there at once"""
+        self._there: dict[str, dict[int, int]] = {}
+        """session -> the number of sessions on each of its GPUs when it left"""
+        self._reduced: dict[int, float] = {}
+        """GPU -> when its limit was last reduced, by the monotonic clock"""
+
+    def open(self) -> None:
+        """Read the file; a GPU that is not in it has no limit."""
+        rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", files.read_text(self._file), re.MULTILINE)
+        self._ledger.capacity.most = self._most = {int(gpu): int(number) for gpu, number in rows}
+
+    def left(self, name: str) -> None:
+        """Note who was beside it, before its slot is free."""
+        if share := self._ledger.shares.get(name):
+            self._there[name] = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
+
+    def ended(self, name: str, gpus: Sequence[int], failure: str) -> bool:
+        """Handle an end. Returns whether it ran out of a GPU's memory beside others of this run."""
+        there = self._there.pop(name, None)
+        if failure != GPU_MEMORY or there is None:
+            return False
+        crowded = [self._reduce(gpu, there.get(gpu, 1), name) for gpu in gpus]
+        return any(crowded)
+
+    def _reduce(self, gpu: int, there: int, name: str) -> bool:
+        """Let one session fewer run on this GPU, of the number `there`. Returns whether it was not alone.
+
+        Sessions that run out together count as one event.
+        """
+        now = time.monotonic()
+        if now - self._reduced.get(gpu, -_TOGETHER_S) < _TOGETHER_S:
+            return True
+        if there > 1 and there - 1 < self._most.get(gpu, there):
+            self._most[gpu], self._reduced[gpu] = there - 1, now
+            self._write()
+            self._journal(f"fewer {gpu} {there - 1} {name}")
+            text = f"GPU {gpu}: at most {there - 1} sessions at once from now on: one of {there} ran out of its memory"
+            self._tell("host", name, text)
+        return there > 1
+
+    def _write(self) -> None:
+        now = f"{time.time():.6f}"
+        files.write_text(self._file, "".join(f"{gpu}\t{most}\t{now}\n" for gpu, most in sorted(self._most.items())))

@@ -1,0 +1,337 @@
+"""The leases of this user's runs on the host, compared with the last measurement."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import time
+from dataclasses import dataclass, field, replace
+
+from comborun.host.admission.leases import Lease, Leases
+from comborun.host.system import files, machine, process
+from comborun.host.system.driver import CARDS, PROCESSES, Processes, Question, cards
+from comborun.host.system.process import setting
+from comborun.rules import records
+from comborun.rules.names import RunLayout
+from comborun.rules.room.ledger import Ledger
+from comborun.rules.room.placement import Blocker, Capacity, Card, Request, others_use
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterable, Mapping, Sequence
+
+    Choose = Callable[[], "tuple[int, ...] | Blocker"]
+
+_LEASES_S = 1.0
+"""seconds between two reads of other runs' leases, while one of our sessions waits"""
+_BUSY_TIMES = 6
+"""factor for the time between two measurements while our own sessions are in the way: their ends are reported"""
+_MOST_MIB = 512
+"""allowed on a GPU that a session was not granted; Isaac Sim leaves some 200 there"""
+
+
+@dataclass
+class Measured:
+    """The use of the host in MiB. What the answer lacks is unknown, never 0."""
+
+    number: int = 0
+    at: float = field(default_factory=time.monotonic)
+    cards: dict[int, Card] = field(default_factory=dict)
+    listed: set[int] = field(default_factory=set)
+    """GPUs of which all processes are known"""
+    held: dict[tuple[str, int], int] = field(default_factory=dict)
+    """marker and GPU -> MiB"""
+    memory: tuple[int, int] | None = None
+    """main memory: total and available"""
+    resident: dict[str, int] = field(default_factory=dict)
+    """marker -> MiB of main memory, without shared pages"""
+
+    def share_out(self, processes: Processes) -> None:
+        """Assign the GPUs' memory to attempts, by the marker of each process."""
+        index_of = {card.bus: index for index, card in self.cards.items()}
+        self.listed = {index for bus, index in index_of.items() if bus in processes.listed}
+        for bus, pid, mib in processes.held:
+            marker, index = process.marker_of(pid), index_of.get(bus)
+            if index is not None and marker is None:
+                self.listed.discard(index)  # an unknown pid: the list can't be trusted
+            elif index is not None and marker:
+                self.held[marker, index] = self.held.get((marker, index), 0) + mib
+
+
+class Measuring:
+    """A running measurement, used like driver.Question.
+
+    It asks for the processes first. Memory that grows between the two questions then counts as use by others, so
+    nothing is leased twice.
+    """
+
+    def __init__(self, number: int, lock: str, *, gpus: bool, memory: bool) -> None:
+        self._number = number
+        self._lock = lock
+        self._memory = memory
+        self._processes: Processes | None = None
+        self._question = Question(PROCESSES, lock) if gpus else None
+
+    def descriptors(self) -> list[int]:
+        return self._question.descriptors() if self._question else []
+
+    def due(self) -> float:
+        return self._question.due() if self._question else 0.0
+
+    def look(self) -> Measured | None:
+        """The answer, once there is one."""
+        if self._question and not self._question.look():
+            return None
+        if self._question and self._processes is None:
+            self._processes = Processes(self._question.lines)
+            self._question = Question(CARDS, self._lock)
+            return None
+        measured = Measured(self._number)
+        if self._question and self._processes:
+            measured.cards = {card.index: card for card in cards(self._question.lines)}
+            measured.share_out(self._processes)
+        total, available = machine.memory_kib()
+        if total is not None and available is not None:
+            measured.memory = total // 1024, available // 1024
+        if self._memory:
+            measured.resident = {marker: use.kib >> 10 for marker, use in machine.uses().items()}
+        return measured
+
+
+class LeaseBook:
+    """The ledger of one run and of this user's other runs, and its measurements."""
+
+    def __init__(self, run: str, run_id: str) -> None:
+        self.layout = RunLayout(run)
+        self.run_id = run_id
+        self.capacity = Capacity(measured=False)
+        self.ledger = Ledger(self.capacity)
+        self.leases = Leases(run_id)
+        self.made: dict[str, Lease] = {}
+        """leases of this run"""
+        self.memory_asked = False
+        """whether a request asks for main memory"""
+        self._measured = Measured()
+        self._measuring: Measuring | None = None
+        self._asked_at, self._ask_at = -math.inf, math.inf
+        self._back: list[tuple[int, int, int]] = []
+        """GPU, MiB given back, and the number of the measurement that will show them"""
+        self._base: dict[int, int] = {}
+        """GPU -> MiB that others used when that was last certain"""
+        self._stale = False
+        """whether the lease file is out of date"""
+        self._leases_at = -_LEASES_S
+        self._cores: list[int] = []
+        self._inner = machine.inner_pids()
+
+    def configure(self, policy: Mapping[str, str]) -> None:
+        capacity = self.capacity
+        capacity.gpus = records.integers(policy, "gpus")
+        capacity.per_gpu = records.integer(policy, "per_gpu") or 0
+        capacity.cpus = records.integer(policy, "cpus") or None
+        capacity.reserve = records.integer(policy, "reserve_gpu_mib") or 0
+        capacity.memory_reserve = records.integer(policy, "reserve_memory_mib") or 0
+        self._measured_capacity()
+
+    def open(self, requests: Iterable[Request]) -> None:
+        """Prepare for these requests. There will be no others."""
+        requests = list(requests)
+        self.capacity.has_driver = shutil.which("nvidia-smi") is not None
+        self.memory_asked = any(request.memory for request in requests)
+        asked = any(request.cpus for request in requests)
+        self._cores = machine.cores()[: self.capacity.cpus] if asked and self.capacity.cpus and machine.binds() else []
+
+    # Measurements
+
+    def descriptors(self) -> list[int]:
+        return self._measuring.descriptors() if self._measuring else []
+
+    def due(self) -> float:
+        return self._measuring.due() if self._measuring else self._ask_at
+
+    def serve(self) -> bool:
+        """Continue measuring. True if a measurement is complete."""
+        now = time.monotonic()
+        if not self._measuring and now >= self._ask_at:
+            self._ask_at, self._asked_at = math.inf, now
+            gpus, policy = bool(self.capacity.gpus), self.layout.policy
+            self._measuring = Measuring(self._measured.number + 1, policy, gpus=gpus, memory=self.memory_asked)
+        measured = self._measuring.look() if self._measuring else None
+        if measured is None:
+            return False
+        self._measuring = None
+        self.take_in(measured)
+        return True
+
+    def want(self, after: float = 0.0) -> None:
+        """Measure, unless the last measurement is younger than `after` seconds: then as soon as it is that old."""
+        if not self._measuring:
+            self._ask_at = min(self._ask_at, max(self._asked_at + after, time.monotonic()))
+
+    def want_for(self, blocker: Blocker, request: Request) -> None:
+        """Measure for a blocked request: resources may become free without an end of our sessions."""
+        pause = setting("COMBORUN_MEMORY_ASK_MS", 5000) / 1000
+        if blocker.urgent:
+            self.want(0.0 if self._measured.memory or not request.memory else pause)
+        elif blocker.reason == "gpu_memory":
+            self.want(pause * (_BUSY_TIMES if self.ledger.open(request) else 1))
+        elif blocker.reason in ("unknown", "host_memory"):
+            self.want(pause)
+
+    def look_fresh(self) -> None:
+        """Check whether the last measurement is recent enough."""
+        self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
+
+    def take_in(self, measured: Measured) -> None:
+        self._measured = measured
+        self.capacity.measured = True
+        self._back = [one for one in self._back if one[2] > measured.number or one[0] not in measured.cards]
+        self._count_back()
+        self.leases.read()
+        self._take_foreign()
+        for who, lease in self.made.items():
+            self._charge(who, lease.gpus)
+        self._measured_capacity()
+        self._find_misplaced()
+
+    def _find_misplaced(self) -> None:
+        """Record in attempt-N/wrong_gpu which sessions hold memory on GPUs that they were not granted. Nothing ends."""
+        for who, lease in self.made.items():
+            held = {gpu: mib for (marker, gpu), mib in self._measured.held.items() if marker == lease.marker}
+            wrong = [gpu for gpu, mib in held.items() if gpu not in lease.gpus and mib > _MOST_MIB]
+            record, session = f"{lease.at}/wrong_gpu", self.layout.session_json(who)
+            if not (wrong and lease.gpus and os.path.exists(session)) or os.path.exists(record):
+                continue
+            if files.read(session).get("pin") != "none":
+                there = ", ".join(f"{held[gpu]} MiB on GPU {gpu}" for gpu in wrong)
+                granted, here = ",".join(map(str, lease.gpus)), sum(held.get(gpu, 0) for gpu in lease.gpus)
+                why = f"WRONG_GPU: {there}, and {here} MiB on GPU {granted}, which it was granted"
+                found = ",".join(f"{gpu}:{mib}" for gpu, mib in held.items())
+                files.write(record, [("since", int(time.time())), ("found", found), ("why", why)])
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Measure now and then while sessions with GPUs run, because programs load late."""
+        if any(lease.gpus for lease in self.made.values()):
+            self._ask_at = min(self._ask_at, time.monotonic() + setting("COMBORUN_SEAT_S", 60.0))
+
+    def _charge(self, key: str, gpus: Iterable[int]) -> None:
+        """Charge a lease with its measured use, or with its last known use if the driver names no processes."""
+        marker, before = self._marker(key), self.ledger.shares[key].mib
+        held = {gpu: self._measured.held.get((marker, gpu), 0) for gpu in gpus}
+        held = {gpu: mib if gpu in self._measured.listed else max(mib, before[gpu]) for gpu, mib in held.items()}
+        self.ledger.charge(key, held, self._measured.resident.get(marker, 0) if self.memory_asked else 0)
+
+    def _measured_capacity(self) -> None:
+        """Compute what the last measurement leaves for this user's runs."""
+        measured, capacity = self._measured, self.capacity
+        capacity.gpu_memory, capacity.memory = {}, None
+        for card in measured.cards.values():
+            if card.index in capacity.gpus and card.total is not None and card.used is not None:
+                capacity.measure_gpu(card.index, card.total, self._others(card.index, card.used))
+        if measured.memory:
+            total, available = measured.memory
+            held = sum(measured.resident.get(self._marker(key), 0) for key in self.ledger.shares)
+            capacity.measure_memory(total, max(0, total - available - held))
+
+    def _others(self, gpu: int, used: int) -> int:
+        """MiB of a GPU that are used by others than this user's runs."""
+        there = [key for key, share in self.ledger.shares.items() if gpu in share.gpus]
+        held = sum(self._measured.held.get((self._marker(key), gpu), 0) for key in there)
+        listed = gpu in self._measured.listed and not (self._inner and not held)
+        if not there or listed:
+            self._base[gpu] = others_use(used, held, 0, None)
+            return self._base[gpu]
+        asked = sum(self.ledger.shares[key].mib[gpu] for key in there)
+        return others_use(used, held, asked, self._base.get(gpu, 0))
+
+    def _marker(self, key: str) -> str:
+        """The marker of a share's processes; for another run it is the key."""
+        return self.made[key].marker if key in self.made else key
+
+    # Other runs
+
+    def look_at_others(self) -> None:
+        """Read other runs' leases now and then while a session waits; without the lock, since nothing is decided."""
+        now = time.monotonic()
+        if now - self._leases_at >= _LEASES_S:
+            self._leases_at = now
+            self.leases.read()
+            self._take_foreign()
+
+    def _take_foreign(self) -> None:
+        """Put their leases into the ledger. Memory that they gave back counts until a measurement shows it."""
+        before = {key for key, share in self.ledger.shares.items() if not share.ours}
+        now = {lease.marker: lease for lease in self.leases.others}
+        for key in before - set(now):
+            self._give_back(key)
+        for key, lease in now.items():
+            if key not in before:
+                whose = f"{lease.who} of the run {lease.run}"
+                self.ledger.take(key, lease.request, lease.gpus, foreign=whose)
+            self._charge(key, lease.gpus)
+
+    # Ours
+
+    def make(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Blocker:
+        """Lease to a session what `choose` returns, under the lock of all runs of this user; or say why not."""
+        if why := self.leases.enter():
+            return Blocker("lease", why)
+        self._take_foreign()
+        chosen = choose()
+        if not isinstance(chosen, Blocker):
+            self.take(name, request, chosen, at)
+            if not self._write():
+                self.drop(name)
+                chosen = Blocker("lease", f"can't write in {self.leases.folder}")
+        self.leases.leave()
+        return chosen
+
+    def take(
+        self, name: str, request: Request, gpus: Sequence[int], at: str, cores: tuple[int, ...] | None = None
+    ) -> None:
+        """Note a lease that was just made, or that a former dispatcher made."""
+        share = self.ledger.take(name, request, gpus)
+        if cores is None:
+            taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
+            cores = machine.allocate_cores(self._cores, taken, request.cpus)
+        self.made[name] = Lease(self.run_id, name, replace(request, alone=share.alone), tuple(gpus), at, cores)
+        self._stale = True
+        self._look_again()
+
+    def drop(self, name: str) -> None:
+        if name in self.made:
+            self._stale = True
+            self._give_back(name)
+            del self.made[name]
+
+    def _give_back(self, key: str) -> None:
+        """End a lease. Its memory counts until a later measurement: a driver may be slow, or a process linger."""
+        share = self.ledger.give_back(key)
+        later = self._measured.number + (2 if self._measuring else 1)
+        self._back += [(gpu, mib, later) for gpu, mib in share.mib.items() if mib] if share else []
+        self._count_back()
+
+    def _count_back(self) -> None:
+        self.ledger.back = {}
+        for gpu, mib, _ in self._back:
+            self.ledger.back[gpu] = self.ledger.back.get(gpu, 0) + mib
+
+    def _write(self) -> bool:
+        self._stale = not self.leases.write(self.made.values())
+        return not self._stale
+
+    def flush(self) -> None:
+        """Publish ended leases for other runs; now and then, and before the dispatcher leaves."""
+        if self._stale and not self.leases.enter():
+            self._write()  # our part is certain, even if a file of another run is broken
+            self.leases.leave()
+
+    def grant(self, name: str, gpus: Sequence[int]) -> dict[str, object]:
+        """Fields of a grant. A GPU without a known UUID is given by its index."""
+        lease, known = self.made.get(name), self._measured.cards
+        fields: dict[str, object] = {"cores": ",".join(map(str, lease.cores))} if lease and lease.cores else {}
+        if gpus and all(gpu in known for gpu in gpus):
+            fields["uuids"] = ",".join(known[gpu].uuid for gpu in gpus)
+        return fields

@@ -1,0 +1,167 @@
+"""The leases of this user's runs on this host: two runs never lease the same resource.
+
+One folder per user, readable by everybody, with a JSON file for each run, written under one lock. A lease ends
+with its attempt, or when none of its processes lives, so a crash leaves no lease behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from dataclasses import asdict, dataclass, field
+
+from comborun.host.system import files, process
+from comborun.rules.room.placement import Request
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable
+
+_LOCK_S, _LOCKED_PAUSE_S = 0.5, 1.0
+_START_S = 60
+"""seconds in which a session must begin, else its lease ends if its dispatcher is dead"""
+_SWEEP_S = 5.0
+"""seconds for which the result of a search for a vanished session's processes is kept"""
+
+
+@dataclass(frozen=True)
+class Lease:
+    run: str
+    who: str
+    request: Request
+    gpus: tuple[int, ...]
+    at: str
+    """the attempt's folder"""
+    cores: tuple[int, ...] = ()
+    since: int = field(default_factory=lambda: int(time.time()))
+
+    @property
+    def marker(self) -> str:
+        return f"{self.run}/{self.who}/{self.at.rpartition('-')[2] or 0}"
+
+    @classmethod
+    def load(cls, run: str, fields: dict[str, Any]) -> Lease:
+        """From another run's file. Raises TypeError, KeyError, ValueError."""
+        asked = {**fields["request"], "tokens": tuple(fields["request"]["tokens"]), "only": ()}
+        gpus, cores = tuple(map(int, fields["gpus"])), tuple(map(int, fields["cores"]))
+        return cls(run, str(fields["who"]), Request(**asked), gpus, str(fields["at"]), cores, int(fields["since"]))
+
+
+class Leases:
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108
+        self.others: list[Lease] = []
+        """valid leases of other runs"""
+        self._pid, self._start, self._boot = process.identity()
+        self._fd = -1
+        self._locked_at = -_LOCKED_PAUSE_S
+        self._swept: dict[str, tuple[float, bool]] = {}
+        self._opened = False
+
+    def enter(self) -> str:
+        """Take the lock and read all leases. Returns why that fails, or an empty text."""
+        if trouble := self._open():
+            return trouble
+        busy = f"another run holds {self.folder}/lock"
+        if time.monotonic() - self._locked_at <= _LOCKED_PAUSE_S:
+            return busy  # a stopped process may hold it; sessions without a lease go on
+        before = os.umask(0o022)
+        try:
+            self._fd = files.lock(f"{self.folder}/lock", _LOCK_S)
+        except OSError:
+            self._opened = False
+            return f"can't write in {self.folder}"
+        finally:
+            os.umask(before)
+        if self._fd < 0:
+            self._locked_at = time.monotonic()
+            return busy
+        if not files.leads_to(f"{self.folder}/lock", self._fd):  # the file was replaced, and others lock the new one
+            self.leave()
+            return busy
+        self.read()
+        return ""
+
+    def leave(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def _open(self) -> str:
+        """Open the folder. Returns why it is missing, or writable by others; empty if it is fine."""
+        trouble = "" if self._opened else files.own_folder(self.folder)
+        self._opened = not trouble
+        return trouble
+
+    def read(self) -> None:
+        self.others = []
+        if not self._open():
+            for name in files.entries(self.folder):
+                if name.endswith(".lease") and name != f"{self.run_id}.lease":
+                    self._read(f"{self.folder}/{name}", name[: -len(".lease")])
+
+    def _read(self, path: str, run: str) -> None:
+        """Read the file of another run. A file of another user or boot is skipped."""
+        try:
+            found = os.lstat(path)
+            document = json.loads(files.read_text(path))
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or document["boot"] != self._boot:
+                return
+            dispatcher = process.alive(document["dispatcher"], document["start"], document["boot"])
+            leases = [Lease.load(run, one) for one in document["promises"]]
+        except (OSError, ValueError, TypeError, KeyError):
+            return
+        living = [lease for lease in leases if self._lives(lease, dispatcher)]
+        self.others += living
+        if not living and not dispatcher and self._fd >= 0:
+            files.remove(path)
+
+    def _lives(self, lease: Lease, dispatcher: bool) -> bool:
+        at, marker = lease.at, lease.marker
+        life = "ended" if os.path.exists(f"{at}/end") else _life(at)
+        if life in ("running", "orphaned", "ended"):
+            return life != "ended"
+        if life == "starting":
+            return dispatcher or os.path.exists(f"{at}/claim") or time.time() - lease.since < _START_S
+        if dispatcher and life == "queued" and os.path.isdir(os.path.dirname(at)):
+            return True  # its grant is being written
+        seen_at, lives = self._swept.get(marker, (-_SWEEP_S, False))
+        if time.monotonic() - seen_at >= _SWEEP_S:
+            lives = bool(process.marked(marker))
+            self._swept[marker] = time.monotonic(), lives
+        return lives
+
+    def write(self, leases: Iterable[Lease]) -> bool:
+        """Write our own file, under the lock; it is new and complete, or unchanged."""
+        path, rows = f"{self.folder}/{self.run_id}.lease", [asdict(lease) for lease in leases]
+        if not rows:
+            files.remove(path)
+            return not os.path.exists(path)
+        head = {"dispatcher": self._pid, "start": self._start, "boot": self._boot}
+        before = os.umask(0o022)  # everybody may read it
+        written = files.write_text(path, json.dumps({**head, "promises": rows}) + "\n", 0o644)
+        os.umask(before)
+        return written
+
+
+def lapsed(at: str) -> bool:
+    """Whether an attempt was so slow to begin that another run may have its lease."""
+    try:
+        return not os.path.exists(f"{at}/claim") and time.time() - os.stat(f"{at}/grant").st_mtime >= _START_S
+    except OSError:
+        return False
+
+
+def _life(at: str) -> str:
+    """The life of an attempt of any run, by its folder."""
+    from comborun.host.record.attempts import QUEUED, RunDirectory
+
+    try:
+        run, family, name, attempt = at.rsplit("/", 3)
+        name = name if family == "sessions" else f"{family}/{name}"
+        return RunDirectory(run).glance(name, int(attempt.rpartition("-")[2])).life
+    except (LookupError, ValueError):
+        return QUEUED

@@ -1,0 +1,266 @@
+"""Runs the grid's `notify` command with a notice as its input, without waiting for it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+
+from comborun.host.record import attempt_lineage
+from comborun.host.record.attempts import word_of
+from comborun.host.system import children, commands, files
+from comborun.host.system.process import setting
+from comborun.rules.results.counts import Counts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Sequence
+
+    from comborun.host.record.attempts import RunDirectory
+    from comborun.host.system.children import Child
+
+_LOG_TAIL = 16384
+LIMITED = ("failed", "stalled", "host")
+"""kinds that are sent at most once in a while; `finished` is always sent"""
+COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
+_ROW = re.compile(r"^(failed|stalled|host)\t([0-9]+\.[0-9]+)\t([A-Za-z0-9_ -]*)$", re.MULTILINE)
+_LINES_MOST = 20
+_LINE_MOST = 500
+
+
+class Throttle:
+    """When a notice of each kind was last sent, and which sessions were held back since; `-` stands for the run itself.
+
+    Times are seconds since 1970, as in dispatch/notified. A clock that was set back makes no wait longer than `every`.
+    """
+
+    def __init__(self, every: float, rows: str = "") -> None:
+        self.every = every
+        self.sent_at: dict[str, float] = {}
+        self.held: dict[str, list[str]] = {}
+        for kind, at, held in _ROW.findall(rows):
+            self.sent_at[kind] = float(at)
+            self.held[kind] = held.split()
+
+    def waits(self, kind: str, now: float) -> bool:
+        if kind not in LIMITED or kind not in self.sent_at:
+            return False
+        return 0 <= now - self.sent_at[kind] < self.every
+
+    def hold_back(self, kind: str, who: str) -> None:
+        self.held.setdefault(kind, []).append(who or "-")
+
+    def send(self, kind: str, now: float) -> list[str]:
+        """Mark a notice as sent. Returns the sessions to name in it: those held back; for the last notice all."""
+        if kind in LIMITED:
+            self.sent_at[kind] = now
+            return self.held.pop(kind, [])
+        held = list(dict.fromkeys(who for names in self.held.values() for who in names))
+        self.held.clear()
+        return held
+
+    def due(self, now: float) -> list[str]:
+        """The kinds with notices held back that may be sent now."""
+        return [kind for kind, names in self.held.items() if names and not self.waits(kind, now)]
+
+    def rows(self) -> str:
+        return "".join(f"{kind}\t{at:.6f}\t{' '.join(self.held.get(kind, ()))}\n" for kind, at in self.sent_at.items())
+
+
+class Notices:
+    """The notices of a run: at most one per kind in `every`, and always one when the run is done."""
+
+    def __init__(self, attempts: RunDirectory, journal: Callable[[str], None]) -> None:
+        self._attempts = attempts
+        self._journal = journal
+        self._folder = attempts.layout.dispatch
+        self._kinds: Sequence[str] = ()
+        self._throttle = Throttle(0)
+        self.children: list[Child] = []
+
+    def open(self) -> None:
+        """Read the policy and dispatch/notified."""
+        policy = self._attempts.policy
+        self._kinds = policy.get("notify_kinds", "").split(",")
+        every = int(policy["notify_every_ms"]) / 1000
+        self._throttle = Throttle(every, files.read_text(f"{self._folder}/notified"))
+
+    def tell(self, kind: str, who: str, note: str) -> None:
+        if kind not in self._kinds or not os.path.exists(self._attempts.layout.notify):
+            return
+        self._journal(f"notice {kind} {who} {note}")
+        if self._throttle.waits(kind, time.time()):
+            self._throttle.hold_back(kind, who)
+            self._write()
+        else:
+            self._send(kind, who, note)
+
+    def flush(self) -> None:
+        """Send notices that were held back, when they are due."""
+        for kind in self._throttle.due(time.time()):
+            latest = self._throttle.held[kind][-1]
+            self._send(kind, "" if latest == "-" else latest, "held back before")
+
+    def _send(self, kind: str, who: str, note: str) -> None:
+        """Send a notice in its own process; it counts as sent when that is on record."""
+        held = self._throttle.send(kind, time.time())
+        self._write()
+        self.children = [child for child in self.children if child.poll() is None]
+        try:
+            with open(f"{self._folder}/notify.out", "ab") as out, open(os.devnull, "rb") as null:
+                streams = null.fileno(), out.fileno(), out.fileno()
+                child = children.fork(lambda: hand_over(self._attempts, kind, who, note, held), streams)
+        except OSError as error:
+            self._journal(f"no-notice {kind} {error.strerror}")
+        else:
+            self.children.append(child)
+
+    def _write(self) -> None:
+        files.write_text(f"{self._folder}/notified", self._throttle.rows())
+
+
+def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str] = ()) -> int:
+    """Run the command with a notice on its standard input; returns its exit code. The end of its output is printed."""
+    notice = _build(attempts, kind, who, note, held)
+    longest = setting("COMBORUN_NOTIFY_S", 60.0)
+    words, text = ("bash", attempts.layout.notify), (json.dumps(notice) + "\n").encode()
+    code, printed = commands.run(longest, *words, errors=True, stdin=text)
+    with contextlib.suppress(OSError):  # the reader of a test notice may be gone
+        sys.stdout.write(f"{printed}\n" if printed else "")
+        sys.stdout.flush()
+    failed = f"{attempts.layout.dispatch}/notify.failed"
+    code = code if code >= 0 else 128 - code
+    if not code:
+        files.remove(failed)
+        return code
+    files.write(failed, [("code", code), ("at", round(time.time(), 6))])  # kept until a notice succeeds
+    said = f"was ended: it took longer than {longest:g} s" if code == commands.NO_ANSWER else f"ended with code {code}"
+    sys.stderr.write(f"notify: the command {said}\n")
+    sys.stderr.flush()
+    return code
+
+
+def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str]) -> dict[str, object]:
+    quoted = "'" + attempts.path.replace("'", "'\\''") + "'"
+    return {
+        "schema": 1,
+        "kind": kind,
+        "run": attempts.id,
+        "grid": attempts.id.rpartition("-")[0].rpartition("-")[0],
+        "host": os.uname().nodename,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "directory": attempts.path,
+        **_session(attempts, who, note),
+        **_totals(attempts),
+        "resume": f"bash {quoted}/run_parallel.sh resume",
+        "suppressed": len(held),
+        "sessions": list(held),
+    }
+
+
+def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
+    """How a session ended, and the last lines of its log."""
+    number = attempts.latest(name) if name else 0
+    end = attempts.end(name, number) if number else {}
+    log = attempts.at(name, number).log if name else ""
+    return {
+        "session": name,
+        "outcome": word_of(end) if end else "",
+        "cause": end.get("cause", ""),
+        "class": end.get("class", ""),
+        "note": note if end.get("note", "") in note else f"{note}: {end['note']}",
+        "log": log,
+        "last_lines": last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
+    }
+
+
+@dataclass(frozen=True)
+class Span:
+    """The episodes of a session, and the counts of its attempts."""
+
+    session: str
+    first: int
+    count: int
+    records: int
+    successes: int
+    needed: bool = True
+
+    @property
+    def combo(self) -> str:
+        """The session's name without its range."""
+        ending = f"_e{self.first}-{self.first + self.count - 1}"
+        return self.session[: -len(ending)] if self.session.endswith(ending) else self.session
+
+
+def _totals(attempts: RunDirectory) -> dict[str, object]:
+    """The number of sessions in each state, and the sums of the run."""
+    from comborun.host.record.queue import DROPPED, SMOKE, rows
+
+    tally: dict[str, int] = dict.fromkeys(COUNTED, 0)
+    spans = []
+    for row in rows(attempts.layout.queue):
+        if row.flag in (DROPPED, SMOKE):
+            continue
+        number = attempts.latest(row.name)
+        life = _life(attempts, row.name, number) if number else "queued"
+        tally[life] += 1
+        counts = attempt_lineage.joined_counts(attempts, row.name) if number else Counts()
+        first, count = _planned(attempts.layout.session_json(row.name))
+        needed = life != "not_needed"
+        spans.append(Span(row.name, first, count, counts.records, counts.successes, needed))
+    return {"counts": tally, **sums(spans)}
+
+
+def sums(spans: Iterable[Span]) -> dict[str, object]:
+    """The sums of a run. Sessions of a combo may overlap, and an episode counts once. `successes` is None if more
+    records are there than planned episodes, since it is unknown which of them count.
+    """
+    combos: dict[str, list[Span]] = {}
+    for span in spans:
+        combos.setdefault(span.combo, []).append(span)
+    records = planned = successes = 0
+    known = True
+    for parts in combos.values():
+        due = reach = 0
+        for first, end in sorted((part.first, part.first + part.count) for part in parts if part.needed):
+            due, reach = due + max(0, end - max(first, reach)), max(end, reach)
+        made = sum(part.records for part in parts)
+        known = known and (not due or made <= due)
+        planned, records = planned + due, records + (min(made, due) if due else made)
+        successes += sum(part.successes for part in parts)
+    return {"records": records, "planned": planned, "successes": successes if known else None}
+
+
+def _life(attempts: RunDirectory, name: str, number: int) -> str:
+    """Its outcome if it has ended for good, else its state."""
+    life = attempts.glance(name, number).life
+    if life != "ended":
+        return "queued" if life == "queued" else "running"
+    return "queued" if attempts.follows(name, number) else word_of(attempts.end(name, number))
+
+
+def _planned(path: str) -> tuple[int, int]:
+    """The first episode of a session, and the number of its episodes."""
+    try:
+        data: dict[str, Any] = json.loads(files.read_text(path))
+        return int(data.get("first", 0)), int(data.get("count", 0))
+    except (ValueError, TypeError, AttributeError):
+        return 0, 0
+
+
+def last_lines(data: bytes) -> list[str]:
+    """The last lines of a log as a terminal would show them: after a carriage return, the newest text."""
+    text = data.replace(b"\0", b"").decode("utf-8", "ignore")
+    lines = text.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return [_seen(line)[:_LINE_MOST] for line in lines[-_LINES_MOST:]]
+
+
+def _seen(line: str) -> str:
+    last = line.rstrip("\r").rpartition("\r")[2]
+    return "".join(char for char in last if char == "\t" or (char >= " " and char != "\x7f"))

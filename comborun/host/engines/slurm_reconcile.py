@@ -1,0 +1,330 @@
+"""`settle RUN`: one pass over a run on Slurm: ends lost attempts, decides as the dispatcher does, submits due sessions.
+
+When all sessions have ended, it runs `after` and records that the run is done. No process lives as long as the run. So
+this one runs as a small job after an array, in a task whose session failed or was the last, and within `start` for a
+launch or a resume. It is safe to repeat, anywhere, at any time.
+
+    0: nothing is left to do for now    64: usage    66: no run directory    69: no sbatch here    73: can't write there
+    75: Slurm does not answer, or another pass is under way    78: a secret is missing, or Slurm refuses
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+from comborun.host.dispatch.run_policy import Overseer
+from comborun.host.engines.arrays import Arrays, Lock
+from comborun.host.engines.slurm import Slurm, task_of
+from comborun.host.record import secrets
+from comborun.host.record.attempts import RunDirectory
+from comborun.host.record.queue import DROPPED, Known, rows
+from comborun.host.supervise.task import HELD, settle_s
+from comborun.host.system import files
+from comborun.host.system.files import TABLE_MOST
+from comborun.host.system.process import setting
+from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
+from comborun.rules import slurm
+from comborun.rules.names import AFTER
+from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_AGAIN_S = 300
+"""seconds after which another settle job looks at sessions that run though Slurm has forgotten them"""
+
+
+@dataclass
+class Session(Known):
+    """A session of a run on Slurm; `life` is a word of rules/slurm.py."""
+
+    task: str = ""
+    """the task of its next attempt, if one was submitted; of its latest one if that is lost"""
+    due: bool = False
+    """whether it must be submitted"""
+    wait_s: int = 0
+
+    @property
+    def over(self) -> bool:
+        return self.life == ENDED and not self.due
+
+
+class Settling(Overseer):
+    """One pass over a whole run, under its lock."""
+
+    def __init__(self, run: str, person: bool) -> None:
+        super().__init__(RunDirectory(run))
+        self.attempts.nodes = self.cluster = Slurm(self.layout)
+        self.lock = Lock(f"{self.layout.dispatch}/slurm.lock")
+        self.arrays = Arrays(self.cluster, self.lock)
+        self.person = person
+        self.sessions: dict[str, Session] = {}
+
+    def work(self) -> None:
+        """Raises Refusal."""
+        self.read()
+        if not self.look() and (self.person or self.left):
+            raise self._silent()
+        self._cancel_spent()
+        hold = self.look_at_hold()
+        if self.person and hold.kind:
+            print(f"the run is {hold.kind} ({hold.why}). To resume: bash {self.layout.front} resume")
+            return
+        if self.person:
+            self._release()
+        if not in_array():  # a task would hold its GPUs during that time
+            self._finalize_missing()
+        self._tell()
+        self._decide()
+        self._submit()
+        if not self.left:
+            self._end()
+        strays = any(session.life == STRAY for session in self.sessions.values())
+        if strays and len(self.cluster.settlers) <= in_settle_job():
+            self.arrays.settle(f"--begin=now+{_AGAIN_S}")  # no other process looks after them
+
+    # Looking
+
+    def look(self) -> bool:
+        """Find the state of all sessions; False if Slurm does not answer."""
+        answered = self.cluster.ask()
+        self.sessions = {row.name: Session(row.name, row.flag) for row in rows(self.layout.queue)}
+        sent: dict[str, int] = {}
+        for task in self.cluster.tasks.values():
+            sent[task.session] = max(task.attempt, sent.get(task.session, 0))
+        submitted = self._submitted()
+        for session in self.sessions.values():
+            self._place(session, sent.get(session.name, 0), submitted)
+        self._decide()
+        return answered
+
+    def _place(self, session: Session, sent: int, submitted: Mapping[tuple[str, int], str]) -> None:
+        number = session.attempt = self.attempts.latest(session.name)
+        life, record = QUEUED, {}
+        if number:
+            seen = self.attempts.look(session.name, number)
+            life, record = seen.life, seen.record
+        session.end = record if life == ENDED else {}
+        made_by = task_of(record)
+        next_task = submitted.get((session.name, number + 1), "")
+        at = self.attempts.at(session.name, number).directory
+        facts = {
+            "forgot": number > 0 and life != ENDED and self.cluster.forgot(at, record),
+            "restarts": made_by in self.cluster.tasks,
+            "sent": sent > number,
+            "submitted": bool(next_task),
+        }
+        session.life = slurm.life(life, session.end.get("cause", ""), {fact for fact, so in facts.items() if so})
+        if session.life == GONE and session.flag == DROPPED:
+            session.life = ENDED if session.end else QUEUED  # it will leave, since it no longer belongs to the run
+        session.task = made_by if session.life == LOST else next_task
+
+    def _submitted(self) -> dict[tuple[str, int], str]:
+        """The last task that was submitted for each attempt of each session."""
+        found = {}
+        for line in files.read_text(self.layout.jobs, TABLE_MOST).splitlines():
+            job, batch = line.split("\t")[:2]
+            if job.isdigit() and batch != "0":
+                found.update({row: f"{job}_{index}" for index, row in self.cluster.batch(batch).items()})
+        return found
+
+    @property
+    def left(self) -> int:
+        """The number of sessions that have not ended for good."""
+        return sum(not session.over for session in self.sessions.values() if session.flag != DROPPED)
+
+    # Repairs
+
+    def _cancel_spent(self) -> None:
+        """Cancel tasks that wait although their attempt has ended for good.
+
+        A controller that was killed may requeue and hold them, and a settle job that waits for them would wait for
+        ever.
+        """
+        waiting = [(task, self.sessions.get(task.session)) for task in self.cluster.waiting()]
+        spent = [task.id for task, one in waiting if one and one.life == ENDED and task.attempt <= one.attempt]
+        self.cluster.cancel(spent, f"--state={PENDING}")  # only tasks that still wait
+
+    def _release(self) -> None:
+        """Release tasks that Slurm holds, since a user wants the run to go on."""
+        if not any(task.held for task in [*self.cluster.tasks.values(), *self.cluster.settlers]):
+            return
+        if refusal := self.cluster.release():
+            raise Refusal(BUSY, f"Slurm still holds tasks of the run: {refusal}")
+        print("Slurm holds no task any more")
+
+    def _finalize_missing(self) -> None:
+        """Write the end of attempts without a task and without an end, when no node's cache can hide their files any
+        more.
+        """
+        lives = (LOST,) if self.person else (LOST, STRAY, GONE)  # GONE ones are submitted when a user asks
+        missing = [session.name for session in self.sessions.values() if session.life in lives]
+        if not missing:
+            return
+        print(f"no task and no end: {' '.join(missing)}; looking again in {settle_s():g} s", flush=True)
+        time.sleep(settle_s())
+        if not self.look():
+            raise self._silent()
+        for session in [session for session in self.sessions.values() if session.life == LOST]:
+            self.journal(f"lost {session.name} {session.attempt}")
+            self.attempts.finalize_lost(session.name, session.attempt)
+            self._ended(session)
+        if not self.person and not self.holds.look().kind:
+            for session in self.sessions.values():
+                if session.life == GONE:
+                    self._end_gone(session)
+        self._decide()
+
+    def _end_gone(self, session: Session) -> None:
+        """End a session whose task is over and claimed nothing."""
+        number = session.attempt + 1
+        output = self.cluster.output(session.task)
+        said = files.read_text(output, TABLE_MOST).replace("\0", "").rstrip().split("\n")
+        if not os.path.exists(output):
+            cause, note = "stopped", "its task was cancelled in Slurm before it began"
+        elif any(line.startswith("task: ") and HELD in line for line in said):
+            session.life = QUEUED  # it left because of a hold that is over
+            return
+        else:
+            cause, note = "launch_failed", ": ".join(filter(None, ["its task ended before it began", said[-1]]))
+        if self.attempts.cancel_unstarted(session.name, number, cause, note):
+            session.attempt = number
+            self._ended(session)
+
+    def _ended(self, session: Session) -> None:
+        session.end = self.attempts.end(session.name, session.attempt)
+        session.life = ENDED if session.end else session.life
+
+    # Deciding
+
+    def _decide(self) -> None:
+        for session in self.sessions.values():
+            due = session.life == QUEUED or (session.life == GONE and self.person)
+            follows = self.follows(session, self.person) if session.life == ENDED else None
+            session.due = (due or follows is not None) and session.flag != DROPPED
+            session.wait_s = int(-(-follows.wait_s // 1)) if follows else 0
+
+    def _tell(self) -> None:
+        """Report ends that no earlier pass has reported; then fail-fast."""
+        self.report_new_ends(self.sessions.values())
+        if why := self.too_many_failed(self.sessions.values()):
+            self.halt(why)
+        self.notices.flush()
+
+    # Doing
+
+    def _submit(self) -> None:
+        self.judge_smoke(self.sessions.values())
+        due = [session for session in self.sessions.values() if session.due and not self.smoke_first(session)]
+        if self.holds.look().kind:
+            due = []
+        if due:
+            files.remove(self.layout.done)
+            self.arrays.submit((session.name, session.attempt + 1, session.wait_s) for session in due)
+            jobs = " ".join(self.arrays.jobs)
+            self.journal(f"submitted {self.arrays.sent} sessions jobs {jobs}")
+            print(f"submitted {self.arrays.sent} of {len(due)} sessions: job {jobs or 'none'}")
+            self._must_take()
+        elif self.person and self.left:
+            print(f"{self.left} sessions are on their way; nothing else is due")
+        self.arrays.share()
+
+    def _must_take(self) -> None:
+        if self.arrays.complaint:
+            raise Refusal(CONFIG, f"Slurm refuses: {self.arrays.complaint}")
+
+    def _end(self) -> None:
+        """Finish the run: all sessions have ended for good."""
+        sessions = self.sessions.values()
+        self.link_results(sessions)
+        if self.wants_after(sessions):
+            files.remove(self.layout.done)  # it is written again after another `after`
+            if not self._after():
+                return
+        secrets.forget(self.layout)
+        if os.path.exists(self.layout.done):
+            if self.person:
+                print("nothing is left to do")
+            return
+        if not self.record_done(sessions):
+            raise Refusal(CANT_WRITE, f"can't write {self.layout.done}")
+        self.report_done(sessions)
+
+    def _after(self) -> bool:
+        """Run `after` in its own job; False if it is not over yet."""
+        number = self.attempts.latest(AFTER)
+        life = self.attempts.look(AFTER, number).life if number else QUEUED
+        if life not in (QUEUED, ENDED, LOST):
+            return False  # another settle job does it
+        if life == LOST:
+            self.attempts.finalize_lost(AFTER, number)
+        if not in_settle_job():
+            job = "" if self.cluster.settlers else self.arrays.settle()
+            self._must_take()
+            if self.person:
+                print(f"all sessions have ended; {f'job {job}' if job else 'a job that is there'} ends the run")
+            return False
+        self.lock.give()
+        words = self.program("session", AFTER, number + 1, "slurm")
+        subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
+        self.lock.take(120)
+        return True
+
+    def _silent(self) -> Refusal:
+        return Refusal(BUSY, f"Slurm does not answer: {self.cluster.silence}")
+
+
+def in_array() -> bool:
+    """Whether this runs in a task of an array, which holds its session's resources."""
+    return "SLURM_ARRAY_JOB_ID" in os.environ
+
+
+def in_settle_job() -> bool:
+    return "SLURM_JOB_ID" in os.environ and not in_array()
+
+
+def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
+    """Apply the options and secrets of a launch or a resume. Raises Refusal."""
+    layout = settling.layout
+    if not shutil.which("sbatch"):
+        raise Refusal(LACKING, "there is no sbatch on this machine")
+    try:
+        secrets.gather(layout, sys.stdin.buffer.read() if "--secrets" in given else None)
+    except LookupError as error:
+        raise Refusal(CONFIG, f"{error}; nothing was submitted") from error
+    os.makedirs(f"{layout.slurm}/out", exist_ok=True)
+    if "--parallel" in given and not files.write_text(layout.slots, given["--parallel"] + "\n"):
+        raise Refusal(CANT_WRITE, f"can't write in {layout.dispatch}")
+
+
+def settle(run: str, given: Mapping[str, str] | None = None) -> int:
+    """Run one pass; `given`: the options of a user's launch or resume. Raises Refusal."""
+    os.environ.pop("COMBORUN_SESSION", None)
+    os.chdir(run)
+    settling = Settling(run, person=given is not None)
+    if given is not None:
+        _prepare(settling, given)
+    if not settling.lock.take(setting("COMBORUN_LOCK_S", 60.0)):
+        raise Refusal(BUSY, "another process submits or settles this run now")
+    try:
+        if settling.person:
+            files.remove(settling.layout.stopped)
+        elif os.path.exists(settling.layout.stopped):
+            return 0
+        settling.work()
+    finally:
+        settling.lock.give()
+        for child in settling.notices.children:  # they would end with this job
+            while child.poll() is None:
+                time.sleep(0.1)
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    return answer("settle", lambda words: settle(run_directory(words)), arguments)

@@ -1,0 +1,141 @@
+"""The attempts of a session together: which last episodes are missing, and links to the results that count."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import Counter
+
+from comborun.host.record import attempts, judging
+from comborun.host.system import files
+from comborun.rules import globs
+from comborun.rules.results.counts import Counts, joined, unmarked
+from comborun.rules.results.fields import INDEX, NO_RECORD, OUTSIDE
+from comborun.rules.vocabulary import Completeness
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.judging import Rules
+    from comborun.rules.results.counts import Span
+
+
+class Part:
+    def __init__(self, run: RunDirectory, name: str, number: int) -> None:
+        self.number = number
+        at = run.at(name, number)
+        self.rules: Rules = judging.Rules.of(files.read(at.claim))
+        self.end = run.end(name, number)
+        self.counts: Counts = Counts.of(self.end) if "verdicts" in self.end else attempts.counts(at)
+
+    @property
+    def span(self) -> Span:
+        return self.rules.span
+
+    @property
+    def made(self) -> set[int]:
+        return set(unmarked(self.counts.marks, self.span))
+
+
+def parts(run: RunDirectory, name: str) -> list[Part]:
+    """The claimed attempts, lowest first."""
+    return [Part(run, name, number) for number in run.numbers(name) if files.read_text(run.at(name, number).claim)]
+
+
+def whole(found: list[Part]) -> Span:
+    """All episodes of the session; attempts may be for a tail of them."""
+    first = min((part.span[0] for part in found), default=0)
+    return first, max((sum(part.span) for part in found), default=0) - first
+
+
+def joined_counts(run: RunDirectory, name: str) -> Counts:
+    found = parts(run, name)
+    if not found:
+        return Counts()
+    return joined([(part.span, part.counts) for part in found], whole(found))
+
+
+def of(found: list[Part], last: Part) -> list[Part]:
+    """The attempts, oldest first, whose results `last` completes: a tail continues an earlier attempt."""
+    chain: list[Part] = []
+    need = 0
+    for part in sorted(found, key=lambda part: -part.number):
+        if part.number > last.number or (chain and part.span[0] >= need):
+            continue
+        if part is last or part.counts.records:
+            chain.insert(0, part)
+            need = part.span[0]
+    return chain
+
+
+def tail(run: RunDirectory, name: str) -> Span | None:
+    """The missing last episodes, if all others have a record.
+
+    If a later episode has a record, the program did not run them in order, or counts differently. Then all of them run
+    again: each attempt has its own folder, and an episode counts once.
+    """
+    found = parts(run, name)
+    if not found or not all(part.rules.ranged and part.rules.count for part in found) or _doubtful(found):
+        return None
+    first, count = whole(found)
+    chain = of(found, found[-1])
+    made = {index for part in chain for index in part.made}
+    following = first
+    while following in made:
+        following += 1
+    later = any(index >= following for part in found for index in part.made)
+    if later or not first < following < first + count:
+        return None
+    return following, first + count - following
+
+
+def _doubtful(found: list[Part]) -> bool:
+    """Whether the records don't show which episodes were made."""
+    unsure = any(part.counts.refused.get(reason) for part in found for reason in (INDEX, OUTSIDE, NO_RECORD))
+    return unsure or any(part.counts.ordered or (part.counts.records and not part.counts.marks) for part in found)
+
+
+def accepted(run: RunDirectory, name: str) -> list[int]:
+    """The attempts whose results count: the chain of the lowest complete one, else the one with the most records."""
+    ended = [part for part in parts(run, name) if part.end]
+    best: list[Part] = []
+    for part in ended:
+        chain = of(ended, part)
+        if part.end.get("completeness") == Completeness.COMPLETE.value:
+            return [one.number for one in chain]
+        if sum(one.counts.records for one in chain) > sum(one.counts.records for one in best):
+            best = chain
+    return [one.number for one in best]
+
+
+def link(run: RunDirectory, names: list[str]) -> None:
+    """Link the results that count. Links are relative, so a run directory may be moved.
+
+    If two files have the same name, the session's name is put in front, and the attempt's if both are of one session.
+    Files that are not links stay: `after` may write there.
+    """
+    found = [
+        (name, number, path) for name in names for number in accepted(run, name) for path in _files(run, name, number)
+    ]
+    shared = Counter(os.path.basename(path) for _, _, path in found)
+    try:
+        os.makedirs(run.layout.results, exist_ok=True)
+        for entry in os.listdir(run.layout.results):
+            if os.path.islink(f"{run.layout.results}/{entry}"):
+                files.remove(f"{run.layout.results}/{entry}")
+    except OSError:
+        return
+    for name, number, path in found:
+        shown = os.path.basename(path)
+        if shared[shown] > 1:
+            shown = f"{name}_{path.replace('/', '_')}"
+            if os.path.islink(f"{run.layout.results}/{shown}"):
+                shown = f"{name}_a{number}_{path.replace('/', '_')}"
+        with contextlib.suppress(OSError):  # an existing file stays
+            os.symlink(f"../sessions/{name}/attempt-{number}/out/{path}", f"{run.layout.results}/{shown}")
+
+
+def _files(run: RunDirectory, name: str, number: int) -> list[str]:
+    at = run.at(name, number)
+    rules = judging.Rules.of(files.read(at.claim))
+    return [path for path in globs.found(at.output, rules.files) if files.size(f"{at.output}/{path}")]

@@ -1,0 +1,323 @@
+"""The state of an attempt from its files, the end of a lost attempt, and whether another attempt follows."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from comborun.host.system import descendants, files, process
+from comborun.host.system.process import setting
+from comborun.host.verb_errors import USAGE, Refusal
+from comborun.rules import records
+from comborun.rules.endings import retry
+from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
+from comborun.rules.results.counts import Counts
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping
+
+    from comborun.host.engines.slurm import Slurm
+    from comborun.host.record import judging
+    from comborun.rules.names import AttemptLayout
+
+
+QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
+_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?{NAME}")
+NAMELESS_S = 900.0
+"""seconds for which a stop counts if a full disk left its mark without a pid"""
+_COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
+_VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
+_DEFAULTS = {
+    "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "", "cpus": "0", "breaker": "3",
+    "reserve_gpu_mib": "0", "reserve_memory_mib": "0", "fail_fast": "0",
+    "fail_fast_percent": "0", "notify_every_ms": "600000", "notify_kinds": "finished,failed,stalled,host",
+}  # fmt: skip
+
+
+class Look:
+    """The state of an attempt, and the newest of its end, begin and claim."""
+
+    __slots__ = ("life", "record")
+
+    def __init__(self, life: str, record: dict[str, str]) -> None:
+        self.life = life
+        self.record = record
+
+
+class Due:
+    """Another attempt: the class of the failure (empty: a user asked for it), how often it came, the wait from now."""
+
+    __slots__ = ("failure", "times", "wait_s")
+
+    def __init__(self, failure: str, times: int, wait_s: float) -> None:
+        self.failure = failure
+        self.times = times
+        self.wait_s = wait_s
+
+
+class RunDirectory:
+    def __init__(self, path: str) -> None:
+        """Raises LookupError if this is not a run directory."""
+        self.path = os.path.abspath(path)
+        self.layout = RunLayout(self.path)
+        self.id = files.read_line(self.layout.id).strip()
+        if not self.id:
+            raise LookupError(f"{path} is not a run directory")
+        self.nodes: Slurm | None = None
+        """on a cluster, attempts run on other machines: pids and locks of this one mean nothing there"""
+        self.policy: dict[str, str] = {}
+        self.read_policy()
+
+    def read_policy(self) -> None:
+        """Read the grid's policy. A missing or malformed value gets its default."""
+        self.policy = dict(_DEFAULTS)
+        for key, value in files.read(self.layout.policy).items():
+            if isinstance(value, str) and (_WORDS if key in ("gpus", "notify_kinds") else _VALUE).fullmatch(value):
+                self.policy[key] = value
+
+    def at(self, name: str, number: int) -> AttemptLayout:
+        return self.layout.attempt(name, number)
+
+    def marker(self, name: str, number: int) -> str:
+        return f"{self.id}/{bare(name)}/{number}"
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raises Refusal if a name is not a session's."""
+        for name in names:
+            if not _SESSION.fullmatch(name) or not os.path.isdir(self.layout.session(name)):
+                raise Refusal(USAGE, f"there is no session {name}")
+
+    def latest(self, name: str) -> int:
+        """The highest attempt that was granted, claimed or ended; 0 when there is none."""
+        return max(self.numbers(name), default=0)
+
+    def numbers(self, name: str) -> list[int]:
+        """Attempts that were granted, claimed or ended, lowest first."""
+        try:
+            entries = os.listdir(self.layout.session(name))
+        except OSError:
+            return []
+        found = [int(entry[8:]) for entry in entries if entry[:8] == "attempt-" and _NUMBER.fullmatch(entry[8:])]
+        return sorted(number for number in found if _is_there(self.at(name, number)))
+
+    def glance(self, name: str, number: int) -> Look:
+        """The state as far as it shows without testing a lock. An attempt that nobody granted (0, say) is queued."""
+        at = self.at(name, number)
+        end = self._own_end(at)
+        if end:
+            return Look(ENDED, end)
+        begin = files.read(at.begin)
+        if begin:
+            return Look(self._begun(at, begin), begin)
+        if os.path.exists(at.claim):
+            claim = files.read(at.claim)  # empty if the disk was full
+            lives = self.nodes.life(at.directory, claim) != LOST if self.nodes else process.named(claim, "supervisor")
+            return Look(STARTING if lives else LOST, claim)
+        return Look(STARTING if files.size(at.grant) else QUEUED, {})
+
+    def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> str:
+        if self.nodes:
+            return self.nodes.life(at.directory, begin)
+        if process.named(begin, "supervisor"):
+            return RUNNING
+        return ORPHANED if process.named(begin, "pid") else LOST
+
+    def look(self, name: str, number: int) -> Look:
+        """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
+        seen = self.glance(name, number)
+        if seen.life != LOST or self.nodes is not None:
+            return seen
+        at = self.at(name, number)
+        if files.held(f"{self.layout.session(name)}/lock"):
+            # A child of the command holds it, the begin was not recorded, or it is being claimed just now.
+            claimed = files.size(at.claim) or os.path.exists(at.begin)
+            return Look(ORPHANED if claimed else STARTING, seen.record)
+        end = self._own_end(at)  # it may have been written meanwhile
+        return Look(ENDED, end) if end else seen
+
+    def end(self, name: str, number: int) -> dict[str, str]:
+        """Its end record; empty while there is none."""
+        return self._own_end(self.at(name, number))
+
+    def _own_end(self, at: AttemptLayout) -> dict[str, str]:
+        """The end that belongs to the claim's start: an earlier start of a requeued task may still write."""
+        end = files.read(at.end)
+        if end and (self.nodes is not None or "nonce" in end):
+            return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
+        return end
+
+    def cancel_unstarted(self, name: str, number: int, cause: str, note: str) -> bool:
+        """End an attempt before it begins; False if it has been claimed, or nothing can be written."""
+        from comborun.host.record import judging
+
+        at = self.at(name, number)
+        try:
+            os.makedirs(at.directory, exist_ok=True)
+            if not files.create(at.claim):  # a late session finds the claim and leaves
+                return False
+        except OSError:
+            return False
+        nothing = judging.Judged(Counts(), Completeness.NONE)
+        # In its own draft: its supervisor may be reserving room just now.
+        if judging.write_end(at, judging.Ending(cause, note), nothing, reserved=False):
+            return True
+        files.remove(at.claim)  # without a record nothing is decided
+        return False
+
+    def finalize_lost(self, name: str, number: int) -> bool:
+        """End the remaining processes of a lost attempt, judge it, write its end; False if that can't be written.
+
+        Takes as long as its processes take to end.
+        """
+        from comborun.host.record import judging
+
+        at = self.at(name, number)
+        claim, begin = files.read(at.claim), files.read(at.begin)
+        here = (begin or claim).get("boot") == process.boot_id()
+        ending, grace = self._lost(at, claim, begin, here)
+        ending.started = records.seconds(begin, "started")
+        if self.nodes:
+            self.nodes.freeze(at.directory)
+        elif here:
+            descendants.end_container(
+                files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
+            )
+            survivors = descendants.sweep(self.marker(name, number), grace)
+            ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
+        fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
+        try:  # two processes may finalize it at once
+            if self._own_end(at):
+                return True
+            if not judging.write_end(at, ending, judging.judge(at, None), reserved=fd >= 0):
+                return False
+            files.remove(at.verdict, at.stalled)
+            return True
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def _lost(
+        self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str], here: bool
+    ) -> tuple[judging.Ending, float]:
+        """The cause if it is known, and the seconds in which its remaining processes may end by themselves."""
+        from comborun.host.record import judging
+
+        if stopping(at):
+            return judging.Ending(Cause.STOPPED.value), 0.0
+        verdict = files.read(at.verdict)
+        if verdict:
+            note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
+            return judging.Ending(verdict.get("cause", LOST), note), 0.0
+        if self.nodes:
+            return judging.Ending(*self.nodes.why(claim)), 0.0
+        note = f"its supervisor died before recording the end{_killed(begin)}" if here else "the machine rebooted"
+        return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
+
+    # Whether another attempt follows
+
+    def retried_after(self, name: str) -> int:
+        """The number of the attempt after which a user asked for a retry; 0: none."""
+        return records.integer(files.read(f"{self.layout.session(name)}/again"), "attempt") or 0
+
+    def ask(self, name: str, number: int) -> bool:
+        """Ask for another attempt after that one, with fresh budgets."""
+        fields = [("attempt", number), ("at", round(time.time(), 6))]
+        return files.write(f"{self.layout.session(name)}/again", fields)
+
+    def follows(self, name: str, number: int) -> Due | None:
+        """What follows an ended attempt: one that a user asked for, or a retry; None: nothing."""
+        return Due("", 0, 0.0) if self.retried_after(name) >= number else self.due(name, number)
+
+    def due(self, name: str, number: int) -> Due | None:
+        """The automatic retry after an ended attempt, or None."""
+        end = self.end(name, number)
+        found = outcome_of(end) if end else ""
+        if found not in retry.AGAIN or (name == AFTER and found != Outcome.LOST.value):
+            return None
+        failure = end.get("class", "error")
+        if not failure:
+            return None
+        budgets = retry.Budgets.of_policy(self.policy)
+        numbers = range(self.retried_after(name) + 1, number + 1)
+        used = retry.spent(budgets, [self._tried(name, one) for one in numbers], failure)
+        if not used.left:
+            return None
+        wait = retry.wait_s(budgets, failure, used.failures)
+        ended = records.seconds(end, "ended")
+        left = wait if ended is None else ended + wait - time.time()
+        return Due(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
+
+    def _tried(self, name: str, number: int) -> retry.Tried:
+        end = files.read(self.at(name, number).end)
+        return end.get("cause", ""), end.get("class", "error")
+
+
+def names(run: RunLayout) -> list[str]:
+    """The sessions of a run in order, `after` last."""
+    found = [name for row in files.read_rows(run.queue) if re.fullmatch(NAME, name := str(row.get("name", "")))]
+    return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
+
+
+def counts(at: AttemptLayout) -> Counts:
+    """The counts of a running attempt: those of its supervisor, else from its files."""
+    if kept := files.read(at.counts):
+        return Counts.of(kept)
+    from comborun.host.record import judging
+
+    return judging.counted(at)
+
+
+def slurm_of(attempts: RunDirectory) -> Slurm | None:
+    """Slurm's view of a run, now or a moment ago; None if a dispatcher starts the sessions."""
+    if not os.path.exists(attempts.layout.engine):
+        return None
+    from comborun.host.engines.slurm import Slurm
+
+    attempts.nodes = cluster = Slurm(attempts.layout)
+    cluster.refresh()
+    return cluster
+
+
+def outcome_of(end: Mapping[str, str]) -> str:
+    completeness = _COMPLETENESS.get(end.get("completeness", ""), Completeness.NONE)
+    return outcome(completeness, _CAUSES.get(end.get("cause", ""), Cause.UNKNOWN)).value
+
+
+def word_of(end: Mapping[str, Any]) -> str:
+    """An outcome as one word, as the journal and `done` have it."""
+    return outcome_of(end).replace(" ", "_")
+
+
+def stopping(at: AttemptLayout) -> bool:
+    """Whether a stop is ending it or has signalled it. The mark of a stop that died before its first signal is void."""
+    try:
+        age = time.time() - os.stat(at.stop).st_mtime
+    except OSError:
+        return False
+    mark = files.read(at.stop)
+    if "pid" not in mark:
+        return age < NAMELESS_S
+    return mark.get("signalled") == "1" or process.named(mark)
+
+
+def _is_there(at: AttemptLayout) -> bool:
+    return os.path.exists(at.claim) or bool(files.size(at.grant)) or os.path.exists(at.end)
+
+
+def _lock(path: str) -> int:
+    try:
+        return files.lock(path, 5.0)
+    except OSError:
+        return -1
+
+
+def _killed(begin: Mapping[str, str]) -> str:
+    """Says how many processes the kernel has killed for lack of memory since the attempt began."""
+    from comborun.host.system import machine
+
+    group, _, host = begin.get("kills", "").partition(",")
+    count, where = machine.kills_since(f",{host}") if host else (0, "")
+    return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""

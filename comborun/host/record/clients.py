@@ -1,0 +1,155 @@
+"""The model servers of a session, as a client sees them: where they are, whether they live, and whether they answer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+
+from comborun.host.record.attempts import ENDED, LOST, RunDirectory
+from comborun.host.system import files, process
+from comborun.rules import records
+from comborun.rules.names import SERVERS, RunLayout
+
+_URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
+
+
+def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str, str]) -> dict[str, str]:
+    """The variables with the addresses of the servers. By hand, without a grant, they are those of this run.
+
+    Raises LookupError if a server has no address.
+    """
+    variables: dict[str, str] = {}
+    for name in servers:
+        match = re.fullmatch(_URL, grant.get(f"server_{name}") or _url_by_hand(run, name, gpus))
+        if not match:
+            raise LookupError(f"it needs the server {name}, and none is ready")
+        stem = f"COMBORUN_SERVER_{name.upper().replace('-', '_')}"
+        variables[f"{stem}_URL"], variables[f"{stem}_HOST"], variables[f"{stem}_PORT"] = (
+            match.group(),
+            match[1],
+            match[2],
+        )
+    return variables
+
+
+def _url_by_hand(run: str, name: str, gpus: str) -> str:
+    """The URL of the server: of the one on its GPU, or of any."""
+    folder = f"{run}/servers"
+    on_gpus = sorted(one for one in files.entries(folder) if one.startswith(f"{name}-gpu"))
+    for one in (name, f"{name}-gpu{gpus.partition(',')[0]}", *on_gpus):
+        if url := files.read_line(f"{folder}/{one}/url"):
+            return url
+    return ""
+
+
+def lost(run: str, served_by: str) -> str:
+    """A sentence that names a server (of `NAME/ATTEMPT ...`) that is gone; a new one at the same address is another
+    one.
+    """
+    directory = RunDirectory(run)
+    for name, attempt in _given(served_by):
+        seen = directory.glance(SERVERS + name, attempt)
+        if seen.life in (ENDED, LOST):
+            cause, code = seen.record.get("cause", ""), seen.record.get("code", "")
+            reason = f"{cause}, code {code}" if cause and code else cause
+            return f"its server {name} ended ({reason})" if reason else f"its server {name} ended"
+    return ""
+
+
+def silent(run: str, served_by: str, within: float) -> str:
+    """A sentence that names a server that does not answer now. Waits for the answers.
+
+    An error counts as no answer: vLLM's front end lives on with 503 after its engine has died.
+    """
+    for name, attempt in _given(served_by):
+        ready = files.read(RunLayout(run).attempt(SERVERS + name, attempt).ready)
+        port = records.integer(ready, "port")
+        if port and not healthy(port, ready.get("path", ""), within):
+            return f"its server {name} does not answer"
+    return ""
+
+
+def _given(served_by: str) -> list[tuple[str, int]]:
+    given = (one.rpartition("/") for one in served_by.split())
+    return [(name, int(number)) for name, _, number in given if number.isdecimal()]
+
+
+# A program that listens on this machine
+
+_MOST = 1 << 20
+"""most bytes of an answer that are kept"""
+
+
+class Answer:
+    """An answer. `status` is 0 if it was not HTTP, or did not come in time."""
+
+    def __init__(self) -> None:
+        self.connected = False
+        self.status = 0
+        self.reason = ""
+        self.body = b""
+
+
+def request(
+    port: int, within: float, path: str = "", method: str = "GET", content: tuple[str, str] = ("", "")
+) -> Answer:
+    """Request a path, or only connect without one. Returns when the program has answered or refused, or after `within`
+    seconds.
+
+    `content`: a media type and a body.
+    """
+    import http.client
+
+    answer, deadline = Answer(), time.monotonic() + within
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=within)
+    media, body = content
+    headers = {"Connection": "close", **({"Content-Type": media or "application/json"} if body else {})}
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+        connection.connect()
+        answer.connected = True
+        if not path:
+            return answer
+        connection.request(method, path, body.encode("utf-8", "surrogateescape") or None, headers)
+        response = connection.getresponse()
+        answer.status, answer.reason = response.status, response.reason
+        while len(answer.body) < _MOST and time.monotonic() < deadline and (data := response.read1(65536)):
+            answer.body += data
+    return answer
+
+
+def healthy(port: int, path: str, within: float) -> bool:
+    """Whether it answers without an error; without a path, whether it accepts the connection."""
+    answer = request(port, within, path)
+    return 200 <= answer.status < 400 if path else answer.connected
+
+
+def taken_by_another(port: int, ours: list[int]) -> bool:
+    """Whether a process that is not one of `ours` listens there; a hidden process counts as ours."""
+    sockets = {f"socket:[{inode.decode()}]" for inode in _listeners(port)}
+    if not sockets or any(_holds(pid, sockets) for pid in ours):
+        return False
+    return any(_holds(pid, sockets) for pid in process.pids())
+
+
+def _listeners(port: int) -> list[bytes]:
+    """The inodes of the sockets that listen on a port."""
+    rows = [line.split() for table in ("tcp", "tcp6") for line in process.read(f"net/{table}").splitlines()[1:]]
+    return [row[9] for row in rows if row[3] == b"0A" and int(row[1].rpartition(b":")[2], 16) == port]
+
+
+def _holds(pid: int, sockets: set[str]) -> bool:
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return False
+    for name in names:
+        try:
+            if os.readlink(f"{folder}/{name}") in sockets:
+                return True
+        except OSError:
+            continue
+    return False

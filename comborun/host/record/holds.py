@@ -1,0 +1,70 @@
+"""Holds: while dispatch/hold exists, nothing new starts in a run. Also when a user last resumed the run, and
+whether it is over.
+
+With `paused` the dispatcher stays. With `draining` (by a user) and `halted` (by the dispatcher) it leaves when nothing
+runs any more. A hold ends no session.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from comborun.host.system import files
+from comborun.rules import records
+from comborun.rules.names import RunLayout
+
+PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
+_STARTED = ("grant", "claim", "end")
+LEAVING = frozenset((DRAINING, HALTED))
+
+
+def over(run: RunLayout) -> bool:
+    """Whether the run has ended, and all ends of its sessions are still there: what lacks one runs again."""
+    if not os.path.exists(run.done):
+        return False
+    rows = files.read_rows(run.queue)
+    return all(_has_ended(run.session(str(row.get("name")))) for row in rows if row.get("flag") != "dropped")
+
+
+def _has_ended(session: str) -> bool:
+    left = [f"{session}/{name}/" for name in files.entries(session) if name.startswith("attempt-")]
+    ended = [os.path.exists(f"{one}end") for one in left if any(os.path.exists(one + name) for name in _STARTED)]
+    return bool(ended) and all(ended)
+
+
+class Hold:
+    """A hold; `kind` is empty without one."""
+
+    __slots__ = ("at", "kind", "why")
+
+    def __init__(self, kind: str = "", why: str = "", at: str = "") -> None:
+        self.kind = kind
+        self.why = why
+        self.at = at
+
+
+class Holds:
+    def __init__(self, run: RunLayout) -> None:
+        self._hold, self._resumed = run.hold, run.resumed
+        self.resumed = 0.0
+        """when a user last resumed the run, in seconds since 1970; 0 for never"""
+
+    def look(self) -> Hold:
+        record = files.read(self._hold)
+        kind = record.get("kind", "")
+        if kind not in (PAUSED, DRAINING, HALTED):
+            return Hold()
+        return Hold(kind, record.get("why", ""), record.get("at", ""))
+
+    def order(self, kind: str, why: str) -> bool:
+        """Hold the run; False when that can't be written."""
+        return files.write(self._hold, [("kind", kind), ("at", round(time.time(), 6)), ("why", records.clean(why))])
+
+    def read_resumed(self) -> None:
+        self.resumed = records.seconds(files.read(self._resumed), "at") or 0.0
+
+    def forgiven(self, ended: str) -> bool:
+        """Whether an end at that time of day came before the user last resumed the run."""
+        at = records.seconds({"at": ended}, "at")
+        return bool(at) and at is not None and at <= self.resumed

@@ -1,0 +1,366 @@
+"""Judges an attempt by its files: its counts, how complete it is, and its end record.
+
+Result files are read as the report reads them (rules/results/formats.py). While an attempt runs, only new bytes are read; at
+its end each file is read from the beginning. Disk space for the end record is reserved at the start, so that it can be
+written on a full disk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from comborun.host.system import files
+from comborun.rules import globs, records
+from comborun.rules.patterns import PatternError, compiled, matches
+from comborun.rules.results import tally, videos
+from comborun.rules.results.counts import Counts, RequiredEvidence, completeness
+from comborun.rules.results.fields import NO_VERDICTS, Identity
+from comborun.rules.results.proposals import seed
+from comborun.rules.results.result_files import Folder, name_unread, unread
+from comborun.rules.vocabulary import Cause, Completeness, failure_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
+    from comborun.rules.names import AttemptLayout
+    from comborun.rules.results.counts import Span
+
+PLANNED = "{episodes}"
+"""in a pattern of evidence: the number of episodes of the attempt"""
+_WHY_MOST = 1200
+"""characters; long enough for a proposed pattern, which is useless when cut off"""
+READ_FILES_MOST = 2000
+"""most files that are read for one question"""
+_NAMES = ("policy", "environment")
+_LOG_CHUNK = 1 << 20
+
+
+class Rules:
+    """The rules for judging an attempt: the key `judging` of its session.json, and the same fields in its claim."""
+
+    def __init__(self, fields: Mapping[str, Any], first: int, count: int) -> None:
+        self.first, self.count = first, count
+        self.policy, self.environment = str(fields.get("policy", "")), str(fields.get("environment", ""))
+        self.unit, self.format = str(fields.get("unit", "episode")), str(fields.get("format", ""))
+        self.success, self.episode = str(fields.get("success", "success")), str(fields.get("episode", "episode"))
+        self.policy_field, self.environment_field = (str(fields.get(f"{key}_field", "")) for key in _NAMES)
+        self.files, self.videos = _texts(fields, "files"), _texts(fields, "videos")
+        self.evidence_files = _texts(fields, "evidence_files")
+        self.line = str(fields.get("line", "")).replace(PLANNED, str(count))
+        self.source = str(fields.get("source", ""))
+        """`log` if the results are in the log"""
+        self.ranged = _true(fields.get("ranged"))
+        self.pattern, self.seed_field = (str(fields.get(key, "")) for key in ("pattern", "seed_field"))
+        self.base = records.integer(fields, "base") or 0
+        self.records = bool(self.files or self.source == "log") and _true(fields.get("records", True))
+        self.results = _true(fields.get("results"))
+
+    @classmethod
+    def of(cls, claim: Mapping[str, Any]) -> Rules:
+        first, count = records.integer(claim, "first") or 0, records.integer(claim, "count") or 0
+        return cls(claim, max(0, first), max(0, count))
+
+    def fields(self) -> list[tuple[str, object]]:
+        return list(vars(self).items())
+
+    @property
+    def span(self) -> Span:
+        return self.first, self.count
+
+    @property
+    def identity(self) -> Identity:
+        more = {f"{key}_field": getattr(self, f"{key}_field") for key in _NAMES}
+        more.update(pattern=self.pattern, base=str(self.base), seed=self.seed_field)
+        return Identity(self.policy, self.environment, self.success, self.episode, **more)
+
+    @property
+    def required(self) -> RequiredEvidence:
+        others = len(self.evidence_files) + bool(self.line)
+        verdicts = self.unit == "episode" and self.success != NO_VERDICTS
+        return RequiredEvidence(self.count, self.records, others, self.results, verdicts)
+
+
+def _texts(fields: Mapping[str, Any], key: str) -> list[str]:
+    value = fields.get(key)
+    return [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _true(value: object) -> bool:
+    return value in (True, "1")
+
+
+class LogLine:
+    """Searches a growing log for a line that matches, and reads each byte once."""
+
+    def __init__(self, pattern: str) -> None:
+        self.there = False
+        self._at = 0
+        self._rest = b""
+        try:
+            self._pattern = compiled(pattern)
+        except PatternError:  # somebody has edited a record
+            self._pattern = re.compile("(?!)")
+
+    def look(self, log: str) -> bool:
+        if self.there:
+            return True
+        try:
+            with open(log, "rb") as file:
+                file.seek(self._at)
+                while not self.there:
+                    data = file.read(_LOG_CHUNK)
+                    if not data:
+                        break
+                    self._at += len(data)
+                    self._take(data)
+        except OSError:
+            return self.there
+        return self.there or self._matches(self._rest)
+
+    def _take(self, data: bytes) -> None:
+        lines = (self._rest + data).replace(b"\r", b"\n").replace(b"\0", b"\n").split(b"\n")
+        self._rest = lines.pop()[-_LOG_CHUNK:]
+        self.there = any(self._matches(line) for line in lines)
+
+    def _matches(self, line: bytes) -> bool:
+        return bool(line) and matches(self._pattern, line.decode("utf-8", "replace"))
+
+
+class Watched:
+    def __init__(self, at: AttemptLayout, rules: Rules) -> None:
+        self.at = at
+        self._told = ""
+        self._claimed = files.changed(at.claim)
+        self._judge_by(rules)
+
+    def _judge_by(self, rules: Rules) -> None:
+        self.rules = rules
+        self.line = LogLine(rules.line) if rules.line else None
+        log = os.path.relpath(self.at.log, self.at.output) if rules.source == "log" else ""
+        self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format, log)
+        self._unread, self._began, self._search_after = "", time.monotonic(), 0.0
+
+    def follow(self) -> bool:
+        """Take over the rules of a changed grid. Returns whether there are any."""
+        before, self._claimed = self._claimed, files.changed(self.at.claim)
+        if before == self._claimed:
+            return False
+        self._judge_by(Rules.of(files.read(self.at.claim)))
+        return True
+
+    def look(self) -> Counts:
+        """The counts now, also kept in a file for the probe."""
+        counts = self.count()
+        if self.rules.files and not self.folder.found:
+            counts.why = self._not_read()
+        text = records.render(counts.pairs())
+        if text != self._told and files.write_text(self.at.counts, text):
+            self._told = text
+        return counts
+
+    def _not_read(self) -> str:
+        """Results that the grid does not read. The search is repeated each time the run is twice as old."""
+        now = time.monotonic()
+        if now >= self._search_after:
+            self._search_after = now + max(now - self._began, 1.0)
+            self._unread = unread(self.folder, self.rules.span)
+        return self._unread
+
+    def count(self, over: bool = False) -> Counts:
+        read = self.folder.read(over)
+        if self.rules.unit != "episode":
+            return tally.steps(read)
+        return tally.tally(read, self.rules.identity, self.rules.span, over)
+
+    def complete(self) -> bool:
+        """Whether all evidence exists, without regard to the exit code."""
+        return self.completeness(self.count(), None) is Completeness.COMPLETE
+
+    def completeness(self, counts: Counts, code: int | None) -> Completeness:
+        wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
+        held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
+        held += bool(self.line and self.line.look(self.at.log))
+        return completeness(self.rules.required, counts, held, self.folder.found, code)
+
+
+def counted(at: AttemptLayout) -> Counts:
+    """The counts of a running attempt from its files, unless there are very many."""
+    rules = Rules.of(files.read(at.claim))
+    if not globs.are_more(at.output, rules.files, READ_FILES_MOST):
+        return Watched(at, rules).count()
+    total = Counts()
+    total.countable = False
+    total.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
+    return total
+
+
+class Judged:
+    def __init__(self, counts: Counts, completeness: Completeness) -> None:
+        self.counts = counts
+        self.completeness = completeness
+
+
+def judge(at: AttemptLayout, code: int | None) -> Judged:
+    """Judge by the rules of the claim, and list the videos. `code` is None if it is unknown or proves nothing."""
+    rules = Rules.of(files.read(at.claim))
+    list_videos(at, rules)
+    return judged(at, rules, code)
+
+
+def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
+    """Judge by these rules; writes nothing."""
+    watched = Watched(at, rules)
+    counted = watched.count(over=True)
+    name_unread(counted, watched.folder, rules.span, at.log)
+    return Judged(counted, watched.completeness(counted, code))
+
+
+def seed_keys(at: AttemptLayout) -> dict[str, str]:
+    """For `results`: the field with the seed of an episode, if its rows count and give it another name."""
+    watched = Watched(at, Rules.of(files.read(at.claim)))
+    samples = tally.samples_of(watched.folder.read())
+    return seed(samples, watched.rules.identity) if samples else {}
+
+
+def list_videos(at: AttemptLayout, rules: Rules) -> None:
+    """Write videos.tsv, complete or absent. Videos stay where they are."""
+    if not rules.videos:
+        return
+    rows = []
+    for path in globs.found(at.output, rules.videos):
+        try:
+            with open(f"{at.output}/{path}", "rb") as stream:
+                size = os.fstat(stream.fileno()).st_size
+                rows.append((size, videos.fault(path, stream, size), f"out/{path}"))
+        except OSError:
+            continue
+    files.write_text(at.videos, videos.render(rows))
+
+
+class Ending:
+    """How an attempt ended, as seen by its supervisor or by whoever found it lost. Times are seconds since 1970."""
+
+    def __init__(
+        self, cause: str, note: str = "", code: int | None = None, started: float | None = None, ended: float = 0.0
+    ) -> None:
+        self.cause = cause
+        self.note = note
+        self.code = code
+        self.started = started
+        self.ended = ended
+        self.signature = ""
+        """the class of failure that its log shows, or empty"""
+        self.peak_memory_kib = 0
+
+    @property
+    def signal(self) -> int | None:
+        return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
+
+    def add(self, text: str) -> None:
+        if text:
+            self.note = f"{self.note}; {text}" if self.note else text
+
+
+def reserve(at: AttemptLayout) -> bool:
+    """Reserve room for the end: one byte takes a whole block."""
+    draft = f"{at.directory}/.end"
+    return files.size(draft) > 0 or files.append(draft, "\n")
+
+
+def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool = True) -> bool:
+    """Write the end record; False if it can't be written, or another end came first.
+
+    `reserved`: write into the reserved room; only for the attempt's own supervisor, or the holder of its lock.
+    """
+    claim = files.read(at.claim)
+    draft = f"{at.directory}/.end" if reserved else files.draft(at.end)
+    fields = end_fields(at, ending, judged, claim)
+    short = [pair for pair in fields if pair[0] not in ("marks", "why", "refused")]
+    if not (_fill(draft, records.render(fields)) or _fill(draft, records.render(short))):
+        files.remove(*([] if reserved else [draft]))
+        return False
+    _to_disk([*_evidence(at, Rules.of(claim)), at.claim, draft])  # no end without its evidence after a power loss
+    if not _publish(at, draft, claim.get("nonce", "")):
+        return False
+    files.remove(at.counts)
+    return True
+
+
+def _evidence(at: AttemptLayout, rules: Rules) -> list[str]:
+    """The files by which an end is judged."""
+    found = [f"{at.output}/{path}" for path in globs.found(at.output, [*rules.files, *rules.evidence_files])]
+    return [*found, at.log] if rules.line or rules.source else found
+
+
+def _to_disk(paths: list[str]) -> None:
+    """Sync files to the disk, with the folders that name them, as far as possible."""
+    if len(paths) > READ_FILES_MOST:
+        os.sync()
+        return
+    for path in [*paths, *sorted({os.path.dirname(path) for path in paths})]:
+        try:
+            files.sync(path)
+        except OSError:
+            continue
+
+
+def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
+    cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
+    failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
+    counts = dict(judged.counts.pairs())
+    fields: list[tuple[str, object]] = [
+        ("attempt", int(at.directory.rpartition("-")[2])),
+        ("started", _moment(ending.started)),
+        ("ended", _moment(ending.ended or time.time())),
+        ("code", ending.code),
+        ("signal", ending.signal),
+        ("cause", ending.cause),
+        ("class", (ending.signature or failure.value) if failure else ""),
+        ("completeness", judged.completeness.value),
+        ("records", counts.pop("records")),
+        ("successes", counts.pop("successes")),
+        ("peak_memory_kib", ending.peak_memory_kib or None),
+        ("note", records.clean(ending.note)),
+    ]
+    fields += [(key, records.clean(str(value), _WHY_MOST) if key == "why" else value) for key, value in counts.items()]
+    return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
+
+
+def _moment(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 6)
+
+
+def _fill(path: str, text: str) -> bool:
+    """Overwrite a file in place, to use its reserved blocks, and cut the rest off."""
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            files.write_all(fd, data)
+            os.ftruncate(fd, len(data))
+        finally:
+            os.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _publish(at: AttemptLayout, draft: str, nonce: str) -> bool:
+    """Rename the draft. If two nodes write an end, the first counts; one of another start is set aside."""
+    try:
+        if not nonce:
+            os.replace(draft, at.end)
+            return True
+        there = files.read(at.end)
+        if there and there.get("nonce", "") != nonce:
+            os.replace(at.end, f"{at.directory}/end-of-another.{os.getpid()}")
+        os.link(draft, at.end)
+    except OSError:
+        return False
+    finally:
+        if nonce:
+            files.remove(draft)
+    return True

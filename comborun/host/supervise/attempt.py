@@ -1,0 +1,180 @@
+"""One attempt, as its supervisor or watch sees it: where it runs, and how to end its command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import time
+
+from comborun.host.record import judging
+from comborun.host.system import descendants, files, process
+from comborun.host.system.process import setting
+from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal
+from comborun.rules import records
+from comborun.rules.names import RunLayout, bare, window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+
+_NEVER = float("inf")
+_NUMBER = re.compile("[1-9][0-9]{0,8}")
+
+
+class Attempt:
+    """`name` is `servers/NAME` for a model server.
+
+    Raises LookupError where there is no such run, ValueError where the attempt is not a number.
+    """
+
+    def __init__(self, run: str, name: str, number: str) -> None:
+        self.run_layout = layout = RunLayout(os.path.abspath(run))
+        self.name = bare(name)
+        if not _NUMBER.fullmatch(number):
+            raise ValueError(number)
+        self.number = int(number)
+        self.run_id = files.read_line(layout.id).strip()
+        if not self.run_id:
+            raise LookupError(f"{run} is not a run directory")
+        self.folder, self.at = layout.session(name), layout.attempt(name, self.number)
+        self.marker = f"{self.run_id}/{self.name}/{self.number}"
+        self.data: dict[str, Any] = {}
+        """session.json"""
+        self.grant: dict[str, str] = {}
+        self.first = self.count = 0
+        self.rules: judging.Rules
+        self.gpus = self.port = self.kills = ""
+        self.pid = 0
+        self.start = ""
+        """start time of the command, in clock ticks since boot"""
+
+    def read(self, grant: dict[str, str]) -> None:
+        """Read the granted range of episodes and the files of the session. Raises LookupError."""
+        path = f"{self.folder}/session.json"
+        try:
+            self.data = json.loads(files.read_text(path))
+            self.first, self.count = int(self.data["first"]), int(self.data["count"])
+        except (ValueError, KeyError, TypeError):
+            raise LookupError(f"{path} is absent, torn or foreign") from None
+        self.grant = grant
+        self.rules = judging.Rules(self.data.get("judging", {}), self.first, self.count)
+        first, count = records.integer(grant, "first"), records.integer(grant, "count")
+        if self.rules.ranged and first is not None and first >= 0 and count and count > 0:
+            self.first, self.count = first, count  # only the missing tail
+            self.rules = judging.Rules(self.data["judging"], first, count)
+
+    def tell(self, what: str, word: object = "") -> None:
+        files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
+
+    @property
+    def lives(self) -> bool:
+        seen = process.look(self.pid)
+        return seen is not None and seen.start == self.start and seen.lives
+
+
+class StopSequence:
+    """Ends a command step by step: INT, TERM and KILL to its group, each after the wait of the one before."""
+
+    def __init__(self, pid: int) -> None:
+        self.due = _NEVER
+        """when to advance, in time.monotonic()"""
+        self.begun = False
+        self._pid = pid
+        self._steps: list[tuple[int, float]] = []
+
+    def begin(self) -> None:
+        self.begun = True
+        self._steps = [(number, process.stop_s(word, seconds)) for number, word, seconds in process.STOP_STEPS]
+        self.due = 0.0
+
+    def skip_to_kill(self) -> None:
+        """TERM was sent: KILL is next."""
+        self.begin()
+        *_, (_, seconds), kill = self._steps
+        self._steps = [kill]
+        self.due = time.monotonic() + seconds
+
+    def advance(self) -> None:
+        if time.monotonic() < self.due:
+            return
+        number, seconds = self._steps.pop(0)
+        process.send_all(self._pid, number)
+        process.send_all(self._pid, signal.SIGCONT)  # a stopped process reacts to no other signal
+        self.due = time.monotonic() + seconds if self._steps else _NEVER
+
+
+class Place:
+    """Where an attempt runs: a window of tmux or screen, or a terminal. For tasks of Slurm see host/supervise/task.py."""
+
+    def __init__(self, of: Attempt, engine: str) -> None:
+        self.node = os.uname().nodename
+        self.at = of.at
+        self.output, self.shown = self.at.output, self.at.log
+        """the folder that the command writes into, and the log that its window shows"""
+        self.held: list[int] = []
+        """descriptors that stay open as long as the command runs"""
+        self._of = of
+        self._engine = engine
+        self._lock = f"{of.folder}/lock"
+
+    def make_files(self) -> bool:
+        """Make the folder of the output, the file of the lock, and room for the end. None of them claims anything."""
+        os.makedirs(self.output, exist_ok=True)
+        return files.append(self._lock) and judging.reserve(self.at)
+
+    def open(self) -> None:
+        """Take the session's lock and reserve room for the end. Raises OSError, Refusal."""
+        of, folder = self._of, self._of.folder
+        try:
+            os.makedirs(self.output, exist_ok=True)
+            lock = files.lock(self._lock, setting("COMBORUN_LOCK_S", 10.0))
+            if lock < 0 and os.path.exists(f"{folder}/attempt-{of.number - 1}/end"):
+                descendants.sweep(f"{of.run_id}/{of.name}/", 0.0)  # processes of earlier attempts
+                lock = files.lock(self._lock, 2.0)
+        except OSError as error:
+            raise Refusal(CANT_WRITE, f"can't write in {folder}: {error.strerror}") from None
+        if lock < 0:
+            raise Refusal(BUSY, f"an earlier attempt of {of.name} still holds the lock")
+        self.held.append(files.inheritable(lock))
+        if not judging.reserve(self.at):
+            raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?")
+
+    def grant(self) -> dict[str, str]:
+        return files.read(self.at.grant)
+
+    def claim(self, fields: Sequence[tuple[str, object]]) -> bool:
+        """Claim the attempt, with room for its end; False if it has been claimed. Raises OSError."""
+        try:
+            if not files.create(self.at.claim, records.render(fields)):
+                return False
+        except OSError:
+            self.withdraw()
+            raise
+        if not files.append(self.at.log):
+            self.withdraw()
+            raise OSError(f"can't write {self.at.log}")
+        return True
+
+    def withdraw(self) -> None:
+        """Withdraw a claim because nothing can be started: the attempt may be made later."""
+        files.remove(self.at.claim)
+
+    def address(self) -> str:
+        """The address for `combo attach`."""
+        if self._engine == "tmux":
+            return window(self._of.name, self._of.number, self._of.run_id)
+        return os.environ.get("STY", "") if self._engine == "screen" else ""
+
+    def heartbeat(self) -> str:
+        """Show that it lives. Returns `closed` if another process has ended this attempt, `stop` if it must end."""
+        return ""
+
+    def why(self) -> tuple[str, str] | None:
+        """Cause and note of an attempt that got a signal to end, if this place knows more."""
+        return None
+
+    def leave(self) -> None:
+        """Clean up after the end is on record."""

@@ -1,0 +1,127 @@
+"""The X display of a session: an existing one (for all sessions or for one GPU), or an Xvfb of its own.
+
+Xvfb chooses its number itself (-displayfd), so two that start at once never clash, and no lock file is ever removed. It
+ends with its last client (-terminate). The first client is a connection that the supervisor opens and the command
+inherits, so the server ends when both are gone.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+
+from comborun.host.supervise.environment import MissingResource
+from comborun.host.system import files, process
+from comborun.host.system.events import spawn
+from comborun.host.system.process import setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Collection, Mapping
+
+    from comborun.host.system.events import Action
+
+_GEOMETRY = "1280x1024x24"
+_HELLO = b"l\0\x0b\0\0\0\0\0\0\0\0\0"
+"""the first message of an X client: little endian, protocol 11.0, no authorization"""
+_LEAVES_WITHIN_S = 3.0
+
+
+class Display:
+    """The display of one attempt. Raises MissingResource if there is none."""
+
+    def __init__(self, asked: Mapping[str, str], gpus: str, at: str, marker: str) -> None:
+        self.number = ""
+        self.held: list[int] = []
+        """descriptors that the command inherits"""
+        self._server = 0
+        word = asked["word"]
+        if word == "xvfb":
+            self._serve(at, marker, asked.get("geometry", _GEOMETRY))
+        elif word.startswith(":"):
+            self.number = word
+        else:
+            gpu = gpus.partition(",")[0]
+            self.number = dict(pair.split("=", 1) for pair in word.split()).get(gpu, "")
+            if not self.number:
+                raise MissingResource(f"`display` names no display for GPU {gpu}")
+
+    def _serve(self, at: str, marker: str, geometry: str) -> None:
+        """Start an Xvfb and wait for its number."""
+        if not any(os.access(f"{folder}/Xvfb", os.X_OK) for folder in os.get_exec_path()):
+            raise MissingResource("there is no Xvfb on the PATH, which `display: xvfb` asks for")
+        read, write = os.pipe()
+        try:
+            self._server = _xvfb(write, f"{at}/xvfb", marker, geometry)
+        finally:
+            os.close(write)
+        number = _hear(read, setting("COMBORUN_DISPLAY_S", 15.0))
+        os.close(read)
+        if not number:
+            self.close()
+            said = [line for line in files.read_text(f"{at}/xvfb").splitlines() if line.strip()]
+            raise MissingResource(f"Xvfb did not come up: {said[-1] if said else 'it says nothing'}")
+        self.number = f":{number}"
+        self._connect(number)
+
+    def _connect(self, number: str) -> None:
+        client = socket.socket(socket.AF_UNIX)
+        try:
+            client.connect(f"/tmp/.X11-unix/X{number}")  # noqa: S108
+            client.sendall(_HELLO)
+        except OSError:  # then it lives until it is told to end
+            client.close()
+            return
+        self.held.append(files.inheritable(client.detach()))
+
+    def close(self) -> None:
+        """End the server after its command; it takes some seconds."""
+        for fd in self.held:
+            os.close(fd)
+        self.held = []
+        if not self._server:
+            return
+        process.send(self._server, signal.SIGTERM)
+        if not process.wait(_LEAVES_WITHIN_S, self._gone):
+            process.send(self._server, signal.SIGKILL)
+            process.wait(3600, self._gone)
+        self._server = 0
+
+    def reaped(self, pids: Collection[int]) -> None:
+        """Note children that have ended and were waited for: other processes may have their pids by now."""
+        if self._server in pids:
+            self._server = 0
+
+    def _gone(self) -> bool:
+        try:
+            return os.waitpid(self._server, os.WNOHANG)[0] != 0
+        except ChildProcessError:
+            return True
+
+
+def _xvfb(number: int, complaints: str, marker: str, geometry: str) -> int:
+    words = ["Xvfb", "-displayfd", "1", "-screen", "0", geometry, "-nolisten", "tcp", "-terminate"]
+    actions: list[Action] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDWR, 0),
+        (os.POSIX_SPAWN_DUP2, number, 1),
+        (os.POSIX_SPAWN_OPEN, 2, complaints, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666),
+    ]
+    return spawn(words, {**os.environ, "COMBORUN_SESSION": marker}, actions)
+
+
+def _hear(fd: int, seconds: float) -> str:
+    import select
+
+    said, deadline = b"", time.monotonic() + seconds
+    while b"\n" not in said:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            return ""
+        more = os.read(fd, 100)
+        if not more:
+            return ""
+        said += more
+    word = said.split(b"\n")[0].decode("ascii", "replace")
+    return word if word.isdecimal() and len(word) <= 5 else ""

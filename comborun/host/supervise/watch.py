@@ -1,0 +1,307 @@
+"""The watches in a supervisor's process: over a command that makes no progress, and what they share with those over
+model servers (host/supervise/health.py).
+
+A watch is called at its deadlines and never blocks. It ends nothing by itself: it writes down why, and its supervisor
+ends the command. Its timers count only time in which the supervisor ran: a clock change, a suspended machine or a
+stopped supervisor (SIGSTOP) does not count as a stall.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+
+from comborun.host.record import clients, judging
+from comborun.host.record.attempts import stopping
+from comborun.host.system import files, process
+from comborun.host.system.process import setting
+from comborun.rules import counting, globs, records
+from comborun.rules.endings import progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Iterator, Tuple
+
+    from comborun.host.supervise.attempt import Attempt
+    from comborun.rules.names import AttemptLayout
+
+    Verdict = Tuple[str, str]
+    """cause and note, if a command must end"""
+
+_FIND_EVERY = 12
+"""looks between two searches for new processes"""
+_SHARE = 1000
+"""a search may take this fraction of the time: 1 / _SHARE"""
+_LONGEST_S = 300.0
+"""between two searches, whatever they take"""
+
+
+class Pace:
+    """When to repeat a search that may take long (many processes, many files)."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    def took(self, began: float) -> None:
+        """Note a search that began at this time.process_time(): on a busy machine it waits more than it works."""
+        self._next = time.monotonic() + min((time.process_time() - began) * _SHARE, _LONGEST_S)
+
+
+class Activity:
+    """The processes that carry a session's marker, from look to look."""
+
+    def __init__(self, marker: str) -> None:
+        self._marker = marker
+        self._pace = Pace()
+        self._ticks: dict[int, int] = {}
+        self._per_second = os.sysconf("SC_CLK_TCK")
+        self._page_kib = os.sysconf("SC_PAGE_SIZE") // 1024
+        self._found_at = math.inf
+        """ticks since boot of the last search"""
+        self.pids: list[int] = []
+        self.peak_kib = self._resident_kib = 0
+        self.stopped = 0
+        """number of processes that a signal has stopped"""
+
+    def find(self, *, now: bool = False) -> None:
+        """Search /proc for new processes; not in every look."""
+        if now or self._pace.due():
+            began, ticks = time.process_time(), time.clock_gettime(time.CLOCK_BOOTTIME) * self._per_second
+            self.pids = process.marked(self._marker)
+            self._pace.took(began)
+            looks = {pid: process.look(pid) for pid in self.pids}
+            self._ticks.update((pid, 0) for pid, one in looks.items() if one and int(one.start) >= self._found_at)
+            self._found_at = ticks
+
+    def own_mib(self, limit: int) -> int:
+        """MiB of main memory without shared pages; measured exactly only near the limit."""
+        if self._resident_kib >> 10 <= limit:
+            return 0
+        return sum(map(process.own_kib, self.pids)) >> 10
+
+    def look(self) -> float:
+        """Seconds of CPU time that they and their dead children used, or waited for, since the last look."""
+        before, self._ticks = self._ticks, {}
+        ticks = resident = self.stopped = 0
+        for pid in self.pids:
+            one = process.look(pid)
+            if not one:
+                continue
+            total = self._ticks[pid] = one.cpu + int(_waited(pid) * self._per_second)
+            ticks += max(0, total - before.get(pid, total))
+            resident += one.pages * self._page_kib
+            self.stopped += one.state == "T"
+        self.peak_kib, self._resident_kib = max(self.peak_kib, resident), resident
+        return ticks / self._per_second
+
+
+def _waited(pid: int) -> float:
+    """Seconds that a process waited for a core. On a busy machine, waiting for a core counts as work."""
+    fields = process.read(f"{pid}/schedstat").split()
+    return int(fields[1]) / 1e9 if len(fields) > 1 else 0.0
+
+
+class PollingWatch:
+    """The timer of a watch, the processes that it sees, and its end."""
+
+    def __init__(self, of: Attempt) -> None:
+        self.of = of
+        self.activity = Activity(of.marker)
+        self.over = False
+        self.every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
+        self.looks = 0
+        self.next = self._last = time.monotonic()
+
+    @property
+    def peak_kib(self) -> int:
+        return self.activity.peak_kib
+
+    def due(self) -> float:
+        """The time of the next look, in time.monotonic()."""
+        return math.inf if self.over else self.next
+
+    def descriptors(self) -> list[int]:
+        """Descriptors that call for an earlier look when they are readable."""
+        return []
+
+    def elapse(self) -> float:
+        """Seconds since the last look, at most twice what it should be."""
+        now = time.monotonic()
+        elapsed, self._last = min(now - self._last, 2 * self.every + 1.0), now
+        self.next = now + self.every
+        self.looks += 1
+        return elapsed
+
+    def find(self, *, always: bool = False) -> None:
+        """Look for new processes: often at first, then seldom."""
+        if always or self.looks & (self.looks - 1) == 0 or self.looks % _FIND_EVERY == 0:
+            self.activity.find()
+
+    def end(self, reached: Verdict | None) -> Verdict | None:
+        """Record the verdict and return it: nothing ends without a reason. None while a stop ends it already."""
+        if reached is None or stopping(self.of.at):
+            return None
+        files.write(self.of.at.verdict, [("cause", reached[0]), ("note", reached[1])])
+        self.close()
+        return reached
+
+    def close(self) -> None:
+        """Stop watching: the command has ended, or will."""
+        self.over = True
+
+
+class Watch(PollingWatch):
+    def __init__(self, of: Attempt) -> None:
+        super().__init__(of)
+        data = of.data
+        hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
+        limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
+        self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), of.count))
+        self._judging = judging.Watched(of.at, of.rules) if "judging" in data else None
+        self._changes = _Changes(of.at, self._judging)
+        self._memory_mib = data.get("memory_mib", 0)
+        """MiB of main memory that it may hold; 0: no limit"""
+        self._awaited = bool(of.grant.get("await")) and not os.path.exists(of.at.progressed)
+        self._served_by = of.grant.get("served_by", "")
+        self._lost_for = 0.0
+        self._told = ""
+        """the recorded reason why it looks stalled"""
+
+    def look(self) -> Verdict | None:
+        """Why the command must end; None while it goes on."""
+        if self.over or time.monotonic() < self.next or not self.of.lives:
+            return None
+        self._look()
+        return self.end(self._judge())
+
+    def _look(self) -> None:
+        course, elapsed = self._course, self.elapse()
+        limit_is_near = course.limit_is_near(elapsed) and not self._told
+        if limit_is_near:
+            self.activity.find(now=True)
+        else:
+            self.find(always=course.silent * 2 >= course.limits.silence or self._memory_mib > 0)
+        results = self._changes.of_results(now=limit_is_near)
+        output = course.done and self._changes.of_output()
+        news = self._changes.of_log(course.repetition)
+        if course.look(elapsed, results=results, output=output, news=news, cpu=self.activity.look()):
+            self._goes_on()
+        if self._awaited and (results or news):
+            self._first_sign()
+        self._lost_for = self._lost_for + elapsed if self._unserved() else 0.0
+
+    def _first_sign(self) -> None:
+        """Report that the program has started well: a result, or a line of its log that shows progress."""
+        if not self._changes.results:
+            counted = counting.Counted(self.of.data.get("progress", ""), self.of.count)
+            if not any(map(counted.counts, files.log_lines(self.of.at.log))):
+                return
+        if files.write(self.of.at.progressed, [("at", round(time.time(), 6))]):
+            self._awaited = False
+            self.of.tell("progressed")
+
+    def _goes_on(self) -> None:
+        if self._told:
+            files.remove(self.of.at.stalled)
+            self._told = ""
+
+    def _judge(self) -> Verdict | None:
+        course, limits = self._course, self._course.limits
+        if course.overtime:
+            return "timed_out", f"it ran longer than {limits.most:g} s"
+        if self._memory_mib and (held := self.activity.own_mib(self._memory_mib)) > self._memory_mib:
+            return "host_memory", f"its processes held {held} MiB of main memory, and its limit is {self._memory_mib}"
+        late = self._lost_for >= setting("COMBORUN_SERVER_GRACE_S", 10.0)  # a program that notices it can say more
+        if late and (why := self._unserved()):
+            return "server_lost", why
+        if course.asks_evidence:
+            course.judged(complete=self._judging is not None and self._judging.complete())
+            self._changes.of_output()
+        if course.hung:
+            return "hung", f"it did not end within {limits.hang:g} s after its work was done"
+        return self._stalled()
+
+    def _unserved(self) -> str:
+        """Says which of its model servers is gone; empty if none is."""
+        return clients.lost(self.of.run_layout.directory, self._served_by) if self._served_by else ""
+
+    def _stalled(self) -> Verdict | None:
+        """Report a stall; end the command only if a limit says so."""
+        course = self._course
+        if not course.stalled:
+            return None
+        if not self._told:
+            self._told = records.clean(course.why_stalled(self.activity.stopped))
+            since = int(time.time() - course.silent)
+            files.write(self.of.at.stalled, [("since", since), ("why", self._told)])
+        return ("stalled", self._told) if course.limits.stall else None
+
+
+class _Changes:
+    """Finds data that was written since the last look."""
+
+    def __init__(self, at: AttemptLayout, judging: judging.Watched | None) -> None:
+        self._at = at
+        self._judging = judging
+        self._pace = Pace()
+        self._results = self._output = (0, 0, 0)
+        self._log = (-1, -1)
+
+    @property
+    def results(self) -> int:
+        return self._results[0]
+
+    def of_results(self, *, now: bool) -> bool:
+        """Whether results or other evidence have changed. Many files are checked less often, unless `now`.
+
+        Without results, it looks for files that the grid does not read.
+        """
+        if self._judging is None or not (now or self._pace.due()):
+            return False
+        began = time.process_time()
+        other, rules = self._judging.follow(), self._judging.rules
+        found = globs.found(self._at.output, [*rules.files, *rules.evidence_files])
+        before, self._results = self._results, _fingerprint(f"{self._at.output}/{path}" for path in found)
+        other = other or before != self._results or not self._judging.folder.found
+        if other:
+            self._judging.look()
+        self._pace.took(began)
+        return before != self._results
+
+    def of_output(self) -> bool:
+        """Whether anything at all has changed in its folder."""
+        before, self._output = self._output, _fingerprint(_below(self._at.output))
+        return before != self._output
+
+    def of_log(self, known: progress.Repetition) -> bool | None:
+        """Whether its log says something new; None if it has not changed."""
+        try:
+            status = os.stat(self._at.log)
+        except OSError:
+            return None
+        before, self._log = self._log, (status.st_size, status.st_mtime_ns)
+        if before == self._log:
+            return None
+        end, cut = files.tail(self._at.log, progress.TAIL)
+        return known.look(end, cut=cut)
+
+
+def _fingerprint(paths: Iterable[str]) -> tuple[int, int, int]:
+    """The number of files, their newest change, and their size: a change of any file changes it."""
+    count = newest = size = 0
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        count, newest, size = count + 1, max(newest, status.st_mtime_ns), size + status.st_size
+    return count, newest, size
+
+
+def _below(folder: str) -> Iterator[str]:
+    """All paths below a folder, including hidden ones."""
+    return (f"{at}/{name}" for at, folders, names in os.walk(folder) for name in (*folders, *names))

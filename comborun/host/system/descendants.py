@@ -1,0 +1,141 @@
+"""Ends the processes that a session has left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from comborun.host.system import process
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterable
+
+    Wait = Callable[[float, Callable[[], bool]], bool]
+    """waits some seconds for a condition, and returns whether it came true"""
+
+_LOOKS = 3
+"""searches in a row that must find nothing: one can miss a process that is just forking or starting another program"""
+_PASSES = 1000
+_KILLED_S = 5.0
+_CONTAINER_S = 20.0
+_OUR_QUESTIONS = ("nvidia-smi",)
+"""our own children; one may hang in the driver and can't be ended"""
+
+
+def end_container(runtime: str, marker: str) -> None:
+    """End the container of an attempt. A missing one is not an error.
+
+    A docker container belongs to the docker daemon: its processes are not our children, and they outlive the client. So
+    it has the name of its attempt, and is removed by that name. The processes of apptainer are our children.
+    """
+    if runtime == "docker":
+        from comborun.host.system import commands
+
+        name = f"comborun-{marker.replace('/', '-')}"
+        commands.run(_CONTAINER_S, "docker", "rm", "--force", name)
+
+
+def sweep(marker: str, grace_s: float) -> list[int]:
+    """End all processes with a marker; returns the pids that survive."""
+    return end(lambda: process.marked(marker), process.wait, grace_s, 5.0)[1]
+
+
+def end(
+    find: Callable[[], Iterable[int]],
+    wait: Wait,
+    grace_s: float,
+    term_s: float,
+    quick: Callable[[], Iterable[int]] = tuple,
+) -> tuple[int, list[int]]:
+    """End what `find` finds: wait `grace_s`, TERM, wait `term_s`, KILL.
+
+    Returns how many did not end by themselves, and the pids that survive even KILL. `quick` is a faster search that
+    finds most of them.
+    """
+
+    def gone() -> bool:
+        return not any(list(find()) for _ in range(_LOOKS))
+
+    if wait(grace_s, gone):
+        return 0, []
+    left = list(find())
+    for pid in left:
+        process.send(pid, signal.SIGTERM)
+        process.send(pid, signal.SIGCONT)  # a stopped process reacts to no other signal
+    if not wait(term_s, gone):
+        _kill(find, quick)
+    return len(left), [] if wait(_KILLED_S, gone) else list(find())
+
+
+def _kill(find: Callable[[], Iterable[int]], quick: Callable[[], Iterable[int]]) -> None:
+    """SIGSTOP all, until a scan finds no new process, then SIGKILL all: else programs that fork fast would escape."""
+    stopped: set[int] = set()
+    missed = 0
+    for _ in range(_PASSES):
+        fresh = set(quick()) - stopped or set(find()) - stopped
+        missed = 0 if fresh else missed + 1
+        if missed == _LOOKS:
+            break
+        for pid in fresh:
+            process.send(pid, signal.SIGSTOP)
+        stopped |= fresh
+    for pid in find():
+        process.send(pid, signal.SIGKILL)
+
+
+class Leftovers:
+    """The processes that a command leaves behind. Its supervisor is a child subreaper, so descendants of the command
+    stay its descendants; the marker finds other processes of the session.
+    """
+
+    def __init__(self, marker: str, wait: Wait) -> None:
+        self._marker = marker
+        self._wait = wait
+
+    @staticmethod
+    def alone() -> bool:
+        """Whether this process has no child at all, and so no descendant of its command."""
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        return False
+
+    @staticmethod
+    def of_group(group: int) -> int:
+        """The number of live processes in a group."""
+        return sum(one.group == group for one in process.table().values()) if process.send_group(group, 0) else 0
+
+    def find(self) -> list[int]:
+        return [] if self.alone() else sorted({*process.marked(self._marker), *_ours()})
+
+    def end(self, grace_s: float, term_s: float) -> tuple[int, list[int]]:
+        """The number of processes that did not end by themselves in their grace period, and the pids that survived
+        KILL.
+        """
+        return end(self.find, self._wait, grace_s, term_s, _ours)
+
+
+def _ours() -> set[int]:
+    """The live descendants of this process, without its own calls of the driver."""
+    found, queue = set(), [pid for pid in _children(os.getpid()) if not _question(pid)]
+    while queue:
+        pid = queue.pop()
+        queue += _children(pid)
+        one = process.look(pid)
+        if one and one.lives:
+            found.add(pid)
+    return found
+
+
+def _question(pid: int) -> bool:
+    return process.read(f"{pid}/comm").decode("utf-8", "replace").strip() in _OUR_QUESTIONS
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    return [int(child) for thread in threads for child in process.read(f"{pid}/task/{thread}/children").split()]

@@ -1,0 +1,1 @@
+"""One module for each verb that only looks, writes or steers."""

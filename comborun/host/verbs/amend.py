@@ -1,0 +1,85 @@
+"""`amend SHA256`: puts an amendment into the run directory that it was made for. Standard input is as for `publish`.
+
+If it is killed, the run has its old plan or its new one, and the same launch completes the rest. The digest is written
+last and shows that the amendment is complete.
+"""
+
+from __future__ import annotations
+
+import os
+
+from comborun.host.system import files
+from comborun.host.verb_errors import answered
+from comborun.host.verbs import reread
+from comborun.host.verbs.publish import Staging, newest_plan, received, to_disk, written
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PLANS = ("plan-", "grid-")
+_TABLES = (
+    "servers.jsonl",
+    "secrets.json",
+    "notify.sh",
+    "queue.jsonl",
+    "policy.json",
+    "slurm.json",
+)
+
+
+def main(arguments: list[str]) -> int:
+    return answered("amend", lambda: amend(received(arguments[0])))
+
+
+def amend(order: dict[str, Any]) -> dict[str, Any]:
+    """Apply the amendment, under the root's lock, and only if the run is still the one that it was made for."""
+    run = order["run"]
+    with Staging(order["root"]) as staging:
+        staging.lock()
+        found = files.read_line(f"{run}/digest"), newest_plan(run)
+        if found != (order["found"], order["number"]):
+            return {"state": "overtaken"}
+        digest = [("digest", f"{order['digest']}\n", False)]
+        staging.fill([*order["files"], *digest])
+        staging.to_disk()
+        _put(staging.folder, run, order)
+    files.tell(f"{run}/dispatch/fifo", "reread run 0")
+    return {
+        "state": "amended",
+        "running": [name for name in order["dropped"] if files.held(f"{run}/sessions/{name}/lock")],
+    }
+
+
+def _put(source: str, run: str, order: dict[str, Any]) -> None:
+    """Move everything into its place; scripts come first, since nothing names them yet."""
+    paths = sorted((path for path, *_ in order["files"]), key=_rank)
+    try:
+        gone = [f"{run}/sessions/after/session.sh"] if not order["after"] else []
+        gone += [f"{run}/dispatch/done"] if order["added"] else []
+        for path in (path for path in paths if _rank(path) == 0):
+            _move(source, run, path)
+        reread.apply(run, order.get("rules", {}))
+        for path in filter(os.path.exists, gone):
+            os.unlink(path)
+        for path in (path for path in paths if _rank(path) > 0):
+            _move(source, run, path)
+        _move(source, run, "digest")
+        to_disk({os.path.dirname(f"{run}/{path}") for path in (*paths, "digest")})
+    except OSError as error:
+        raise written(error, str(error.filename or run)) from None
+
+
+def _rank(path: str) -> int:
+    """Order of moving: scripts of sessions and servers, plans, tables of the dispatcher, files for Slurm."""
+    if path.startswith(("sessions/", "servers/")):
+        return 0
+    if path.startswith(_PLANS):
+        return 1
+    name = path[len("dispatch/") :]
+    return 2 + (_TABLES.index(name) if name in _TABLES else len(_TABLES))
+
+
+def _move(source: str, run: str, path: str) -> None:
+    os.makedirs(os.path.dirname(f"{run}/{path}"), exist_ok=True)
+    os.replace(f"{source}/{path}", f"{run}/{path}")

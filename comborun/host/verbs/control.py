@@ -1,0 +1,219 @@
+"""`control RUN VERB [ARGUMENT]...`: steers a run without ending anything. Its decisions are files.
+
+So it works without a dispatcher; a running one gets a message. It prints a line for each thing done.
+
+  pause [WHY]     nothing new starts                          slots N           so many may run at once
+  drain [WHY]     the same, and the dispatcher leaves then    retry NAME...     another attempt, with fresh budgets
+  resume          no hold and no quarantine any more          retry --failed    failed, partial and lost ones
+  notify          a test notice through the grid's command    retry --stalled   those that were ended for a stall
+  decided NAME... standard input holds the decision; these sessions need not begin any more
+
+0: done. 1: nothing of it could be done. 64: usage, or no such session. 66: no run directory. 69: the grid has no
+`notify`. 73: can't write. Else, for notify: the code of its command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+
+from comborun.host.record import attempts
+from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
+from comborun.host.record.queue import DROPPED, rows
+from comborun.host.system import files
+from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
+from comborun.rules.vocabulary import Outcome, several
+
+_VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
+_LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
+"""files below dispatch/ that a resume removes"""
+_AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
+
+
+def main(arguments: list[str]) -> int:
+    return answer("control", _control, arguments)
+
+
+def _control(arguments: list[str]) -> int:
+    os.environ.pop("COMBORUN_SESSION", None)
+    run = run_directory(arguments)
+    verb, words = (arguments[1] if len(arguments) > 1 else "", arguments[2:])
+    steering = Steering(run)
+    code = steering.steer(verb, words)
+    if steering.cluster:
+        from comborun.host.engines import arrays
+
+        if flaw := arrays.follow_command(steering.cluster, verb, words):
+            say(f"{steering.id}: {flaw}")
+    return code
+
+
+class Steering:
+    def __init__(self, run: str) -> None:
+        self.attempts = attempts.RunDirectory(run)
+        self.cluster = attempts.slurm_of(self.attempts)
+        self.layout = self.attempts.layout
+        self.holds = Holds(self.layout)
+        self.id = self.attempts.id
+
+    def steer(self, verb: str, words: list[str]) -> int:
+        acts: dict[str, Callable[[], int]] = {
+            "pause": lambda: self._hold(PAUSED, words),
+            "drain": lambda: self._hold(DRAINING, words),
+            "resume": self._resume,
+            "slots": lambda: self._slots("".join(words[:1])),
+            "retry": lambda: self._retry(words),
+            "decided": lambda: self._decided(words),
+            "notify": self._notify,
+        }
+        if verb not in acts:
+            raise Refusal(USAGE, f"unknown verb {verb or '(none)'}; usage: RUN {_VERBS}")
+        return acts[verb]()
+
+    def tell(self, message: str) -> None:
+        files.tell(self.layout.fifo, message)
+
+    def _say(self, who: str, what: str) -> None:
+        say(f"{who}: {what}", **({} if who == self.id else {"session": who}))
+
+    def _must(self, done: bool, where: str) -> None:
+        if not done:
+            raise Refusal(CANT_WRITE, f"can't write in {where}")
+
+    def _ordered(self, done: bool, what: str) -> int:
+        """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
+        self._must(done, self.layout.dispatch)
+        self.tell("reread run 0")
+        self._say(self.id, what)
+        return 0
+
+    def _was(self) -> str:
+        before = self.holds.look()
+        return f"; it was {before.kind} ({before.why})" if before.kind else ""
+
+    def _hold(self, kind: str, words: list[str]) -> int:
+        was = self._was()
+        goes_on = (
+            "the run has ended; sessions that are added later will wait"
+            if over(self.layout)
+            else "running sessions continue"
+        )
+        done = self.holds.order(kind, " ".join(words) or "by hand")
+        return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}")
+
+    def _resume(self) -> int:
+        was = self._was()
+        there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
+        self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
+        files.remove(*there)
+        return self._ordered(not any(map(os.path.exists, there)), f"resumed{was}" if there else "was not held")
+
+    def _slots(self, number: str) -> int:
+        if not re.fullmatch("[1-9][0-9]{0,5}", number):
+            raise Refusal(USAGE, "slots needs a number from 1; to start no new sessions, use pause")
+        return self._ordered(
+            files.write_text(self.layout.slots, f"{number}\n"), f"at most {several(int(number), 'session')} at a time"
+        )
+
+    def _notify(self) -> int:
+        """Run the grid's command in the foreground, to show its output."""
+        if not os.path.exists(self.layout.notify):
+            raise Refusal(LACKING, "the grid of this run has no notify")
+        from comborun.host.dispatch import notices
+
+        code = notices.hand_over(self.attempts, "test", "", "a test: this is what a notice looks like")
+        if not code:
+            self._say(self.id, "the command took a test notice, and ended with 0")
+        return code
+
+    # Another attempt
+
+    def _retry(self, words: list[str]) -> int:
+        word = words[0] if words else ""
+        if word in ("--failed", "--stalled"):
+            names = self._ended(stalled=word == "--stalled")
+            if not names:
+                self._say(self.id, f"no session has {word[2:]}")
+        elif not word or word.startswith("-"):
+            raise Refusal(USAGE, "retry needs names of sessions, --failed or --stalled")
+        else:
+            self.attempts.check_names(words)
+            names = words
+        again = [self._retry_one(name) for name in names]
+        return 0 if any(again) else 1
+
+    def _ended(self, *, stalled: bool) -> list[str]:
+        names = []
+        for row in rows(self.layout.queue):
+            number = self.attempts.latest(row.name)
+            if not number or row.flag == DROPPED:
+                continue
+            seen = self.attempts.glance(row.name, number)
+            bad = seen.life == attempts.LOST or (
+                seen.life == attempts.ENDED and attempts.outcome_of(seen.record) in _AGAIN
+            )
+            if bad and (not stalled or seen.record.get("class") == "stalled"):
+                names.append(row.name)
+        return names
+
+    def _retry_one(self, name: str) -> bool:
+        """Whether a session gets another attempt. One that runs or has succeeded is left alone, and reported."""
+        number = self.attempts.latest(name)
+        seen = self.attempts.look(name, number)
+        if seen.life == attempts.QUEUED:
+            held = self.holds.look().kind or os.path.exists(self.layout.stopped)
+            starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
+            self._say(name, f"waits for its turn already{starts}")
+        elif seen.life == attempts.ENDED and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
+            self._say(name, "has succeeded, and does not run again")
+        elif seen.life in (attempts.ENDED, attempts.LOST):
+            self._must(self.attempts.ask(name, number), self.layout.session(name))
+            self.tell(f"again {name} {number}")
+            self._say(name, f"attempt {number + 1} comes next")
+            return True
+        else:
+            self._say(name, "still runs: stop it first")
+        return False
+
+    # Early decisions, and sessions that are no longer needed
+
+    def _decided(self, names: list[str]) -> int:
+        """Record decisions and end sessions that are no longer needed. Safe to repeat, to run twice at once, and to
+        kill.
+        """
+        self.attempts.check_names(names)
+        self._write_decided(sys.stdin.buffer.read().decode("utf-8", "surrogateescape"))
+        for name in names:
+            self._not_needed(name)
+        return 0
+
+    def _write_decided(self, text: str) -> None:
+        """Append the lines that are not there yet."""
+        try:
+            lock = files.lock(f"{self.layout.dispatch}/.decided.lock", 30)
+        except OSError:
+            lock = -1
+        self._must(lock >= 0, self.layout.dispatch)
+        there = files.read_text(self.layout.decided, most=1 << 26)
+        known = set(there.split("\n"))
+        fresh = [line for line in dict.fromkeys(text.split("\n")) if line and line not in known]
+        torn = "\n" if there and not there.endswith("\n") else ""  # a line that a full disk has cut off
+        if fresh:
+            lines = "".join(f"{line}\n" for line in fresh)
+            self._must(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
+            print(lines, end="", flush=True)
+        os.close(lock)
+
+    def _not_needed(self, name: str) -> None:
+        """End a session before it begins or before its next attempt. A running one goes on."""
+        number = self.attempts.latest(name)
+        life = self.attempts.look(name, number).life
+        waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.follows(name, number))
+        if waits and self.attempts.cancel_unstarted(
+            name, number + 1, "not_needed", "all that it is compared for is decided"
+        ):
+            self.tell(f"ended {name} {number + 1}")
+            self._say(name, "not needed any more")

@@ -1,0 +1,114 @@
+"""Finds the newest attempts of sessions and reads their growing logs. Works on runs of any version.
+
+`logs latest RUN NAME...`, `logs rank FOLDER RANK STREAM` and `logs left ATTEMPT LINES` answer with JSON, `logs read RUN
+LINES MOST` with what is new in many logs.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import re
+import sys
+from itertools import islice
+
+from comborun.host import verb_errors
+from comborun.host.record import judging
+from comborun.host.system import files
+from comborun.host.verb_errors import answered
+from comborun.rules import globs
+from comborun.rules.names import AttemptLayout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+_BLOCK, _TAIL = 1 << 16, 4 << 20
+_FILES_MOST = 1000
+
+
+def main(arguments: list[str]) -> int:
+    what, *words = arguments
+    if what == "read":
+        return verb_errors.answer("logs", _read, words)
+    acts: dict[str, Callable[..., Any]] = {"latest": latest, "rank": rank, "left": left}
+    return answered("logs", lambda: acts[what](*words))
+
+
+def newest(folder: str, file: str) -> int:
+    """The highest attempt in a session's folder that has a file; 0 for none."""
+    names = (re.fullmatch("attempt-([1-9][0-9]{0,8})", name) for name in files.entries(folder))
+    return max((int(name[1]) for name in names if name and os.path.exists(f"{folder}/{name[0]}/{file}")), default=0)
+
+
+def latest(run: str, *names: str) -> dict[str, Any]:
+    """The newest attempts of sessions and model servers: number (0: none has begun), family, begin record."""
+    found = {}
+    for name in names:
+        family = "servers" if os.path.isdir(f"{run}/servers/{name}") else "sessions"
+        folder = f"{run}/{family}/{name}"
+        number = newest(folder, "log")
+        begin = files.read_text(f"{folder}/attempt-{number}/begin")
+        found[name] = {"number": number, "family": family, "begin": begin}
+    return found
+
+
+def rank(folder: str, number: str, stream: str) -> dict[str, Any]:
+    """The log of one rank, of the launcher's newest start, and the list of ranks."""
+    logs = glob.glob(f"{glob.escape(folder)}/*/attempt_*/*/{stream}.log")
+    of = [(log, os.path.basename(os.path.dirname(log))) for log in logs]
+    mine = sorted((log for log, name in of if name == number), key=os.path.getmtime)
+    return {"found": "".join(mine[-1:]), "ranks": sorted({int(name) for _, name in of if name.isdecimal()})}
+
+
+def start(log: str, lines: str) -> int:
+    """The offset of the last lines of a log."""
+    with open(log, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        first = file.seek(max(0, size - _TAIL))
+        data = file.read()
+    end = len(data) - data.endswith(b"\n")
+    for _ in range(int(lines)):
+        end = data.rfind(b"\n", 0, end)
+        if end < 0:
+            return first
+    return first + end + 1 if int(lines) else size
+
+
+def left(attempt: str, lines: str) -> dict[str, Any]:
+    """The end of an attempt's log, its files with their sizes, and the name of the seed in its rows."""
+    log, output = f"{attempt}/log", f"{attempt}/out"
+    with open(log, "rb") as file:
+        file.seek(max(start(log, lines), os.path.getsize(log) - _BLOCK))
+        text = file.read(_BLOCK).decode("utf-8", "replace")
+    found = islice(globs.matching(output, "**"), _FILES_MOST)
+    sizes = [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]
+    return {"log": text, "files": sizes, "seed": judging.seed_keys(AttemptLayout(attempt)).get("seed", "")}
+
+
+def _read(words: list[str]) -> int:
+    """What is new in logs: a line of JSON with [name, attempt, offset, bytes, has it ended] of each, then the bytes.
+
+    Standard input has [name, attempt, offset, log] of each. Without a log it is that of the newest attempt, from its
+    beginning where that is another one; an offset of -1 means the last lines.
+    """
+    run, lines, most = words[0], words[1], int(words[2])
+    head, pieces = [], []
+    for name, attempt, offset, log in json.load(sys.stdin):
+        family = "servers" if os.path.isdir(f"{run}/servers/{name}") else "sessions"
+        folder = f"{run}/{family}/{name}"
+        number = attempt if log else newest(folder, "log")
+        if not number:
+            head.append([name, 0, offset, 0, False])
+            continue
+        ended = os.path.exists(f"{folder}/attempt-{number}/end")  # checked first: the last output is read then, too
+        path = log or f"{folder}/attempt-{number}/log"
+        at = 0 if attempt not in (0, number) else start(path, lines) if offset < 0 else offset
+        with open(path, "rb") as file:
+            file.seek(at)
+            pieces.append(file.read(most))
+        most -= len(pieces[-1])
+        head.append([name, number, at, len(pieces[-1]), ended])
+    sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + b"".join(pieces))
+    return 0

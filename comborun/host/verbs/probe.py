@@ -1,0 +1,274 @@
+"""`probe RUN [KNOWN] [TAIL]`: one look at a whole run. Starts no process but nvidia-smi, and changes nothing.
+
+KNOWN: for each session in queue order (then `after`) the highest attempt whose end the caller knows, comma-separated,
+0 for none. TAIL: how many bytes from the end of each log to send. The cost grows with what the caller does not know.
+
+The answer (docs/architecture.md, "Hosts over SSH") is a line `comborun-probe 3`, a line that is one JSON document
+with the fields of `Snapshot` (monitor/snapshot.py), and then the ends of logs, one behind the other: each attempt's
+`tail` says how many bytes are its own. What is unknown is null or left out, never 0. An attempt's end comes with the
+end of its log, for the last time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+
+from comborun.host.record import attempts
+from comborun.host.record.holds import Hold, Holds, over
+from comborun.host.system import files, machine, process
+from comborun.host.verb_errors import answer, run_directory
+from comborun.rules import records
+from comborun.rules.names import AFTER, SERVERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict
+
+    from comborun.host.system.driver import Question
+    from comborun.rules.names import AttemptLayout
+
+    Document = Dict[str, Any]
+
+VERSION = "3"
+RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
+"""bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
+_SERVER = re.compile("[a-z0-9-]+")
+_PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
+
+
+def main(arguments: list[str]) -> int:
+    return answer("probe", _probe, arguments)
+
+
+def _probe(arguments: list[str]) -> int:
+    run = run_directory(arguments)
+    known, tail = (*arguments[1:], "", "")[:2]
+    probe = Probe(run, int(tail) if re.fullmatch("[0-9]{1,9}", tail) else 0)
+    document, tails = probe.look([int(word) if word.isdecimal() else 0 for word in known.split(",")])
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    head = f"comborun-probe {VERSION}\n{text}\n".encode("utf-8", "replace")
+    files.write_all(sys.stdout.fileno(), b"".join([head, *tails]))
+    return 0
+
+
+class Probe:
+    """One look. It checks liveness before ends, so what ends in between is reported as ended."""
+
+    def __init__(self, run: str, tail: int) -> None:
+        self.attempts = attempts.RunDirectory(run)
+        self.layout = self.attempts.layout
+        self.tail = tail
+        self.cluster = attempts.slurm_of(self.attempts)
+        after = os.path.exists(self.layout.script(AFTER))
+        self.names = [name for name in attempts.names(self.layout) if after or name != AFTER]
+        self.gpus: tuple[int, ...] = ()
+        """GPUs that the run may use"""
+        self.documents: list[Document] = []
+        self.logs: list[tuple[Document, str]] = []
+        """for each attempt with a log: its document, and the log's path"""
+
+    def look(self, known: list[int]) -> tuple[Document, list[bytes]]:
+        """The document, and the ends of logs in the order of its attempts."""
+        self.gpus = records.integers(self.attempts.policy, "gpus")
+        question = None
+        if self.gpus:  # the answer comes while other things are read
+            from comborun.host.system import driver  # slow to import, and many runs use no GPU
+
+            question = driver.Question(driver.CARDS, self.layout.policy)
+        for place, name in enumerate(self.names):
+            self._find(name, known[place] if place < len(known) else 0)
+        tails = self._tails()
+        return {**self._run(), **self._machine(question), "attempts": self.documents}, tails
+
+    # Attempts
+
+    def _find(self, name: str, known: int) -> None:
+        """Add every attempt that is newer than the one whose end is known."""
+        number = known + 1
+        at = self.layout.attempt(name, number)
+        while any(map(os.path.exists, (at.claim, at.grant, at.end))):
+            self.documents.append(self._attempt(name, number, at))
+            number += 1
+            at = self.layout.attempt(name, number)
+
+    def _attempt(self, name: str, number: int, at: AttemptLayout) -> Document:
+        seen = self.attempts.look(name, number)
+        document: Document = {"session": name, "number": number, "life": seen.life}
+        ended = seen.life == attempts.ENDED
+        if seen.life != attempts.STARTING:  # a begin that was written after this look belongs to the next look
+            document["begin"] = _filled(files.read(at.begin)) or None
+        if ended:
+            document["end"] = _filled(seen.record)
+        else:
+            document["claimed"] = os.path.exists(at.claim)
+            self._live(document, at)
+        try:
+            state = os.stat(at.log)
+        except OSError:
+            return document
+        document.update(log_size=state.st_size, log_changed=round(state.st_mtime, 6))
+        if state.st_size or not ended:
+            self.logs.append((document, at.log))
+        return document
+
+    def _live(self, document: Document, at: AttemptLayout) -> None:
+        document["stalled"] = records.seconds(files.read(at.stalled), "since")
+        document["wrong_gpu"] = files.read(at.wrong_gpu).get("found", "")
+        document["ending"] = files.read(at.verdict).get("note", "")
+        if document["claimed"]:
+            document["live"] = {key: str(value) for key, value in attempts.counts(at).pairs()}
+
+    def _tails(self) -> list[bytes]:
+        """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
+        of it.
+        """
+        ended = sum("end" in document for document, _ in self.logs)
+        shares = {True: _share(ENDED_SHARE, ended), False: _share(RUNNING_SHARE, len(self.logs) - ended)}
+        tails = []
+        for document, path in self.logs:
+            tail, _ = files.tail(path, min(self.tail, shares["end" in document]))
+            document["tail"] = len(tail)
+            tails.append(tail)
+        return tails
+
+    # The run
+
+    def _run(self) -> Document:
+        layout = self.layout
+        slots, multiplexer = files.read_line(layout.slots), files.read_line(layout.multiplexer)
+        document: Document = {
+            "run": self.attempts.id,
+            "now": round(time.time(), 6),
+            "boot": process.boot_id(),
+            "dispatcher": self._dispatcher(),
+            "slots": int(slots) if slots.isdecimal() else None,
+            "stopped": os.path.exists(layout.stopped),
+            "multiplexer": multiplexer,
+            "plan": self._plan(),
+            "hold": _hold(Holds(layout).look()),
+            "notice_failed": self._notice(),
+            "quarantine": self._quarantine(),
+            "waiting": self._waiting(),
+            "servers": [self._server(name) for name in self._servers()],
+            "done": over(layout),
+            "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
+        }
+        return {**document, **self.cluster.document(self.attempts)} if self.cluster else document
+
+    def _dispatcher(self) -> int | None:
+        """The pid of the live dispatcher; 0 while Slurm goes on with the run."""
+        if self.cluster:
+            return 0 if self.cluster.busy else None
+        record = files.read(self.layout.dispatcher)
+        return int(record["pid"]) if process.named(record) else None
+
+    def _plan(self) -> int | None:
+        found = filter(None, map(_PLAN.fullmatch, os.listdir(self.layout.directory)))
+        return max((int(match[1]) for match in found), default=None)
+
+    def _notice(self) -> tuple[int, float] | None:
+        """The code of the grid's notify command, and when, if its last run failed."""
+        failed = f"{self.layout.dispatch}/notify.failed"
+        try:
+            if os.stat(failed).st_mtime_ns <= os.stat(self.layout.notify).st_mtime_ns:
+                return None
+        except OSError:
+            return None
+        record = files.read(failed)
+        code = records.integer(record, "code")
+        return None if code is None else (code, records.seconds(record, "at") or 0.0)
+
+    def _quarantine(self) -> list[Document]:
+        rows = _rows(f"{self.layout.dispatch}/quarantine", 3)
+        return [
+            {"gpu": int(gpu), "failure": failure, "since": records.seconds({"at": at}, "at")}
+            for gpu, failure, at in rows
+            if gpu.isdecimal()
+        ]
+
+    def _waiting(self) -> list[Document]:
+        """What sessions wait for, apart from their turn, by the dispatcher's word."""
+        return [
+            {"session": name, "reason": what, "until": records.seconds({"until": until}, "until"), "detail": detail}
+            for name, what, until, detail in _rows(self.layout.waiting, 4)
+            if name
+        ]
+
+    # Model servers
+
+    def _servers(self) -> list[str]:
+        names = (str(row.get("name")) for row in files.read_rows(self.layout.server_table))
+        return [name for name in names if _SERVER.fullmatch(name)]
+
+    def _server(self, name: str) -> Document:
+        number = self.attempts.latest(SERVERS + name)
+        seen = self.attempts.glance(SERVERS + name, number)
+        state, since, record = "queued", "", seen.record
+        at = self.layout.attempt(SERVERS + name, number)
+        if seen.life in (attempts.QUEUED, attempts.STARTING):
+            state = seen.life
+        elif seen.life in (attempts.ENDED, attempts.LOST):
+            state, since = "ended", record.get("ended", "")
+            record = {"cause": record.get("cause", attempts.LOST), "note": record.get("note", "")}
+        elif silent := files.read(at.unhealthy):
+            state, since = "silent", silent.get("since", "")
+        elif ready := files.read(at.ready):
+            state, since = "ready", ready.get("at", "")
+        else:
+            state, since = "loading", record.get("started", "")
+        return {
+            "name": name,
+            "attempt": number,
+            "state": state,
+            "since": records.seconds({"since": since}, "since"),
+            "gpus": records.integers(record, "gpus"),
+            "port": records.integer(record, "port"),
+            "cause": record.get("cause", ""),
+            "why": record.get("note", ""),
+        }
+
+    # The machine
+
+    def _machine(self, question: Question | None) -> Document:
+        return {
+            "use": {
+                "load": machine.load(),
+                "cpus": len(machine.cores()),
+                "memory": _space(*machine.memory_kib()),
+                "disk": _space(*machine.disk_kib(self.layout.directory)),
+                "gpus": self._gpus(question) if question else [],
+            }
+        }
+
+    def _gpus(self, question: Question) -> list[Document]:
+        """The GPUs. One that fell off the bus has no row and is listed as unknown."""
+        from comborun.host.system import driver
+
+        return [vars(card) for card in driver.cards(driver.hear(question), self.gpus)]
+
+
+def _space(total: int | None, free: int | None) -> Document | None:
+    """In bytes, of KiB."""
+    return None if total is None or free is None else {"total": total << 10, "free": free << 10}
+
+
+def _hold(hold: Hold) -> Document | None:
+    at = records.seconds({"at": hold.at}, "at")
+    return {"kind": hold.kind, "since": at, "why": hold.why} if hold.kind else None
+
+
+def _filled(record: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in record.items() if value}
+
+
+def _rows(path: str, columns: int) -> list[list[str]]:
+    lines = files.read_text(path).split("\n")
+    return [[*line.split("\t"), *[""] * columns][:columns] for line in lines if line]
+
+
+def _share(share: int, logs: int) -> int:
+    return max(share // max(logs, 1), FEWEST)

@@ -1,0 +1,102 @@
+"""`reread RUN`: reads result files again by other rules. Standard input has the rules of each session, as JSON.
+
+The answer is what the end of each attempt says, and what it would say. It changes nothing. An amendment calls `apply`,
+which writes the new ends; if it is killed, the next call completes the rest.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+
+from comborun.host.record import judging
+from comborun.host.record.attempts import RunDirectory, word_of
+from comborun.host.system import files
+from comborun.host.verb_errors import answered
+from comborun.rules import records
+from comborun.rules.vocabulary import Cause, Completeness, failure_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator, Mapping
+
+    from comborun.rules.names import AttemptLayout
+
+    Record = Dict[str, Any]
+
+_SHOWN = ("completeness", "records", "successes", "verdicts", "rows", "why")
+
+
+def main(arguments: list[str]) -> int:
+    return answered("reread", lambda: preview(arguments[0], json.load(sys.stdin)))
+
+
+def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The attempts whose end would change, with both ends."""
+    changes = []
+    for name, number, _, _, end, now in _attempts(run, rules):
+        before, after = ({key: one.get(key, "") for key in _SHOWN} for one in (end, now))
+        if before != after:
+            changes.append({"session": name, "attempt": number, "before": before, "now": after})
+    return changes
+
+
+def apply(run: str, rules: Mapping[str, Any]) -> None:
+    """Judge each attempt by these rules from now on, and ended ones at once. Raises OSError."""
+    done, left = files.read(f"{run}/dispatch/done"), {}
+    for name, _, at, claim, end, now in _attempts(run, rules):
+        left[name] = (word_of(end), word_of(now)) if end else ("", "")
+        if now is not end:
+            judging.list_videos(at, judging.Rules.of(claim))
+            _replace(at.end, now)
+        if claim:  # after the end: an attempt whose claim has the new rules is done
+            _replace(at.claim, claim)
+    for before, after in left.values():
+        if done and before != after:
+            done[before] = str(int(done.get(before, "0")) - 1)
+            done[after] = str(int(done.get(after, "0")) + 1)
+    if done and os.path.exists(f"{run}/dispatch/done"):
+        files.write(f"{run}/dispatch/done", done.items())
+
+
+def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, AttemptLayout, Record, Record, Record]]:
+    """The claimed attempts of the sessions in `rules`: name, number, files, the claim by the new rules (empty: it has
+    them already), its end (empty while it runs), and the end by the new rules.
+    """
+    directory = RunDirectory(run)
+    for name, judged_by in rules.items():
+        for number in directory.numbers(name):
+            at = directory.at(name, number)
+            claim, end = files.read(at.claim), directory.end(name, number)
+            before = judging.Rules.of(claim)
+            now = judging.Rules(judged_by, *before.span)
+            if claim and now.fields() == before.fields():
+                yield name, number, at, {}, end, end
+            elif claim:
+                claim = records.parse(records.render([*claim.items(), *now.fields()]))
+                yield name, number, at, claim, end, _judged(at, now, claim, end) if end else end
+
+
+def _replace(path: str, record: Record) -> None:
+    """Replace a record by one that is synced to the disk. Raises OSError."""
+    draft = files.draft(path)
+    if not files.write(draft, record.items()):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+    files.sync(draft)
+    os.replace(draft, path)
+    files.sync(os.path.dirname(path))
+
+
+def _judged(at: AttemptLayout, rules: judging.Rules, claim: Record, end: Record) -> Record:
+    code, signal = records.integer(end, "code"), records.integer(end, "signal")
+    ending = judging.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
+    ending.ended = records.seconds(end, "ended") or 0.0
+    ending.peak_memory_kib = records.integer(end, "peak_memory_kib") or 0
+    completeness, cause = Completeness(end.get("completeness", "none")), Cause(end.get("cause", "unknown"))
+    derived = failure_of(completeness, cause, code, signal)
+    if end.get("class") and (not derived or end["class"] != derived.value):
+        ending.signature = end["class"]  # from its log
+    judged = judging.judged(at, rules, code if end.get("cause") == "exited" else None)
+    return records.parse(records.render(judging.end_fields(at, ending, judged, claim)))

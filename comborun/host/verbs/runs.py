@@ -1,0 +1,122 @@
+"""Finds and removes runs and policies on a host:
+
+    runs list ROOT...            the runs, oldest first, for each root
+    runs policies                which files are policies; standard input has the patterns and the exclusions, as JSON
+    runs sizes DIRECTORY...      bytes on the disk of each run
+    runs remove DIRECTORY        remove a run that has ended or was stopped
+    runs plan DIRECTORY          its id, and the number and text (packed) of its newest plan; empty if it is no run
+
+Each answers with one JSON document.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import json
+import math
+import os
+import re
+import shutil
+import sys
+import time
+import zlib
+from base64 import b64encode
+
+from comborun.host.system import files
+from comborun.host.verb_errors import USAGE, Refusal, answered
+from comborun.host.verbs.publish import STAMP, runs_below
+from comborun.rules.names import RunLayout, newest_plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator
+
+MOST = 2001
+"""most policies: one more than a grid may have, so that too many are noticed"""
+_WAIT_S = 10.0
+_LARGEST_PLAN = 64 << 20
+_PROVENANCE = 4096
+"""bytes at the end of a manifest that hold where the run comes from"""
+
+
+def main(arguments: list[str]) -> int:
+    acts: dict[str, Callable[..., Any]] = {
+        "list": lambda *roots: [list(map(describe, runs_below(os.path.realpath(files.home(root))))) for root in roots],
+        "policies": policies,
+        "sizes": lambda *directories: list(map(size, directories)),
+        "remove": remove,
+        "plan": newest_plan_of,
+    }
+    return answered("runs", lambda: acts[arguments[0]](*arguments[1:]))
+
+
+def describe(directory: str) -> dict[str, Any]:
+    """How a run has ended, why it can't continue, and whether it is a canary of another run."""
+    held = files.read(f"{directory}/dispatch/hold")
+    if os.path.exists(f"{directory}/dispatch/stopped"):
+        held = {"kind": "stopped", "why": ""}
+    canary = b'"canary_of": "' in files.tail(f"{directory}/run.json", _PROVENANCE)[0]
+    return {"directory": directory, "done": files.read(f"{directory}/dispatch/done"), "held": held, "canary": canary}
+
+
+def newest_plan_of(directory: str) -> dict[str, Any]:
+    layout = RunLayout(files.home(directory))
+    number = newest_plan(os.listdir(layout.directory)) if os.path.isdir(layout.directory) else 1
+    plan = files.read_text(layout.plan(number), _LARGEST_PLAN).encode("utf-8", "surrogateescape")
+    return {"id": files.read_line(layout.id).strip(), "number": number, "plan": b64encode(zlib.compress(plan)).decode()}
+
+
+def policies() -> list[tuple[str, str, bool]]:
+    """Pattern, path, and whether that is a folder. Patterns are read as bash reads them with globstar."""
+    asked = json.load(sys.stdin)
+    found: list[tuple[str, str, bool]] = []
+    for pattern in asked["patterns"]:
+        for path in _matching(pattern):
+            if not any(fnmatch.fnmatchcase(f"/{path}", f"*/{no}") for no in asked["exclude"]):
+                found.append((pattern, path, os.path.isdir(files.home(path))))
+            if len(found) == MOST:
+                return found
+    return found
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """The matching paths, sorted, with the home as the user wrote it. Links that lead nowhere are left out."""
+    place = files.home(pattern)
+    if place != pattern:  # the path of the home may contain brackets
+        place = glob.escape(files.home("~")) + pattern[1:]
+    for path in sorted(glob.glob(place, recursive=True)):
+        if os.path.exists(path):
+            yield (f"~{path[len(files.home('~')) :]}" if pattern.startswith("~/") else path).rstrip("/")
+
+
+# What is removed
+
+
+def size(directory: str, within_s: float = math.inf) -> int:
+    """Bytes that the files of a run take on the disk, as far as they were counted in that time."""
+    total, until = 0, time.monotonic() + within_s
+    for folder, _, names in os.walk(directory):
+        if time.monotonic() > until:
+            break
+        for name in names:
+            try:
+                total += os.lstat(f"{folder}/{name}").st_blocks * 512
+            except OSError:
+                continue
+    return total
+
+
+def remove(directory: str) -> bool:
+    """Remove a run that has ended or was stopped; False for another, or if something still works in it."""
+    root, run = os.path.split(directory)
+    if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(f"{directory}/run.json"):
+        raise Refusal(USAGE, f"{directory} is not a run directory")
+    ended = any(os.path.exists(f"{directory}/dispatch/{end}") for end in ("done", "stopped"))
+    if not ended or files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
+        return False
+    aside = f"{root}/.incoming/removed-{run}"  # after a kill here, the next launch cleans up
+    os.makedirs(f"{root}/.incoming", exist_ok=True)
+    os.rename(directory, aside)
+    shutil.rmtree(aside, ignore_errors=True)
+    return True

@@ -1,0 +1,186 @@
+"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]`: starts the dispatcher, or resumes it.
+`start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause, slots ...
+
+Safe to repeat. With `--secrets -` the laptop's secrets are on standard input, each NAME=VALUE and a NUL.
+
+0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 69: no tmux and no screen.
+73: can't write there. 75: something holds the run's locks. 78: a secret is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from comborun.host.record import secrets
+from comborun.host.record.holds import Holds
+from comborun.host.system import files, process
+from comborun.host.system.changes import Changes
+from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say
+from comborun.host.verbs.replace import replace
+from comborun.rules.names import RunLayout
+
+_KINDS = ("tmux", "screen")
+_OPTIONS = ("--parallel", "--multiplexer", "--secrets")
+_OTHERS_S = 120.0
+"""seconds to wait for another start, which may have to end the user's old sessions"""
+_STEERED = frozenset(("pause", "drain", "slots", "retry", "notify", "resume"))
+_LEAVING_S = 15.0
+"""seconds for which a leaving dispatcher may hold the lock"""
+
+
+def main(arguments: list[str]) -> int:
+    run, verb, words = arguments[:1], "".join(arguments[1:2]), arguments[2:]
+    if verb == "stop":
+        from comborun.host.verbs import stop
+
+        return stop.main([*run, *words])
+    if verb in _STEERED:
+        from comborun.host.verbs import control
+
+        code = control.main([*run, verb, *words])
+        if code or verb != "resume":
+            return code
+        arguments = [*run, *words]  # lift the hold
+    return answer("start", _start, arguments)
+
+
+def _start(arguments: list[str]) -> int:
+    run = run_directory(arguments)
+    given = _options(arguments[1:])
+    if os.path.exists(RunLayout(run).engine):
+        from comborun.host.engines import slurm_reconcile
+
+        return slurm_reconcile.settle(run, given)  # Slurm uses no multiplexer
+    os.environ.pop("COMBORUN_SESSION", None)
+    Start(run).start(given)
+    return 0
+
+
+def _options(words: list[str]) -> dict[str, str]:
+    """The options, by name. Raises Refusal for invalid ones."""
+    given = {}
+    while words:
+        name, value = words[0], words[1] if len(words) > 1 else "none"
+        if name not in _OPTIONS:
+            raise Refusal(USAGE, f"unknown option {name}; usage: [--parallel N] [--multiplexer tmux|screen]")
+        given[name], words = value, words[2:]
+    if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
+        raise Refusal(USAGE, "--parallel needs a number from 1")
+    if given.get("--multiplexer", "tmux") not in _KINDS:
+        raise Refusal(USAGE, "--multiplexer needs tmux or screen")
+    if given.get("--secrets", "-") != "-":
+        raise Refusal(USAGE, "--secrets needs -")
+    return given
+
+
+class Start:
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.layout = RunLayout(run)
+        self.multiplexer = ""
+
+    def start(self, given: dict[str, str]) -> None:
+        """Make sure that a dispatcher lives. Raises Refusal."""
+        self._choose(given.get("--multiplexer", ""))
+        if "--parallel" in given:
+            self._write(self.layout.slots, given["--parallel"])
+        self._alone()
+        try:
+            secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
+            replace(self.run)
+            files.remove(self.layout.stopped)
+            say(self._dispatcher())
+        except LookupError as missing:
+            raise Refusal(CONFIG, f"{missing}; nothing was started") from None
+        finally:
+            self._leave()
+
+    def _choose(self, wanted: str) -> None:
+        """Choose tmux or screen: the wanted one, else the run's former one, else tmux, else screen."""
+        before = files.read_line(self.layout.multiplexer)
+        for kind in [wanted] if wanted else [before, *_KINDS]:
+            if kind in _KINDS and shutil.which(kind):
+                self.multiplexer = kind
+                return self._write(self.layout.multiplexer, kind)
+        if wanted:
+            raise Refusal(LACKING, f"there is no {wanted} on this machine")
+        raise Refusal(LACKING, "there is neither tmux nor screen on this machine: install one of them")
+
+    def _write(self, path: str, line: str) -> None:
+        if not files.write_text(path, f"{line}\n"):
+            raise Refusal(CANT_WRITE, f"can't write in {self.layout.dispatch}")
+
+    def _alone(self) -> None:
+        """Take the lock of starts; it is held until this process ends."""
+        path = f"{self.layout.dispatch}/.start"
+        try:
+            held = files.lock(path, _OTHERS_S)
+        except OSError:
+            raise Refusal(CANT_WRITE, f"can't write in {self.layout.dispatch}") from None
+        if held < 0:
+            raise Refusal(BUSY, f"another start holds {path}")
+
+    def _dispatcher(self) -> str:
+        """Start dispatchers until one lives; returns the line to print."""
+        deadline = time.monotonic() + _LEAVING_S
+        while True:
+            child = self._detached()
+            with Changes(self.layout.dispatch, end_of=child.pid) as changes:
+                while child.poll() is None and self._signed() != str(child.pid):
+                    changes.wait(1.0)
+            if pid := self._signed():
+                mine = pid == str(child.pid)
+                return f"dispatcher {pid} started with {self.multiplexer}" if mine else f"dispatcher {pid} is running"
+            code = child.wait()
+            if code == 0:
+                return self._nothing()
+            if code != BUSY:
+                said = "\n".join(files.read_text(self.layout.out).splitlines()[-3:])
+                raise Refusal(code if code > 0 else 128 - code, f"the dispatcher ended with code {code}: {said}")
+            if time.monotonic() > deadline:
+                raise Refusal(
+                    BUSY, f"a process that is not a dispatcher holds {self.layout.lock} (`fuser -v` shows it)"
+                )
+            self._until_free()
+
+    def _detached(self) -> subprocess.Popen[bytes]:
+        """A dispatcher in a process session of its own, with no inherited descriptor and no ignored signal."""
+        for number in (signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, signal.SIG_DFL)
+        program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run]
+        with open(self.layout.out, "ab") as out:
+            return subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
+
+    def _until_free(self) -> None:
+        """Wait a moment for the lock of a dispatcher that is leaving."""
+        held = files.lock(self.layout.lock, 0.2)
+        if held >= 0:
+            os.close(held)
+
+    def _signed(self) -> str:
+        """The pid of a dispatcher that lives, has taken over and is not about to leave; empty without one."""
+        record = files.read(self.layout.dispatcher)
+        leaves = os.path.exists(f"{self.layout.dispatch}/leaving")
+        return record["pid"] if process.named(record) and not leaves else ""
+
+    def _nothing(self) -> str:
+        """The line to print if the dispatcher found nothing to start."""
+        now = Holds(self.layout).look()
+        if not now.kind:
+            return "nothing is left to do"
+        again = shlex.join(["bash", self.layout.front, "resume"])
+        return f"the run is {now.kind} ({now.why}). To resume: {again}"
+
+    def _leave(self) -> None:
+        """Remove the secrets, unless a live dispatcher still needs them: it removes them at its end."""
+        if not os.path.exists(self.layout.secrets) or (self._signed() and not os.path.exists(self.layout.done)):
+            return
+        if files.lock(self.layout.lock, 5) >= 0:
+            secrets.forget(self.layout)

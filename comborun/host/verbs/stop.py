@@ -1,0 +1,284 @@
+"""`stop RUN [NAME...]`: ends sessions and everything that they started; without names the whole run.
+
+It sends INT, then TERM, then KILL to all at once, then sweeps for processes that left their group, and prints what it
+did. Model servers end after their clients; `--server NAME` instead of names ends one of them. A lost connection or a
+Ctrl-C ends only the output: the stop goes on.
+
+0: nothing of them is left. 1: something survives, and the output names it. 64: no such session. 66: no run directory.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+
+from comborun.host.dispatch.windows import dismiss
+from comborun.host.engines import engine
+from comborun.host.record import attempts, secrets
+from comborun.host.record.holds import over
+from comborun.host.system import descendants, files, process
+from comborun.host.system.changes import Changes
+from comborun.host.system.children import fork
+from comborun.host.system.driver import still_held
+from comborun.host.verb_errors import answer, complain, run_directory, say
+from comborun.rules.names import SERVERS, AttemptLayout, bare
+from comborun.rules.vocabulary import several
+
+_LOOK_S = 0.25
+"""seconds between two looks at unsupervised processes: their end changes no file"""
+_BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
+_STATES = {
+    "D": " (waits for a device or a disk in the kernel: no signal reaches it until that answers)",
+    "Z": " (it is dead, and its parent has not taken notice)",
+}
+
+
+def main(arguments: list[str]) -> int:
+    return answer("stop", _stop, arguments)
+
+
+def _stop(arguments: list[str]) -> int:
+    run, words = run_directory(arguments), arguments[1:]
+    names = [SERVERS + name for name in words[1:]] if words[:1] == ["--server"] else words
+    attempts.RunDirectory(run).check_names(names)
+    return _in_background(lambda: Stopping(run).stop(names))
+
+
+def _in_background(work: Callable[[], int]) -> int:
+    """Do `work` in another process, which goes on if this one is ended; returns its exit code.
+
+    Its output comes through pipes, so that a caller who waits for our output to close need not wait for it.
+    """
+    pipes = [os.pipe(), os.pipe()]
+    null = os.open(os.devnull, os.O_RDONLY)
+    child = fork(lambda: _detached(work), (null, *(writing for _, writing in pipes)))
+    for fd in (null, *(writing for _, writing in pipes)):
+        os.close(fd)
+    _copy_output({pipes[0][0]: 1, pipes[1][0]: 2})
+    code = child.wait()
+    return code if code >= 0 else 1
+
+
+def _detached(work: Callable[[], int]) -> int:
+    os.setsid()
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    return answer("stop", lambda _: work(), [])
+
+
+def _copy_output(streams: dict[int, int]) -> None:
+    """Copy from each descriptor to another, until all have ended."""
+    while streams:
+        for reading in select.select(list(streams), [], [])[0]:
+            data = os.read(reading, 65536)
+            if data:
+                files.write_all(streams[reading], data)
+            else:
+                del streams[reading]
+
+
+class Stopping:
+    """One stop of a run, or of some of its sessions."""
+
+    def __init__(self, run: str) -> None:
+        self.attempts = attempts.RunDirectory(run)
+        self.layout = self.attempts.layout
+        self.cluster = attempts.slurm_of(self.attempts)
+        self.active: dict[str, int] = {}
+        """name -> the attempt that must still end"""
+        self.marked: dict[str, int] = {}
+        """name -> attempt, of all that were marked as being stopped"""
+        self.on_gpus: set[str] = set()
+        """pids of the processes of sessions with GPUs, before the first signal"""
+
+    def stop(self, names: list[str]) -> int:
+        everything = not names
+        if everything:
+            if not over(self.layout):
+                files.append(self.layout.stopped)
+            self._end_dispatcher()
+            dismiss(self.layout.dispatch)
+            names = files.entries(self.layout.sessions)
+        if self.cluster and self.cluster.silence:
+            complain("stop: Slurm does not answer")
+        elif self.cluster:  # tasks that wait are cancelled first
+            self.cluster.cancel_waiting(None if everything else names)
+        clean = self._round(names, named=not everything)
+        if everything:
+            servers = [SERVERS + name for name in files.entries(self.layout.servers)]
+            clean = self._round(servers, named=False) and clean
+            secrets.forget(self.layout)
+            engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
+        clean = self._sweep(everything) and clean
+        return 0 if self._memory_came_back() and clean else 1
+
+    def _round(self, names: list[str], *, named: bool) -> bool:
+        """Stop these sessions or servers. Returns whether all have ended."""
+        try:
+            for name in names:
+                self._mark(name, named=named)
+            self._ladder()
+        finally:
+            for name, number in self.active.items():  # it may end by itself later, which is not this stop
+                files.remove(self._at(name, number).stop)
+        for name, number in self.active.items():
+            say(f"{bare(name)}: has not ended", session=bare(name))
+            claim = files.read(self._at(name, number).claim)
+            if self.cluster:
+                say(f"survives: {self.cluster.where(name, number)}")
+            elif process.named(claim, "supervisor"):
+                _name(int(claim["supervisor"]))
+        clean, self.active = not self.active, {}
+        return clean
+
+    def _at(self, name: str, number: int) -> AttemptLayout:
+        return self.attempts.at(name, number)
+
+    # Before the signals
+
+    def _end_dispatcher(self) -> None:
+        """End the dispatcher first, so that nothing new starts."""
+        record = files.read(self.layout.dispatcher)
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
+            if not process.named(record):
+                return
+            pid = int(record["pid"])
+            process.send(pid, number)
+            with Changes(end_of=pid) as changes:
+                _until(_DISPATCHER_S, changes, lambda: not process.named(record))
+
+    def _mark(self, name: str, *, named: bool) -> None:
+        """Cancel a session that has not begun; mark one that has as being stopped."""
+        number = self.attempts.latest(name)
+        life = self.attempts.look(name, number).life
+        note = "before it began"
+        if life in (attempts.QUEUED, attempts.ENDED) and not named:
+            return
+        if life == attempts.ENDED:
+            if name.startswith(SERVERS) or not self.attempts.follows(name, number):
+                say(f"{bare(name)}: has ended already", session=bare(name))
+                return
+            life, note = attempts.QUEUED, "while it waited for another attempt"
+        if life == attempts.QUEUED:
+            number += 1
+        begins = life in (attempts.QUEUED, attempts.STARTING)
+        if begins and self.attempts.cancel_unstarted(name, number, "stopped", note):
+            self._tell(name, number)
+            say(f"{bare(name)}: cancelled {note}", session=bare(name))
+            return
+        at = self._at(name, number)
+        if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
+            files.remove(at.grant)
+            lost = f"nothing can be written in {at.directory}, so this is not on record"
+            say(f"{bare(name)}: cancelled {note}; {lost}", session=bare(name))
+            return
+        self._mark_begun(name, number)
+
+    def _mark_begun(self, name: str, number: int) -> None:
+        """Mark a session. The mark names the stopping process and is ignored once that is gone."""
+        at = self._at(name, number)
+        with Changes(at.directory) as changes:
+            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != attempts.STARTING)
+        pid, start, boot = process.identity()
+        if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
+            files.append(at.stop)  # on a full disk it is empty
+        if files.read(at.grant).get("gpus"):
+            self.on_gpus.update(map(str, process.marked(self.attempts.marker(name, number))))
+        self.active[name] = self.marked[name] = number
+
+    def _tell(self, name: str, number: int) -> None:
+        files.tell(self.layout.fifo, f"ended {bare(name)} {number}")
+
+    # INT, TERM, KILL
+
+    def _ladder(self) -> None:
+        """Send the signals to all at once. Supervisors that do not react even after KILL are stopped or stuck; they are
+        killed.
+        """
+        kind = "server" if any(name.startswith(SERVERS) for name in self.active) else "session"
+        with Changes(*(self._at(name, number).directory for name, number in self.active.items())) as changes:
+            for number, word, default in process.STOP_STEPS:  # the last wait is for supervisors, which sweep and judge
+                if not self.active:
+                    return
+                seconds = process.stop_s(word, default)
+                complain(f"stop: sent {word} to {several(len(self.active), kind)}, waiting up to {seconds:g} s")
+                self._signal(number, word)
+                _until(seconds, changes, self._all_ended)
+            for name, attempt in {} if self.cluster else self.active.items():
+                claim = files.read(self._at(name, attempt).claim)
+                if process.named(claim, "supervisor"):
+                    process.send(int(claim["supervisor"]), signal.SIGKILL)
+            _until(_BURIED_S, changes, self._all_ended)
+
+    def _signal(self, number: int, word: str) -> None:
+        """Send a signal to the command's group, if it is still that command; on another node to its supervisor, through
+        Slurm.
+        """
+        if self.cluster:
+            flaw = self.cluster.signal(word, self.active.items())
+            if flaw:
+                complain(f"stop: Slurm does not pass it on ({flaw}); the sessions look for themselves")
+            return
+        for name, attempt in self.active.items():
+            begin = files.read(self._at(name, attempt).begin)
+            if process.named(begin, "pid"):
+                process.send_all(int(begin["pid"]), number)
+                process.send_all(int(begin["pid"]), signal.SIGCONT)  # a stopped process reacts to no other signal
+
+    def _all_ended(self) -> bool:
+        """Look at each session that must still end, and finalize those without a supervisor. True if none is left."""
+        if self.cluster:
+            self.cluster.refresh()
+        for name, number in list(self.active.items()):
+            seen = self.attempts.glance(name, number)
+            if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):
+                seen = self.attempts.look(name, number)
+            if seen.life == attempts.LOST:
+                self.attempts.finalize_lost(name, number)
+                self._tell(name, number)
+                seen = self.attempts.glance(name, number)
+            if seen.life == attempts.ENDED:
+                del self.active[name]
+                self._say_ended(name, seen.record)
+        return not self.active
+
+    def _say_ended(self, name: str, end: dict[str, str]) -> None:
+        """Print how it ended. A stopped server has no records, and its outcome does not matter."""
+        if name.startswith(SERVERS):
+            say(f"the server {bare(name)}: stopped")
+            return
+        records = int(end.get("records") or 0)
+        say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}", session=name)
+
+    def _memory_came_back(self) -> bool:
+        """Whether all memory of GPUs came back, as far as is known."""
+        held = still_held(self.layout.policy, self.on_gpus) if self.on_gpus else []
+        if held is None:
+            say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
+        for pid, mib in held or ():
+            say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
+        return not held
+
+    def _sweep(self, everything: bool) -> bool:
+        """End all processes that still have a marker. Returns whether none is left."""
+        run = self.attempts.id
+        markers = [f"{run}/"] if everything else [self.attempts.marker(*one) for one in self.marked.items()]
+        left = [pid for marker in markers for pid in descendants.sweep(marker, 0.0)]
+        for pid in left:
+            _name(pid)
+        return not left
+
+
+def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while not done() and (left := deadline - time.monotonic()) > 0:
+        changes.wait(min(left, _LOOK_S))
+
+
+def _name(pid: int) -> None:
+    seen = process.look(pid)
+    comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
+    say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")

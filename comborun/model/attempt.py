@@ -1,0 +1,304 @@
+"""The records of a run: how attempts began and ended, why they ended in words for people, and their episodes."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from itertools import compress, groupby
+from operator import attrgetter, itemgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+from comborun.rules.records import integer, parse, seconds
+from comborun.rules.results.counts import Counts
+from comborun.rules.vocabulary import Cause, Completeness, Failure, Outcome, failure_of, outcome
+from comborun.text import KIB
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from comborun.model.work import Combo
+
+
+Word = TypeVar("Word", bound=Enum)
+Default = TypeVar("Default")
+
+SLURM = "slurm"
+"""multiplexer of a session that a Slurm task runs: it has no window"""
+
+
+_BEGIN_NUMBERS = ("attempt", "supervisor", "pid", "first", "count")
+_BEGIN_TEXTS = ("boot", "host", "address", "screendir", "gpus", "driver", "gpu_models")
+
+
+def own_end(claim: str, end: str) -> bool:
+    """Whether an `end` is of the same start as a `claim`.
+
+    After Slurm requeued a task, the process of its earlier start may still live on another node, and write.
+    """
+    nonce = parse(claim).get("nonce")
+    return nonce is None or parse(end).get("nonce") == nonce
+
+
+@dataclass(frozen=True)
+class Begin:
+    """`attempt-N/begin`: written once the command runs. Times are seconds since 1970 on the host's clock."""
+
+    attempt: int
+    started: float
+    supervisor: int
+    pid: int
+    boot: str
+    host: str
+    multiplexer: str
+    """tmux, screen, SLURM, or none when the script was started by hand"""
+    address: str
+    """the name of its tmux session, or screen's PID.name"""
+    screendir: str
+    """screen's folder of sockets; empty: the user's usual one"""
+    gpus: str
+    first: int
+    count: int
+    driver: str = ""
+    """version of the GPU driver; empty if unknown"""
+    gpu_models: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        return cls.of(parse(text))
+
+    @classmethod
+    def of(cls, record: Mapping[str, str]) -> Self:
+        known: dict[str, Any] = {name: integer(record, name) or 0 for name in _BEGIN_NUMBERS}
+        known |= {name: record.get(name, "") for name in _BEGIN_TEXTS}
+        started, multiplexer = seconds(record, "started") or 0.0, record.get("multiplexer", "none")
+        return cls(started=started, multiplexer=multiplexer, **known)
+
+
+class End(NamedTuple):
+    """`attempt-N/end`: how the attempt ended. `code` is None if no supervisor saw the command exit."""
+
+    attempt: int
+    started: float | None
+    ended: float
+    code: int | None
+    signal: int | None
+    cause: Cause
+    completeness: Completeness
+    counts: Counts
+    note: str
+    """one line: why a launch failed, who stopped it, why it was ended"""
+    failure: Failure | None = None
+    """None if the work was done, or the user stopped it"""
+    peak_memory: int | None = None
+    """bytes of main memory: the largest sample of all its processes together"""
+
+    @property
+    def records(self) -> int:
+        return self.counts.records
+
+    @property
+    def outcome(self) -> Outcome:
+        return outcome(self.completeness, self.cause)
+
+    @property
+    def clean(self) -> bool:
+        """Whether the command ended by itself with code 0."""
+        return self.cause is Cause.EXITED and self.code == 0
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        return cls.of(parse(text))
+
+    @classmethod
+    def of(cls, record: Mapping[str, str]) -> Self:
+        cause = _member(Cause, record.get("cause"), Cause.UNKNOWN)
+        completeness = _member(Completeness, record.get("completeness"), Completeness.NONE)
+        code, signal = integer(record, "code"), integer(record, "signal")
+        peak = integer(record, "peak_memory_kib")
+        return cls(
+            attempt=integer(record, "attempt") or 0,
+            started=seconds(record, "started"),
+            ended=seconds(record, "ended") or 0.0,
+            code=code,
+            signal=signal,
+            cause=cause,
+            completeness=completeness,
+            counts=Counts.of(record),
+            note=record.get("note", ""),
+            failure=_member(Failure, record.get("class"), failure_of(completeness, cause, code, signal)),
+            peak_memory=None if peak is None else peak * KIB,
+        )
+
+
+def _member(kind: type[Word], word: str | None, otherwise: Default) -> Word | Default:
+    try:
+        return kind(word)
+    except ValueError:
+        return otherwise
+
+
+FAILURES = {
+    Failure.GPU_MEMORY: "out of GPU memory",
+    Failure.GPU_FAULT: "GPU fault",
+    Failure.HOST_MEMORY: "out of memory",
+    Failure.DISK_FULL: "disk full",
+    Failure.STALLED: "stalled",
+    Failure.TIMED_OUT: "took too long",
+    Failure.KILLED: "killed",
+    Failure.CRASHED: "crashed",
+    Failure.LAUNCH_FAILED: "the command never ran",
+    Failure.ERROR: "program error",
+    Failure.NO_RESULT: "no results",
+    Failure.LOST: "nobody saw it end",
+    Failure.SERVER_LOST: "its server was lost",
+    Failure.PREEMPTED: "preempted by Slurm",
+}
+CAUSES = {
+    Cause.STOPPED: "stopped",
+    Cause.NOT_NEEDED: "not needed",
+    Cause.HUNG: "hung",
+    **{cause: FAILURES[failure] for cause in Cause for failure in Failure if cause.value == failure.value},
+}
+"""causes that exit codes and signals don't show"""
+_BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
+
+
+def behind(end: End) -> str:
+    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
+    if end.failure and end.failure in _BEHIND and end.cause in {Cause.EXITED, Cause.SIGNAL}:
+        return FAILURES[end.failure]
+    return ""
+
+
+JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]
+
+
+class Verdict(StrEnum):
+    SUCCESS = "success"
+    FAILURE = "failure"
+    ERRORED = "errored"
+    """it ran, and its program says that the result does not count: an exception, `success: null`"""
+    MEASURED = "measured"
+    """it has numbers only, because the grid says `success: none`"""
+
+
+Names = tuple[tuple[str, ...], tuple[str, ...]]
+_NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(slots=True)
+class EpisodeRecord:
+    """One episode of one combo, from one attempt of one session.
+
+    A large run has millions of them. So metrics are packed numbers, and the names of fields and small integers are the
+    same objects in all records.
+    """
+
+    policy: str
+    environment: str
+    episode: int
+    """index within the combo, fixed before launch; counts from 0"""
+    verdict: Verdict
+    seed: int | None = None
+    session: str = ""
+    attempt: int = 0
+    path: str = ""
+    line: int = 0
+    """0 means the file as a whole"""
+    names: Names = ((), ())
+    """names of its metrics, and of its other fields; `packed` makes them and the values"""
+    numbers: bytes = b""
+    others: tuple[JsonValue, ...] = ()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The finite numbers of the record; NaN and infinite ones are left out and counted as defects."""
+        return dict(zip(self.names[0], memoryview(self.numbers).cast("d"), strict=True))
+
+    @property
+    def extra(self) -> dict[str, JsonValue]:
+        return dict(zip(self.names[1], self.others, strict=True))
+
+    def metric(self, name: str) -> float | None:
+        names = self.names[0]
+        return memoryview(self.numbers).cast("d")[names.index(name)] if name in names else None
+
+    def field(self, name: str) -> JsonValue:
+        names = self.names[1]
+        return self.others[names.index(name)] if name in names else self.metric(name)
+
+    @property
+    def source(self) -> str:
+        """file:line, for people"""
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+    @property
+    def combo(self) -> Combo:
+        return self.policy, self.environment
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return (self.policy, self.environment, self.episode)
+
+    @property
+    def success(self) -> bool | None:
+        verdict = self.verdict
+        return True if verdict is Verdict.SUCCESS else False if verdict is Verdict.FAILURE else None
+
+
+def packed(metrics: Mapping[str, float] = _NO_FIELDS, extra: Mapping[str, JsonValue] = _NO_FIELDS) -> dict[str, Any]:
+    """The arguments of an `EpisodeRecord` that hold its metrics and its other fields."""
+    names = tuple(metrics), tuple(extra)
+    numbers = array("d", metrics.values()).tobytes()
+    return {"names": _NAMES.setdefault(names, names), "numbers": numbers, "others": tuple(extra.values())}
+
+
+def having(records: Sequence[EpisodeRecord], *verdicts: Verdict) -> list[EpisodeRecord]:
+    """The records with one of these verdicts, in their order."""
+    return [*compress(records, map(verdicts.__contains__, map(attrgetter("verdict"), records)))]
+
+
+def metric_columns(records: Iterable[EpisodeRecord], wanted: Collection[str] = ()) -> dict[str, list[float]]:
+    """By metric, the values of the records that have it, in their order; of all metrics if none is named."""
+    columns: dict[str, list[float]] = {}
+    for (names, _), group in groupby(records, attrgetter("names")):
+        cells = memoryview(b"".join(map(attrgetter("numbers"), group))).cast("d")
+        for place, name in enumerate(names):
+            if not wanted or name in wanted:
+                columns.setdefault(name, []).extend(cells[place :: len(names)].tolist())
+    return columns
+
+
+def field_column(records: Iterable[EpisodeRecord], name: str) -> list[JsonValue]:
+    """A field of each record, in their order; None where a record lacks it."""
+    column: list[JsonValue] = []
+    for (metrics, others), group in groupby(records, attrgetter("names")):
+        if name in others:
+            column += map(itemgetter(others.index(name)), map(attrgetter("others"), group))
+        else:
+            column += (record.metric(name) if name in metrics else None for record in group)
+    return column
+
+
+_NAMES: dict[Names, Names] = {}
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """k successes of n episodes of a combo, from a program that reports only these totals."""
+
+    policy: str
+    environment: str
+    successes: int
+    episodes: int
+    metrics: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    session: str = ""
+    attempt: int = 0
+    source: str = ""
+
+    @property
+    def combo(self) -> Combo:
+        return self.policy, self.environment

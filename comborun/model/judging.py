@@ -1,0 +1,190 @@
+"""How a session is judged: its records, its progress, its limits, its retries.
+
+None of this is part of a session's digest, because it does not change the work.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+from comborun.errors import UserError
+from comborun.rules.results.fields import TRAINING
+from comborun.rules.vocabulary import Failure
+
+Source = Literal["output", "log"]
+"""where records are: in files below the output folder, or in the log"""
+
+
+@dataclass(frozen=True)
+class ResultRules:
+    """Where a session's records are, and what their fields mean."""
+
+    files: tuple[str, ...] = ("**/*.jsonl",)
+    """globs below the output folder; empty: the program leaves no records, and its exit code decides"""
+    success: str = "success"
+    """the field of the verdict: a word, or a JSON object with a test, as in the fields below (rules/results/fields.py)"""
+    episode: str = "episode"
+    metrics: tuple[str, ...] = ()
+    """the fields to report, in this order; empty: every numeric field"""
+    compare: tuple[str, ...] = ()
+    """metrics by which policies are compared, as by their success rates"""
+    format: str = ""
+    """one of FORMATS (rules/results/formats.py); empty: recognised for each file"""
+    source: Source = "output"
+    videos: tuple[str, ...] = ()
+    pattern: str = ""
+    """regular expression: a log line that matches is a record, and the groups are its fields"""
+    policy: str = ""
+    environment: str = ""
+    seed: str = ""
+    """the fields of the policy, the environment and the seed; empty: fields of these names"""
+    base: int = 0
+    """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
+
+    @property
+    def has_records(self) -> bool:
+        return bool(self.files) or self.source == "log"
+
+    @property
+    def counted(self) -> bool:
+        """Whether its records are episodes; a training has none."""
+        return self.has_records and self.format != TRAINING
+
+
+_EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
+
+
+@dataclass(frozen=True)
+class ProgressRules:
+    """How to read progress from a session's log. Only the live view uses this."""
+
+    pattern: str | None = None
+    """regular expression of Python: group `done` (or the first), and perhaps `total` (or the second)"""
+    counts_from: int | None = None
+    """None: the number is how many are done. Else it names the episode that begins, and this is the first one's name"""
+    silent: bool = False
+    """whether the program prints nothing for long"""
+    guess: bool = True
+    """without a pattern: whether a counter up to the planned number counts episodes"""
+    each: int = 0
+    """for a bar that starts again: episodes (or steps) that its total stands for; 0: all"""
+
+
+ANY_PROGRESS = ProgressRules()
+NO_PROGRESS = ProgressRules(guess=False)
+"""for `progress: none`: the log is not read"""
+
+
+def has_total(pattern: re.Pattern[str]) -> bool:
+    names = pattern.groupindex
+    return "total" in names if names else pattern.groups > 1
+
+
+def compile_pattern(text: str) -> re.Pattern[str]:
+    """A regular expression with a group for what is done and perhaps one for the total. Raises UserError."""
+    from comborun.rules.patterns import PatternError, unhurried  # slow to import
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about sets that Python may read differently one day
+            pattern = re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UserError(
+            f"`{text}` is not a regular expression: {error}", "the syntax is Python's; a literal [ is \\["
+        ) from None
+    try:
+        unhurried(text)
+    except PatternError as error:
+        raise UserError(str(error), error.hint) from None
+    names = set(pattern.groupindex)
+    if names and "done" not in names:
+        raise UserError(
+            f"`{text}` names no group `done`", f"(?P<done>\\d+), and (?P<total>\\d+) if it has one; {_EXAMPLE}"
+        )
+    if not names and pattern.groups == 0:
+        raise UserError(f"`{text}` has no group for the number of episodes", f"put it in parentheses, {_EXAMPLE}")
+    if not names and pattern.groups > 2:
+        hint = "name them, (?P<done>\\d+) and (?P<total>\\d+), or begin the others with (?:"
+        raise UserError(f"`{text}` has {pattern.groups} groups; which one is the number of episodes?", hint)
+    return pattern
+
+
+NoticeKind = Literal["finished", "failed", "stalled", "host"]
+NOTICE_KINDS: tuple[NoticeKind, ...] = ("finished", "failed", "stalled", "host")
+
+PLANNED = "{episodes}"
+"""in `evidence.line`: the number of the attempt's episodes"""
+IGNORE = "ignore"
+"""takes the place of a failure class: for log lines that show no failure"""
+Signature = tuple[str, str]
+"""failure class or IGNORE, and the regular expression of a log line that shows it"""
+
+
+@dataclass(frozen=True)
+class EvidenceRules:
+    """What proves that a session did its work: all of this together. If nothing is set, the exit code decides."""
+
+    records: bool = True
+    """a record for each planned episode, if `results` names files"""
+    line: str = ""
+    """regular expression that a log line must match; empty: none"""
+    files: tuple[str, ...] = ()
+    """globs below the output folder; each must match a file that is not empty"""
+
+    @property
+    def beside_records(self) -> str:
+        """The evidence besides records, in words; empty if none."""
+        line = (f"a line of the log like '{self.line}'",) if self.line else ()
+        return " and ".join((*line, *(f"a file '{glob}'" for glob in self.files)))
+
+
+BY_RECORDS = EvidenceRules()
+
+
+@dataclass(frozen=True)
+class WatchRules:
+    """When the supervisor ends a command, in whole seconds; 0: never."""
+
+    stall_s: int = 0
+    """after so long without progress"""
+    max_s: int = 0
+    """after so long"""
+    hang_s: int | None = None
+    """so long after its work was done; None: the host program's default"""
+    memory: bool = False
+    """whether also for more main memory than it requested"""
+
+
+NO_LIMITS = WatchRules()
+
+
+@dataclass(frozen=True)
+class RetryRule:
+    """How often a failure of one class is retried, and after which wait; the wait doubles each time."""
+
+    failure: Failure
+    times: int
+    wait: float
+    """seconds"""
+
+
+DEFAULT_RETRY = (
+    RetryRule(Failure.GPU_MEMORY, 2, 60.0),
+    RetryRule(Failure.GPU_FAULT, 1, 60.0),
+    RetryRule(Failure.HOST_MEMORY, 1, 60.0),
+    RetryRule(Failure.DISK_FULL, 0, 60.0),
+    RetryRule(Failure.STALLED, 1, 10.0),
+    RetryRule(Failure.TIMED_OUT, 0, 10.0),
+    RetryRule(Failure.KILLED, 1, 10.0),
+    RetryRule(Failure.CRASHED, 1, 10.0),
+    RetryRule(Failure.LAUNCH_FAILED, 0, 10.0),
+    RetryRule(Failure.ERROR, 0, 10.0),
+    RetryRule(Failure.NO_RESULT, 0, 10.0),
+    RetryRule(Failure.LOST, 2, 0.0),
+    RetryRule(Failure.SERVER_LOST, 2, 30.0),
+    RetryRule(Failure.PREEMPTED, 10, 0.0),
+)
+"""Only failures of the machine are retried: a program's own failure says something about the policy."""

@@ -1,0 +1,115 @@
+"""Model servers, which start before the sessions that use them: one of each, or one on each GPU. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from comborun.model.resources import NOTHING, BashWord, PinMode
+from comborun.rules.records import render
+from comborun.rules.room.placement import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from comborun.model.plan import Plan
+
+
+FIELDS = ("url", "host", "port")
+"""parts of a server's address, as in `{server.NAME.url}`"""
+ASKED = re.compile(r"\{server\.(?P<name>[a-z][a-z0-9-]*)\.(?P<field>url|host|port)\}")
+OF_SERVERS = "COMBORUN_SERVER_"
+"""start of their variables' names"""
+DEFAULT_HEALTH_S = 10
+DEFAULT_MISSES = 6
+"""more than one, because a busy server may miss a check"""
+DEFAULT_RESTARTS = 3
+
+
+@dataclass(frozen=True)
+class Server:
+    name: str
+    command: tuple[BashWord, ...]
+    setup: str
+    workdir: BashWord | None
+    variables: tuple[tuple[str, BashWord], ...]
+    gpus: int = 0
+    each_gpu: bool = False
+    """one for each GPU of `request.only`, or else of the plan; each serves the sessions of its GPU"""
+    request: Request = NOTHING
+    pin: PinMode = "cvd"
+    ready: tuple[str, ...] = ("tcp",)
+    """checks for comborun/host/supervise/health.py, which must all hold"""
+    ready_within_s: int = 0
+    """0: no limit"""
+    warm_up: tuple[str, str, str, int, str] | None = None
+    """a request before the first client's: method, path, media type, seconds that it may take, body"""
+    health_s: int = DEFAULT_HEALTH_S
+    """seconds between two checks of its health; 0: no checks"""
+    misses: int = DEFAULT_MISSES
+    """failed checks in a row after which it is ended"""
+    restarts: int = DEFAULT_RESTARTS
+    """most restarts in a row"""
+    digest: str = ""
+    """of its command: a part of the work of each session that uses it"""
+
+    @property
+    def resources(self) -> Request:
+        return replace(self.request, gpus=self.gpus)
+
+
+def variable(name: str, field: str = "") -> str:
+    """The environment variable of a part of a server's address; without one the start of all three names."""
+    return f"{OF_SERVERS}{name.upper().replace('-', '_')}_{field.upper()}"
+
+
+def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
+    commands = list(texts)
+    names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
+    return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))
+
+
+class Instance(NamedTuple):
+    """One process of a server on the host."""
+
+    name: str
+    gpu: int | None
+    """the GPU whose sessions it serves; None: it serves all"""
+    server: Server
+
+    @property
+    def request(self) -> Request:
+        asked = self.server.resources
+        return asked if self.gpu is None else replace(asked, only=(self.gpu,))
+
+
+def instances(plan: Plan) -> Iterator[Instance]:
+    """The processes of all model servers, in the plan's order."""
+    for server in plan.servers:
+        if server.each_gpu:
+            for gpu in server.request.only or plan.gpus:
+                yield Instance(f"{server.name}-gpu{gpu}", gpu, server)
+        else:
+            yield Instance(server.name, None, server)
+
+
+def table(plan: Plan) -> str:
+    """`dispatch/servers.jsonl`: a record for each instance."""
+    return "".join(
+        row(
+            name=one.name,
+            kind=one.server.name,
+            gpu=one.gpu,
+            **asdict(one.request),
+            restarts=one.server.restarts,
+        )
+        for one in instances(plan)
+    )
+
+
+def row(**fields: Any) -> str:
+    """A record without its empty fields."""
+    return render(
+        (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
+    )

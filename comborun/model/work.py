@@ -1,0 +1,163 @@
+"""The work of a session, and ranges of episodes. Sessions of the same work share their records."""
+
+from __future__ import annotations
+
+import shlex
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from comborun.text import first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from comborun.model.plan import Session
+
+T = TypeVar("T")
+K = TypeVar("K")
+Spans = tuple[range, ...]
+"""disjoint, ascending, none empty, none touching the next"""
+
+
+def spans(indices: Iterable[int]) -> Spans:
+    """The ranges of `indices`, which may be unsorted and repeated."""
+    found: list[range] = []
+    for index in sorted(set(indices)):
+        if found and found[-1].stop == index:
+            found[-1] = range(found[-1].start, index + 1)
+        else:
+            found.append(range(index, index + 1))
+    return tuple(found)
+
+
+def union(ranges: Iterable[range]) -> Spans:
+    """The same indices in disjoint ranges."""
+    found: list[range] = []
+    for span in sorted((span for span in ranges if span), key=lambda span: span.start):
+        if found and span.start <= found[-1].stop:
+            found[-1] = range(found[-1].start, max(found[-1].stop, span.stop))
+        else:
+            found.append(span)
+    return tuple(found)
+
+
+def gaps(planned: Spans, seen: Sequence[int]) -> Spans:
+    """The indices of `planned` that are not in `seen`, which ascends without repetitions. Fast if none is missing."""
+    if len(planned) == 1 and len(seen) == size(planned) and planned[0].start == seen[0] == seen[-1] - len(seen) + 1:
+        return ()
+    return minus(planned, spans(seen))
+
+
+def minus(among: Spans, others: Spans) -> Spans:
+    """The indices of `among` that are not in `others`; linear in both."""
+    left: list[range] = []
+    at = 0
+    for span in among:
+        start = span.start
+        while at < len(others) and others[at].start < span.stop:
+            left.append(range(start, others[at].start))
+            start = max(start, others[at].stop)
+            if others[at].stop > span.stop:  # it may overlap the next one, too
+                break
+            at += 1
+        left.append(range(start, span.stop))
+    return union(left)
+
+
+def within(among: Spans, index: int) -> bool:
+    place = bisect_right(among, index, key=lambda span: span.start)
+    return place > 0 and index < among[place - 1].stop
+
+
+def size(among: Spans) -> int:
+    """Number of indices; len(range) would overflow beyond 63 bits."""
+    return sum(span.stop - span.start for span in among)
+
+
+def describe(among: Spans, limit: int = 12) -> str:
+    """`3-7, 12`; of many ranges the first ones, and how many more there are."""
+    names = [str(span.start) if span.stop - span.start == 1 else f"{span.start}-{span.stop - 1}" for span in among]
+    return first_of(names, limit, "range")
+
+
+Combo = tuple[str, str]
+"""policy, environment"""
+Replicate = tuple[str, str, int]
+"""policy, environment, and the first episode of one of its seeds"""
+
+_KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
+
+
+def work(session: Session) -> tuple[Any, ...]:
+    """Everything that determines its results; how they are read is not part of it."""
+    return tuple(getattr(session, key) for key in _KEYS)
+
+
+def differences(before: Session, now: Session) -> tuple[str, ...]:
+    """A phrase for each part of the work that differs."""
+    triples = zip(_KEYS, work(before), work(now), strict=True)
+    return tuple(_difference(key, had, has) for key, had, has in triples if had != has)
+
+
+def combo_of(session: Session) -> Combo:
+    return session.policy, session.environment
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
+def first_of_each(sessions: Iterable[Session]) -> tuple[Session, ...]:
+    """The first session of every combo."""
+    return tuple(same[0] for same in grouped(sessions, combo_of).values())
+
+
+def replicate_of(session: Session) -> Replicate:
+    """Its combo, and the first episode of its seed: sessions with these in common do the same work."""
+    return session.policy, session.environment, session.results.base
+
+
+def name_of_combo(session: Session) -> str:
+    """Its name without its range of episodes."""
+    return session.name.removesuffix(range_suffix(session.first, session.count))
+
+
+def range_suffix(first: int, count: int) -> str:
+    return f"_e{first}-{first + count - 1}"
+
+
+def episodes_of(sessions: Iterable[Session]) -> Spans:
+    return union(session.episodes for session in sessions)
+
+
+def _difference(key: str, before: Any, now: Any) -> str:
+    if key == "command":
+        return f"command: {_words(before, now)}"
+    if key in {"variables", "servers"}:
+        return f"{key}: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
+    if key == "setup":
+        return key
+    if key == "around":
+        return "files, links, launcher or container"
+    return f"{key}: {_shown(before)} before, {_shown(now)} now"
+
+
+def _words(before: tuple[str, ...], now: tuple[str, ...]) -> str:
+    """The first words that differ, with the option before them."""
+    pairs = list(zip(before, now, strict=False))
+    place = next((index for index, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    option = f"{now[place - 1]} " if 0 < place < len(now) and now[place - 1].startswith("-") else ""
+    old, new = (words[place] if place < len(words) else "nothing" for words in (before, now))
+    return f"{option}{_shown(old)} before, {_shown(new)} now"
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, str):
+        return "none" if value is None else str(value)
+    try:
+        return " ".join(shlex.split(value)) or "nothing"
+    except ValueError:
+        return value

@@ -1,0 +1,1 @@
+"""How attempts end: classes of failures, retries, the breaker, progress."""

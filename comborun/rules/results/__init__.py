@@ -1,0 +1,1 @@
+"""What result files say: formats, readers, fields, rows, counts, proposals."""

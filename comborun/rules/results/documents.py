@@ -1,0 +1,357 @@
+"""Rows in whole documents: JSON with episodes at any depth, logs of Inspect, archives of numpy arrays, SQLite files."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from itertools import islice
+
+from comborun.rules.results.episodes import decode_whole, describe
+from comborun.rules.results.fields import FORMAT, MISSING, TORN, UNREADABLE, Identity, RefusedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterator, Tuple
+
+    from comborun.rules.results.readers import Entry, Whole
+
+    Row = dict[str, Any]
+    Array = Tuple[Tuple[int, ...], list[Any]]
+
+EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
+"""names of a list with one object for each episode"""
+SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
+"""names of a list of verdicts"""
+METRICS = ("metrics", "info", "final_info")
+"""objects in an episode whose fields count as the episode's own"""
+_DEPTH = 8
+_TEXT_MOST = 200
+"""characters of a text that a document states for all its episodes"""
+_WORDS_MOST = 50
+"""such texts in one object"""
+_MEMBER_MOST = 256 << 20
+_MEMBERS_MOST = 100_000
+_GRADES = {"C": True, "I": False}
+
+
+def read(file: Whole) -> Iterator[Entry]:
+    """The episodes of any document. Raises RefusedError."""
+    return numbered(episodes(decode_whole(file.text), file.identity))
+
+
+def numbered(rows: list[Row]) -> Iterator[Entry]:
+    """The entries of these rows. A row without an index gets its position."""
+    return iter([(0, row, "", at) for at, row in enumerate(rows)])
+
+
+def episodes(value: Any, identity: Identity) -> list[Row]:
+    """The rows of the lists that most probably hold the episodes. Raises RefusedError."""
+    found = sorted(_lists(value, identity, "", {}, 0), key=lambda one: one[0])
+    best = found[0][0] if found else _NAMED
+    rows = [] if best < _NAMED else list(_arrays(value, identity, {}, 0))
+    rows = rows or [row for rank, rows in found if rank == best for row in rows]
+    if not rows:
+        raise RefusedError(FORMAT, describe(value))
+    return rows
+
+
+_FITS, _PARTLY, _NAMED = range(3)
+"""how surely a list holds episodes. Of lists that only have a fitting name, the outermost ones count"""
+
+
+def _lists(value: Any, identity: Identity, name: str, around: Row, depth: int) -> Iterator[tuple[int, list[Any]]]:
+    """Lists of objects that may be episodes, each with its rank; a lower rank is surer."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list):
+        sure = rank(value, identity, name, depth)
+        if sure is not None:
+            rows = [_within(around, row) if isinstance(row, dict) else row for row in value]
+            yield sure if sure < _NAMED else _NAMED + depth, rows
+            if sure < _NAMED:
+                return
+        for entry in value:
+            if isinstance(entry, (dict, list)):
+                yield from _lists(entry, identity, "", around, depth + 1)
+    elif isinstance(value, dict):
+        words = {**around, **_words(value)}
+        for key, entry in value.items():
+            if isinstance(entry, (dict, list)):
+                yield from _lists(entry, identity, key, words, depth + 1)
+
+
+def _within(around: Row, row: Row) -> Row:
+    """An episode with what its document states for all of them.
+
+    vla-eval (results/collector.py) counts no verdict of an episode that its infrastructure broke off, even if there is
+    one.
+    """
+    if "harness_version" in around and row.get("failure_reason"):
+        row = {name: entry for name, entry in row.items() if name not in METRICS}
+    return {**around, **_opened(row)}
+
+
+def _opened(row: Row) -> Row:
+    """The row with the fields of its metrics added to its own."""
+    inner = [entry for name, entry in row.items() if name in METRICS and isinstance(entry, dict)]
+    return {**{name: entry for one in inner for name, entry in one.items()}, **row} if inner else row
+
+
+def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
+    """How surely a list under this name holds episodes; None: it doesn't."""
+    row = next((one for one in value if isinstance(one, dict)), None)
+    if row is None:
+        return None
+    row = _opened(row)
+    held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
+    if MISSING not in held and not all(isinstance(one, list) for one in held):
+        return _FITS
+    nested = any(isinstance(entry, list) and any(isinstance(one, dict) for one in entry) for entry in row.values())
+    if held[0] is not MISSING and not isinstance(held[0], list) and not identity.success.word and not nested:
+        return _PARTLY
+    named = name.lower() in EPISODE_LISTS or depth == 0
+    arrays = any(isinstance(row.get(key), (list, dict)) for key in SUCCESS_LISTS)
+    return _NAMED if named and not nested and not arrays else None
+
+
+def _words(value: Row) -> Row:
+    """The texts that a document states for all its episodes: the task, the policy."""
+    texts = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
+    return dict(islice(texts, _WORDS_MOST))
+
+
+def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator[Row]:
+    """The episodes of objects that hold a list of verdicts, and perhaps other lists of the same length."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list):
+        for entry in value:
+            yield from _arrays(entry, identity, around, depth + 1)
+    elif isinstance(value, dict):
+        words = {**around, **_words(value)}
+        columns = _columns(value, identity.success.name)
+        if columns:
+            for at in range(len(columns[identity.success.name])):
+                yield {**words, **{name: column[at] for name, column in columns.items()}}
+            return
+        for name, entry in value.items():
+            if isinstance(entry, (dict, list)):
+                inner = {**words, "task": name} if isinstance(entry, dict) else words
+                yield from _arrays(entry, identity, inner, depth + 1)
+
+
+def _columns(value: Row, key: str) -> dict[str, list[Any]]:
+    """The verdicts under `key` (one list, or one for each task, joined), and the lists of the same length."""
+    for name in (key, *SUCCESS_LISTS):
+        verdicts = value.get(name)
+        if isinstance(verdicts, list) and _verdicts(verdicts):
+            count = len(verdicts)
+            same = {one: entry for one, entry in value.items() if isinstance(entry, list) and len(entry) == count}
+            return {**same, key: verdicts}
+        if isinstance(verdicts, dict) and verdicts and all(map(_verdicts, verdicts.values())):
+            tasks = [task for task, entries in verdicts.items() for _ in entries]
+            return {"task": tasks, key: [one for entries in verdicts.values() for one in entries]}
+    return {}
+
+
+def _verdicts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
+
+
+def inspect(file: Whole) -> Iterator[Entry]:
+    """The samples of an Inspect log, `.json` or the zip archive `.eval`. Raises RefusedError."""
+    data, identity = file.data, file.identity
+    value: Any = {"samples": _archived(data)} if data[:2] == b"PK" else decode_whole(data.decode("utf-8", "replace"))
+    samples = value.get("samples") if isinstance(value, dict) else None
+    if not isinstance(samples, list):
+        raise RefusedError(FORMAT, "a log of Inspect without samples")
+    for at, sample in enumerate(samples):
+        yield 0, _sample(sample, identity) if isinstance(sample, dict) else sample, "", at
+
+
+def _sample(sample: Row, identity: Identity) -> Row:
+    """The first scorer's grade is the verdict; each scorer's value is a field of its own."""
+    scores = sample.get("scores")
+    scores = scores if isinstance(scores, dict) else {}
+    values = {name: one.get("value") for name, one in scores.items() if isinstance(one, dict)}
+    row: Row = {"sample": str(sample.get("id")), "epoch": str(sample.get("epoch", 1)), **values}
+    if sample.get("error"):
+        row["error"] = str(sample["error"])[:_TEXT_MOST]
+    grade = next(iter(values.values()), None)
+    if identity.success.name not in row and not identity.success.tests:
+        row[identity.success.name] = None if sample.get("error") else _GRADES.get(str(grade), grade)
+    return row
+
+
+def _archived(data: bytes) -> Any:
+    """The samples of an archive: from its summaries, or one by one if the evaluation was not finished."""
+    with opened(data) as archive:
+        names = archive.namelist()[:_MEMBERS_MOST]
+        if "summaries.json" in names:
+            return _decoded(archive, "summaries.json")
+        wanted = sorted(name for name in names if name.startswith("samples/") and name.endswith(".json"))
+        return [_decoded(archive, name) for name in wanted]
+
+
+def _decoded(archive: Any, name: str) -> Any:
+    return decode_whole(member(archive, name).decode("utf-8", "replace"))
+
+
+@contextmanager
+def opened(data: bytes) -> Iterator[Any]:
+    """A zip archive. Raises RefusedError for one that can't be read."""
+    import io
+    import zipfile
+    import zlib
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            yield archive
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise RefusedError(TORN, "half-written archive: being written, or cut off") from error
+    except NotImplementedError as error:
+        how = "compressed in a way that this Python does not read (zstd before 3.14): write its logs as JSON"
+        raise RefusedError(UNREADABLE, how) from error
+    except (ValueError, KeyError, RuntimeError, OSError, zlib.error) as error:
+        raise RefusedError(UNREADABLE, f"an archive that can't be read: {type(error).__name__}") from error
+
+
+def member(archive: Any, name: str) -> bytes:
+    """The content of one file of an archive. It never exceeds the limit, even if the archive's directory says less."""
+    with archive.open(name) as stream:
+        data: bytes = stream.read(_MEMBER_MOST + 1)
+    if len(data) > _MEMBER_MOST:
+        raise RefusedError(UNREADABLE, f"{name} in it is larger than {_MEMBER_MOST >> 20} MiB")
+    return data
+
+
+# Archives `.npz` of numpy arrays, such as evaluations.npz of Stable-Baselines3. Nothing is unpickled
+
+_ARRAY_NAMES = {
+    "successes": "success",
+    "results": "return",
+    "returns": "return",
+    "rewards": "return",
+    "ep_lengths": "length",
+}
+"""what one value of an array is called"""
+_CODES = {"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
+_CODES.update({"f2": "e", "f4": "f", "f8": "d"})
+_MAGIC = b"\x93NUMPY"
+_ARRAYS_MOST = 100
+_HEADER_MOST = 1 << 16
+
+
+def arrays(file: Whole) -> Iterator[Entry]:
+    """An episode for each value of the arrays; of several evaluations in one file the last. Raises RefusedError."""
+    held = _members(file.data)
+    known = [name for name in held if name in _ARRAY_NAMES or name == file.identity.success.name]
+    if not known:
+        raise RefusedError(
+            FORMAT, f"arrays {', '.join(sorted(held)[:5]) or 'of no name'}: none with an episode's outcome"
+        )
+    shape = held[known[0]][0]
+    columns: dict[str, list[Any]] = {}
+    for name, (own, values) in held.items():
+        if own == shape:
+            columns[_ARRAY_NAMES.get(name, name)] = values[-shape[-1] :] if shape and shape[-1] else []
+    evaluations = shape[0] if len(shape) > 1 else 1
+    remark = f"the last of {evaluations} evaluations counts" if evaluations > 1 else ""
+    for at in range(shape[-1] if shape else 0):
+        yield 0, {name: column[at] for name, column in columns.items()}, "" if at else remark, at
+
+
+def _members(data: bytes) -> dict[str, Array]:
+    with opened(data) as archive:
+        names = [name for name in archive.namelist()[:_ARRAYS_MOST] if name.endswith(".npy")]
+        return {name[: -len(".npy")]: _array(member(archive, name), name) for name in names}
+
+
+def _array(data: bytes, name: str) -> Array:
+    """Shape and values, in the order of C. Raises RefusedError."""
+    import ast
+    import struct
+
+    if not data.startswith(_MAGIC) or len(data) < 12:
+        raise RefusedError(UNREADABLE, f"{name} in it is not an array")
+    wide = data[6] > 1
+    (length,) = struct.unpack_from("<I" if wide else "<H", data, 8)
+    start = (12 if wide else 10) + length
+    try:
+        header = ast.literal_eval(data[start - length : start].decode("latin-1")) if length <= _HEADER_MOST else {}
+        kind, shape, transposed = str(header["descr"]), tuple(header["shape"]), header["fortran_order"]
+    except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError) as error:
+        raise RefusedError(UNREADABLE, f"{name} in it has no header that can be read") from error
+    if "O" in kind:
+        raise RefusedError(UNREADABLE, f"{name} in it holds Python objects, which are never unpickled")
+    code = _CODES.get(kind[1:])
+    if code is None or len(shape) > 2 or (transposed and len(shape) > 1):
+        return (), []
+    count = 1
+    for size in shape:
+        count *= size if isinstance(size, int) and size >= 0 else 0
+    if count * struct.calcsize(code) > len(data) - start:
+        raise RefusedError(TORN, f"{name} in it is cut off")
+    return shape, list(struct.unpack_from(f"{'>' if kind[0] == '>' else '<'}{count}{code}", data, start))
+
+
+# SQLite files, read only: no journal, lock or temporary file is ever written beside them
+
+ROWS_MOST = 1_000_000
+_TABLES = """SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0
+    AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name LIMIT ?"""
+"""no views and no virtual tables: these compute"""
+_TABLES_MOST = 1000
+_CELL_MOST = 1 << 20
+"""bytes"""
+_STEPS, _STEPS_MOST = 100_000, 20_000
+"""of SQLite's machine between two looks, and looks at most: a file can't keep its reader busy for ever"""
+
+
+def database(place: str) -> Callable[[Whole], Iterator[Entry]]:
+    """What reads the file at a place: by its path, since SQLite opens its files itself."""
+    return lambda file: numbered(_rows(place, file.identity))
+
+
+def _rows(place: str, identity: Identity) -> list[dict[str, Any]]:
+    """Of the table that is most surely one of episodes. Raises RefusedError."""
+    if not place:
+        raise RefusedError(UNREADABLE, "a SQLite file can be read from a folder only")
+    try:
+        import sqlite3
+        from urllib.parse import quote
+    except ImportError as error:
+        raise RefusedError(UNREADABLE, "a SQLite file, and this Python has no sqlite3") from error
+    try:
+        base = sqlite3.connect(f"file:{quote(place)}?mode=ro&immutable=1", uri=True)
+        try:
+            return _best(base, identity)
+        finally:
+            base.close()
+    except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
+        if str(error) == "interrupted":
+            raise RefusedError(UNREADABLE, "a SQLite file that takes too long to read") from error
+        raise RefusedError(TORN, f"a SQLite file being written, or cut off: {error}") from error
+
+
+def _best(base: Any, identity: Identity) -> list[dict[str, Any]]:
+    looks = iter(range(_STEPS_MOST))
+    base.set_progress_handler(lambda: next(looks, None) is None, _STEPS)
+    base.text_factory = lambda data: data[:_CELL_MOST].decode("utf-8", "replace")
+    names = [name for (name,) in base.execute(_TABLES, (_TABLES_MOST,)) if isinstance(name, str)]
+    firsts = ((name, _select(base, name, 1)) for name in names)
+    ranked = ((rank(rows, identity, name, 1), name) for name, rows in firsts if rows)
+    best = min(((how, name) for how, name in ranked if how is not None), default=None)
+    if best is None:
+        shown = ", ".join(names[:5]) or "none"
+        raise RefusedError(FORMAT, f"a SQLite file whose tables ({shown}) hold no episodes")
+    rows = _select(base, best[1], ROWS_MOST + 1)
+    if len(rows) > ROWS_MOST:
+        raise RefusedError(UNREADABLE, f"its table {best[1]!r} has more than {ROWS_MOST} rows")
+    return rows
+
+
+def _select(base: Any, table: str, most: int) -> list[dict[str, Any]]:
+    quoted = table.replace('"', '""')
+    cursor = base.execute(f'SELECT * FROM "{quoted}" LIMIT ?', (most,))  # noqa: S608  # a name can't be a parameter
+    names = [column[0] for column in cursor.description]
+    return [{name: cell for name, cell in zip(names, row) if not isinstance(cell, bytes)} for row in cursor]

@@ -1,0 +1,122 @@
+"""How rows are written: the JSON values of a line or a document, and what known programs call their fields. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from comborun.rules.results.fields import TORN, UNREADABLE, RefusedError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
+
+LINE_LIMIT = 16 << 20
+"""bytes; a longer line is not a record. It is skipped without being held in memory"""
+DEPTH_LIMIT = 100
+"""of nested lists and objects in a field"""
+DIGITS_LIMIT = 4300
+"""of an integer: newer Pythons refuse longer ones, and older ones take minutes for them"""
+COMPLETION, EPISODE_ID = "completion", "episode_id"
+JOB, COPY, ORDER, OUTCOMES = "job_name", "env_id", "episode_in_env", "outcomes"
+INDICES = ("global_episode_index", "episode_idx")
+JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
+"""a row with the job's name and one of these is one of job-rows"""
+
+UNKNOWN = "of no format that is known"
+_BLANKS = re.compile(r"\s*")
+PER_FILE_NAME = re.compile(r"episode_(?P<number>\d{1,18})_(?:final_)?res\.json")
+LIST_LAST_FOLDER = re.compile(r"episode_(?P<number>\d{1,18})")
+_REBUILD = re.compile(r"_rebuild(\d{1,9})\b")
+
+
+def _short_integer(text: str) -> int:
+    if len(text) > DIGITS_LIMIT:
+        raise ValueError("a number too long")
+    return int(text)
+
+
+_decoder = json.JSONDecoder()
+_wary_decoder = json.JSONDecoder(parse_int=_short_integer)
+
+
+def decode(line: str) -> tuple[list[Any], str]:
+    """The JSON values of one line, and the fault after the last of them (empty: none). Parsing ends at the first fault:
+    what follows could be a part of it.
+    """
+    decoder = _decoder if len(line) < DIGITS_LIMIT else _wary_decoder
+    values: list[Any] = []
+    nests = line.count("{") + line.count("[") > DEPTH_LIMIT
+    position = _after_blanks(line, 0)
+    while position < len(line):
+        try:
+            value, position = decoder.raw_decode(line, position)
+        except (ValueError, RecursionError) as error:
+            fault = "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
+            return values, f"{fault} after a whole record" if values else fault
+        if nests and deep(value):
+            return values, "nested too deeply"
+        values.append(value)
+        position = _after_blanks(line, position)
+    return values, ""
+
+
+def _after_blanks(text: str, position: int) -> int:
+    blanks = _BLANKS.match(text, position)
+    return blanks.end() if blanks else position
+
+
+def deep(value: object) -> bool:
+    """Whether a value nests its fields deeper than DEPTH_LIMIT."""
+    level: list[Any] = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(DEPTH_LIMIT + 2):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [entry for entries in inner for entry in entries if isinstance(entry, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def decode_whole(text: str) -> Any:
+    """The value of a whole document. Raises RefusedError."""
+    if not text.strip():
+        raise RefusedError(TORN, "empty: being written, or cut off")
+    try:
+        value, end = _wary_decoder.raw_decode(text, _after_blanks(text, 0))
+    except json.JSONDecodeError as error:
+        if error.pos >= len(text.rstrip()) or not text.rstrip().endswith(("}", "]")):
+            raise RefusedError(TORN, "half-written JSON: being written, or cut off") from error
+        raise RefusedError(UNREADABLE, f"not JSON: {error.msg} in line {error.lineno}") from error
+    except RecursionError as error:
+        raise RefusedError(UNREADABLE, "nested too deeply") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise RefusedError(UNREADABLE, "not JSON: a number too long") from error
+    if _after_blanks(text, end) < len(text):
+        raise RefusedError(UNREADABLE, "not JSON: more than one document")
+    if deep(value):
+        raise RefusedError(UNREADABLE, "nested too deeply")
+    return value
+
+
+def describe(value: object) -> str:
+    unknown = UNKNOWN
+    if isinstance(value, list):
+        return f"one JSON list of {len(value)} entries, {unknown}"
+    lists = [(key, one) for key, one in value.items() if isinstance(one, list)] if isinstance(value, dict) else []
+    longest = max(lists, key=lambda pair: len(pair[1]), default=None)
+    return f"one JSON document with {len(longest[1])} {longest[0]}, {unknown}" if longest else unknown
+
+
+def rebuild(name: str) -> int:
+    """The number of the scene's rebuild that a file of job-rows belongs to; 0 without a number."""
+    found = _REBUILD.search(name)
+    return int(found.group(1)) if found else 0
+
+
+def job_success(row: Mapping[str, Any]) -> object:
+    """The row's own verdict, else the one in its outcomes; None without either."""
+    outcomes = row.get(OUTCOMES)
+    if "success" in row or not isinstance(outcomes, dict):
+        return row.get("success")
+    return outcomes.get("success")

@@ -1,0 +1,212 @@
+"""Reads JSON documents of particular programs: one for each episode, a list of an episode's steps, an evaluation with
+all its tasks, statistics of rollouts. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+
+from comborun.rules.results.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, decode_whole, deep
+from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, UNREADABLE, RefusedError, integer, verdict_of
+from comborun.rules.results.logs import statistics
+from comborun.rules.results.rates import agrees, count
+from comborun.rules.results.readers import NOTHING, indexed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Mapping
+
+    from comborun.rules.results.readers import Entry, Whole
+
+    Row = dict[str, Any]
+
+STEPS_AT_MOST = 50
+"""the program that writes lists of steps ends an episode after so many, and does not mark it as done"""
+SUCCESS = "task_success"
+"""the verdict of an episode's document and of a step, unless the row has the field that the grid names"""
+PER_TASK, PER_EPISODE, GROUP = "per_task", "per_episode", "task_group"
+_COLUMNS = {"sum_rewards": "sum_reward", "max_rewards": "max_reward", "video_paths": "video"}
+"""lists with one value per episode, perhaps only of the first ones, and the name of one value"""
+_BETWEEN = re.compile(r"\s*,?\s*")
+_decoder = json.JSONDecoder()
+
+
+def per_file(file: Whole) -> Iterator[Entry]:
+    """One file per episode, with the episode's number in its name: `episode_12_final_res.json`."""
+    index = _number(PER_FILE_NAME, file.path.rpartition("/")[2], "the file's name")
+    yield 0, _episode(file, _object(file), index), "", None
+
+
+def list_last(file: Whole) -> Iterator[Entry]:
+    """One folder per episode with a list of its steps: `episode_12/cosmos_log.json`. The last step with a verdict
+    decides.
+
+    The file is rewritten twice per step, so it can be cut off anywhere. An episode that has not finished is missing,
+    not failed: its last step only says how far it got.
+    """
+    index = _number(LIST_LAST_FOLDER, file.path.rpartition("/")[0].rpartition("/")[2], "its folder's name")
+    values, fault = _elements(file.text)
+    steps = [value for value in values if isinstance(value, dict)]
+    if len(steps) < STEPS_AT_MOST and not (steps and steps[-1].get("done") is True):
+        raise RefusedError(TORN, f"not finished after {len(steps)} steps{fault and f': {fault}'}")
+    yield 0, _episode(file, {**_last_told(steps), "steps": len(steps)}, index), "", None
+    if fault:
+        yield 0, NOTHING, f"{fault} behind step {len(steps)}: the steps before it count", None
+    if len(steps) < len(values):
+        yield 0, NOTHING, f"{len(values) - len(steps)} entries are not steps", None
+
+
+def rollouts(file: Whole) -> Iterator[Entry]:
+    """The statistics of Robomimic and RoboCasa: a rate and a number of episodes."""
+    yield 0, *statistics(_object(file))
+
+
+def evaluation(file: Whole) -> Iterator[Entry]:
+    """`eval_info.json`: for each task a list of successes, or (older) one object per episode.
+
+    Without the lists, a percentage of so many episodes is an aggregate. Percentages beside the lists are only compared
+    with them.
+    """
+    value = _object(file)
+    rows: list[Row] = []
+    for entry in (*_tasks(file, value.get(PER_TASK)), *_episodes(file, value.get(PER_EPISODE))):
+        if isinstance(entry[1], dict):
+            rows.append(entry[1])
+        yield entry
+    for group, total in _totals(value).items():
+        yield from _compared(file, rows, group, total) if rows else _counted(file, total, group)
+
+
+def _number(pattern: re.Pattern[str], name: str, where: str) -> int:
+    """The index of the episode whose name holds its number, counted from 1."""
+    found = pattern.fullmatch(name)
+    if not found or not int(found.group("number")):
+        raise RefusedError(NO_RECORD, f"{where} holds no episode's number")
+    return int(found.group("number")) - 1
+
+
+def _episode(file: Whole, value: Row, index: int) -> Row:
+    """The row of one episode. The verdict's field is the grid's own, if the document has it."""
+    success = file.identity.success
+    held = success.word or success.find(value) is not MISSING
+    file.identity = file.identity.in_words(file.identity.written["success"] if held else SUCCESS, "episode")
+    return {**indexed(value, file.identity), "episode": index}
+
+
+def _last_told(steps: list[Row]) -> Row:
+    """The `info` of the last step that has a verdict. The very last step may not be complete."""
+    infos = (info for info in (step.get("info") for step in reversed(steps)) if isinstance(info, dict))
+    return next((info for info in infos if SUCCESS in info), {})
+
+
+def _tasks(file: Whole, tasks: object) -> Iterator[Entry]:
+    """Numbers the episodes of an environment task by task; each task has room for as many as the longest one."""
+    if not isinstance(tasks, list):
+        return
+    stride = max((len(_successes(task)) for task in tasks), default=0)
+    taken: Counter[str] = Counter()
+    for position, task in enumerate(tasks):
+        named = _named(file, task.get(GROUP) if isinstance(task, dict) else None)
+        place = file.identity.environment or next(iter(named.values()), "")
+        first, taken[place] = taken[place] * stride, taken[place] + 1
+        if not _successes(task):
+            yield 0, RefusedError(NO_RECORD, f"entry {position} of {PER_TASK} lists no successes"), "", None
+            continue
+        for index, row in enumerate(_task_rows(task, file.identity.verdict_key), first):
+            yield 0, indexed({**named, **row}, file.identity), "", index
+
+
+def _successes(task: object) -> list[Any]:
+    metrics = task.get("metrics") if isinstance(task, dict) else None
+    successes = metrics.get("successes") if isinstance(metrics, dict) else None
+    return successes if isinstance(successes, list) else []
+
+
+def _task_rows(task: Row, success: str) -> list[Row]:
+    """The episodes of a task. If there are fewer videos than episodes, the first episodes have them."""
+    same = {key: value for key, value in task.items() if key not in {"metrics", "task_id"}}
+    if isinstance(task.get("task_id"), (str, int)):
+        same["task"] = str(task["task_id"])
+    rows: list[Row] = [{**same, success: value} for value in _successes(task)]
+    for name, values in task["metrics"].items():
+        if name != "successes" and isinstance(values, list):
+            column = _COLUMNS.get(str(name), str(name))
+            for row, value in zip(rows, values):
+                row[column] = value
+    return rows
+
+
+def _episodes(file: Whole, episodes: object) -> Iterator[Entry]:
+    listed: list[Any] = episodes if isinstance(episodes, list) else []
+    for position, episode in enumerate(listed):
+        index = integer(episode.get("episode_ix")) if isinstance(episode, dict) else None
+        if index is None or index < 0:
+            yield 0, RefusedError(NO_RECORD, f"entry {position} of {PER_EPISODE} has no index episode_ix"), "", None
+            continue
+        fields = {key: value for key, value in episode.items() if key not in {"episode_ix", "success"}}
+        fields[file.identity.verdict_key] = episode.get("success")
+        yield 0, indexed(fields, file.identity), "", index
+
+
+def _named(file: Whole, group: object) -> dict[str, str]:
+    """The environment that a group of tasks names, if nothing else names it."""
+    known = file.identity.environment is not None or not isinstance(group, str) or not group
+    return {} if known else {file.identity.environment_field.name: str(group)}
+
+
+def _totals(value: Row) -> dict[str, Row]:
+    """Percentages with their numbers of episodes, by environment; else the one for all."""
+    groups = value.get("per_group")
+    if isinstance(groups, dict) and groups:
+        return {group: total for group, total in groups.items() if isinstance(total, dict)}
+    total = next((value[key] for key in ("overall", "aggregated") if isinstance(value.get(key), dict)), None)
+    return {"": total} if total else {}
+
+
+def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]) -> Iterator[Entry]:
+    rate, success = total.get("pc_success"), file.identity.success
+    counted = [verdict_of(row, success)[0] for row in rows if not group or row.get(GROUP) == group]
+    good = counted.count(True)
+    if isinstance(rate, (int, float)) and counted and not agrees(str(rate), good, len(counted), scale=100):
+        fraction = ": a fraction, where a percentage is meant" if agrees(str(rate), good, len(counted)) else ""
+        yield 0, NOTHING, f"pc_success of {rate} is not {good} of {len(counted)} as listed{fraction}", None
+
+
+def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:
+    try:
+        counted = count(str(total.get("pc_success")), integer(total.get("n_episodes")) or 0, scale=100)
+    except ValueError as error:
+        yield 0, RefusedError(NO_RECORD, str(error)), "", None
+    else:
+        yield 0, counted.of(next(iter(_named(file, group).values()), None), {}), counted.complaint, None
+
+
+def _object(file: Whole) -> Row:
+    """The JSON object that a whole file is."""
+    value = decode_whole(file.text)
+    if not isinstance(value, dict):
+        raise RefusedError(NO_RECORD, "not a JSON object")
+    return value
+
+
+def _elements(text: str) -> tuple[list[Any], str]:
+    """The complete elements of a list, and the fault behind them (empty: none)."""
+    text = text.strip()
+    if not text.startswith("["):
+        raise RefusedError(UNREADABLE if text else TORN, "not a JSON list" if text else "empty: being written")
+    found: list[Any] = []
+    position = 1
+    while True:
+        between = _BETWEEN.match(text, position)
+        position = between.end() if between else position
+        if text.startswith("]", position):
+            return found, ""
+        try:
+            value, position = _decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            return found, "half-written JSON"
+        if deep(value):
+            return found, "a step that is nested too deeply"
+        found.append(value)

@@ -1,0 +1,224 @@
+"""Proposes a line for `results:` that would make more rows count. Pure.
+
+Every proposal was tried on rows of the file itself: more of them count with it, or have a verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import product
+
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    IGNORE,
+    INDEX,
+    LINE,
+    MISSING,
+    NO_VERDICTS,
+    POLICY,
+    Identity,
+    RefusedError,
+    read_row,
+)
+from comborun.rules.results.fields import integer as whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterable, Iterator, Mapping, Sequence, Tuple
+
+    Row = Mapping[str, Any]
+    Span = Tuple[int, int]
+    Keys = Dict[str, str]
+    """key of `results` -> its value as it is written in a grid"""
+
+INDICES = (
+    *("episode", "episode_index", "episode_idx", "episode_id", "episode_ix", "global_episode_index", "ep", "ep_idx"),
+    *(
+        "ep_id",
+        "episode_num",
+        "episode_number",
+        "trial",
+        "trial_id",
+        "trial_idx",
+        "rollout",
+        "idx",
+        "index",
+        "i",
+        "_step",
+    ),
+)
+"""names of an episode's index"""
+VERDICTS = (
+    *("success", "is_success", "task_success", "success_once", "succeeded", "successful", "solved", "completion"),
+    *("completed", "passed", "goal_reached", "goal_achieved", "reached_goal", "task_completed", "done_success"),
+)
+"""names of a verdict"""
+SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
+"""names of a seed"""
+_SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
+_DEPTH = 4
+_FIELDS_MOST = 200
+
+
+def propose(samples: Sequence[Row], identity: Identity, span: Span, seen: Iterable[int] = ()) -> Keys:
+    """What to write in `results`, from some rows of one session; empty if nothing is wrong or nothing helps.
+
+    `seen` are the indices of all records, if there are any.
+    """
+    choices = ([{}, *step(samples, identity, span)] for step in (_combo, _index, _verdict))
+    best: Keys = {}
+    most = _worth(samples, identity, span)
+    for chosen in product(*choices):
+        keys = {key: value for part in chosen for key, value in part.items()}
+        worth = _worth(samples, _applied(identity, keys), span)
+        if worth > most:
+            best, most = keys, worth
+    if best and not most[2]:
+        return {}  # rows without results of episodes, perhaps a log
+    best = best or _shifted(identity, span, sorted(seen))
+    return {**best, **seed(samples, identity)} if best else best
+
+
+def seed(samples: Sequence[Row], identity: Identity) -> Keys:
+    """The field with the seed of an episode, if it has another name and a different value in each row."""
+    if identity.seed.word or any(identity.seed.find(row) is not MISSING for row in samples):
+        return {}
+    for name in _names(samples, SEEDS):
+        values = [whole(row.get(name)) for row in samples]
+        if None not in values and len(set(values)) == len(values):
+            return {"seed": name}
+    return {}
+
+
+def advice(keys: Keys, samples: Sequence[Row]) -> str:
+    """The line of the grid: `results: {policy: ignore}`. For rows with only numbers, also how one of them decides."""
+    advice_line = f"`results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}` counts them"
+    score = _score(samples) if keys.get("success") == NO_VERDICTS else ""
+    by = f"`success: {{field: {score}, at_least: NUMBER}}` instead of `success: {NO_VERDICTS}`"
+    return f"{advice_line}; or {by}: an episode that reaches NUMBER is a success" if score else advice_line
+
+
+def _score(samples: Sequence[Row]) -> str:
+    numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
+    return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")
+
+
+def _applied(identity: Identity, keys: Keys) -> Identity:
+    fields = {key: _read(value) for key, value in keys.items()}
+    more = dict(identity.more)
+    more.update({f"{key}_field": fields[key] for key in (POLICY, ENVIRONMENT) if key in fields})
+    success, episode = (fields.get(key) or identity.written[key] for key in ("success", "episode"))
+    return Identity(identity.policy, identity.environment, success, episode, **more)
+
+
+def _read(value: str) -> str:
+    """The value as a plan holds it. Proposed maps consist of one or two plain words."""
+    if not value.startswith("{"):
+        return value
+    pairs = (pair.split(": ") for pair in value[1:-1].split(", "))
+    return json.dumps({key: int(text) if text.isdigit() else text for key, text in pairs})
+
+
+def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int, int, int]:
+    """How many rows count, for how many planned episodes, and how many have a verdict."""
+    episodes, verdicts, taken = set(), 0, 0
+    for row in samples:
+        try:
+            record = read_row(row, identity, span[0] + taken if identity.episode.word else None)
+        except RefusedError:
+            continue
+        taken += 1
+        if not span[1] or span[0] <= record.index < sum(span):
+            episodes.add(record.index)
+        verdicts += record.verdict is not None or bool(identity.success.word)
+    return taken, len(episodes), verdicts
+
+
+def _lack(samples: Sequence[Row], identity: Identity) -> set[str]:
+    """The reasons why rows are refused; of each row the first one."""
+    return set(filter(None, (_refusal(row, identity) for row in samples)))
+
+
+def _refusal(row: Row, identity: Identity) -> str:
+    try:
+        read_row(row, identity, 0 if identity.episode.word else None)
+    except RefusedError as refused:
+        return refused.reason
+    return ""
+
+
+def _combo(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
+    """Proposes to ignore other names if all rows have the same: the file belongs to one session."""
+    del span
+    keys: Keys = {}
+    for key, field in ((POLICY, identity.policy_field), (ENVIRONMENT, identity.environment_field)):
+        names = {str(field.find(row)) for row in samples}
+        if len(names) == 1 and key in _lack(samples, _applied(identity, keys)):
+            keys[key] = IGNORE
+    if keys:
+        yield keys
+
+
+def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
+    if INDEX not in _lack(samples, Identity("", "", episode=identity.written["episode"], **_ANY_COMBO)):
+        return
+    first, count = span
+    for name in _names(samples, INDICES):
+        values = [whole(row.get(name)) for row in samples]
+        known = [value for value in values if value is not None]
+        if len(known) == len(values) == len(set(known)):
+            origin = min(known) - first
+            fits = not count or max(known) <= first + count
+            yield {"episode": f"{{field: {name}, from: 1}}" if origin == 1 and fits else name}
+    yield {"episode": LINE}
+
+
+_ANY_COMBO = {"policy_field": IGNORE, "environment_field": IGNORE}
+
+
+def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
+    """Fields of all rows, those with a well-known name first."""
+    shared = set.intersection(*(set(row) for row in samples)) if samples else set()
+    return [name for name in known if name in shared]
+
+
+def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
+    del span
+    if identity.success.word or any(identity.success.find(row) not in (MISSING, None) for row in samples):
+        return
+    paths = list(_paths(samples[0])) if samples else []
+    for wanted in VERDICTS:
+        for path, value in paths:
+            if _last(path) == wanted and (isinstance(value, bool) or value in (0, 1)):
+                yield {"success": path}
+                return
+    if any(isinstance(value, float) for _, value in paths):
+        yield {"success": NO_VERDICTS}
+
+
+def is_verdict(name: str) -> bool:
+    """Whether a field is called like a verdict: `success`, `eval/success`."""
+    return _last(name) in VERDICTS
+
+
+def _last(path: str) -> str:
+    return path.replace("/", ".").rpartition(".")[2].lower()
+
+
+def _paths(row: Row, before: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
+    for name, value in list(row.items())[:_FIELDS_MOST]:
+        path = f"{before}{name}"
+        if isinstance(value, dict) and depth < _DEPTH:
+            yield from _paths(value, f"{path}.", depth + 1)
+        elif not isinstance(value, (dict, list)):
+            yield path, value
+
+
+def _shifted(identity: Identity, span: Span, seen: Sequence[int]) -> Keys:
+    """Proposes an origin if the indices begin and end one later than planned."""
+    first, count = span
+    field = identity.episode
+    if count and not field.word and not field.origin and seen and seen[0] == first + 1 and seen[-1] == first + count:
+        return {"episode": f"{{field: {field.name}, from: 1}}"}
+    return {}

@@ -1,0 +1,445 @@
+"""From the bytes of a file to its rows: one small reader for each format, fed as the file grows. Pure.
+
+A reader gives entries: the line (0: the whole file), its content, a remark, and the episode's number if the format
+has one. The content is a decoded row, a Count, a RefusedError, or NOTHING if only the remark matters. Numbers count
+from the first episode of the attempt.
+"""
+
+from __future__ import annotations
+
+import re
+
+from comborun.rules.counting import escape
+from comborun.rules.patterns import LONGEST_RECORD
+from comborun.rules.results.episodes import (
+    COMPLETION,
+    COPY,
+    EPISODE_ID,
+    INDICES,
+    JOB,
+    LINE_LIMIT,
+    ORDER,
+    decode,
+    job_success,
+    rebuild,
+)
+from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, UNREADABLE, Identity, RefusedError, integer
+from comborun.rules.results.proposals import is_verdict
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
+
+    Decoded = Callable[[bytes], Tuple[List[Any], str]]
+    Entry = Tuple[int, Any, str, Optional[int]]
+
+WHOLE_MOST = 64 << 20
+"""bytes of such a file"""
+SAMPLES = 20
+"""rows of a file that are kept for proposals"""
+NOTHING = object()
+"""in an entry with only a remark"""
+EPISODES_PER_COPY = 20
+"""with so many episodes of each copy, the bias of the first K is too small to be seen"""
+_CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
+_GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
+_BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
+_DENIAL = re.compile(r"not? (?:an? )?|un")
+_NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
+VERDICT = "verdict"
+"""the group of a pattern that holds the verdict as a word"""
+
+
+class Reader:
+    """Reads one file. `identity` is that of its session, in the words of the format."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        self.identity = identity
+        self.path = path
+        """below the output folder; in some formats it holds an episode's number"""
+        self.copies = 1
+        """copies of the environment that run side by side. With several, episodes are numbered as they ended"""
+        self.unpaired = ""
+        """why neither index nor seed identifies the start of an episode; empty if one does"""
+        self.passed: list[dict[str, Any]] = []
+        """the first rows that were passed over and look like episodes"""
+
+    def feed(self, data: bytes) -> Iterator[Entry]:
+        """More bytes of the file; each is looked at once."""
+        raise NotImplementedError
+
+    @property
+    def pending(self) -> bool:
+        return True
+
+    def finish(self) -> Iterator[Entry]:
+        """The entries at the end of the file."""
+        raise NotImplementedError
+
+    def ended(self, copies: int, episodes: int) -> Iterator[Entry]:
+        """Warns of the bias of the first episodes that ended, in several copies of an environment.
+
+        A success ends early and a failure runs to its limit. So too many of the first K episodes that end are
+        successes, the more so the more copies there are in relation to K.
+        """
+        self.copies = max(copies, self.copies)
+        if copies > 1:
+            self.unpaired = "its episodes are numbered in the order in which they ended"
+        if copies > 1 and copies * EPISODES_PER_COPY > episodes:
+            first = f"the first {episodes} episodes that ended in {copies} copies of the environment"
+            yield 0, NOTHING, f"{first}: successes end early and are counted too often", None
+
+
+def indexed(row: dict[str, Any], identity: Identity) -> dict[str, Any]:
+    """The row with an index from elsewhere. Its own field of that name is kept under another name."""
+    name = identity.episode.name
+    return {f"record.{key}" if key == name else key: row[key] for key in row} if name in row else row
+
+
+class Lines(Reader):
+    """Splits bytes into lines; each format reads them in its own way."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
+        self._rest = b""
+        self._line = 0
+        self._skipping = False
+        self.taken: Callable[[int, list[bytes]], bool] | None = None
+        """takes whole lines together, of which the first has this number; False if each must be read by itself"""
+
+    def feed(self, data: bytes) -> Iterator[Entry]:
+        lines = (self._rest + data).split(b"\n") if self._rest else data.split(b"\n")
+        self._rest = lines.pop()
+        if lines and self.taken and not self._skipping and self.taken(self._line + 1, lines):
+            self._line += len(lines)
+            lines = []
+        for line in lines:
+            self._line += 1
+            if self._skipping:
+                self._skipping = False
+            elif line:
+                yield from self.take(line, whole=True)
+        if len(self._rest) >= LINE_LIMIT or self._skipping:
+            if not self._skipping:
+                yield from self.too_long(self._rest)
+            self._skipping, self._rest = True, b""
+
+    @property
+    def pending(self) -> bool:
+        return bool(self._rest.strip())
+
+    def finish(self) -> Iterator[Entry]:
+        """The text behind the last newline."""
+        if self._rest.strip():
+            self._line += 1
+            yield from self.take(self._rest, whole=False)
+        self._rest = b""
+
+    def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
+        """The rows of one line. A line that is not whole lacks its newline."""
+        raise NotImplementedError
+
+    def too_long(self, beginning: bytes) -> Iterator[Entry]:
+        """The entry of a line beyond the limit, which is skipped."""
+        del beginning
+        yield self._line + 1, RefusedError(NO_RECORD, f"longer than {LINE_LIMIT >> 20} MiB"), "", None
+
+    def refused(self, reason: str, text: str) -> Entry:
+        return self._line, RefusedError(reason, text), "", None
+
+    def row(self, value: Any, remark: str = "", order: int | None = None) -> Entry:
+        return self._line, value, remark, order
+
+
+def decode_line(line: bytes) -> tuple[list[Any], str]:
+    """The JSON values of a line, and the fault after the last."""
+    return decode(line.decode("utf-8", "replace"))
+
+
+class JsonLines(Lines):
+    """One object on a line. `decoded` may be a faster `decode_line` with the same results."""
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity, path)
+        self._decoded = decoded
+
+    def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
+        values, fault = self._decoded(line)
+        if whole and not fault and len(values) == 1:
+            return (self.place(values[0], ""),)
+        return self._unusual(values, fault, whole=whole)
+
+    def _unusual(self, values: list[Any], fault: str, *, whole: bool) -> Iterator[Entry]:
+        """The entries of a line that is not one whole record."""
+        remark = "more than one record on a line" if len(values) > 1 else ""
+        if values and not whole and not fault:
+            remark = "the last line lacks its newline; its record is whole and counts"
+        for value in values:
+            yield self.place(value, remark)
+            remark = ""
+        if fault:
+            yield self.refused(NO_RECORD, fault) if whole else self.refused(TORN, "the last line is cut off")
+
+    def place(self, value: Any, remark: str) -> Entry:
+        """The entry of a decoded value."""
+        return self._line, value, remark, None
+
+
+class CompletionLines(JsonLines):
+    """Runs of a legged robot: `{"episode_id": "stairs_rough_ep0006", "completion": false, "progress": 12.3, ...}`.
+
+    A seed that was given but not used is kept, but does not identify the start.
+    """
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity.in_words(COMPLETION, EPISODE_ID), path, decoded)
+        self.unpaired = "its program takes a seed and uses none: an index pairs nothing"
+
+    def place(self, value: Any, remark: str) -> Entry:
+        if isinstance(value, dict) and "seed" in value:
+            value = {"seed_unused" if key == "seed" else key: one for key, one in value.items()}
+        return self._line, value, remark, None
+
+
+class JobLines(JsonLines):
+    """Jobs with several copies of an environment: `{"job_name": ..., "env_id": 3, "episode_in_env": 0, "success": null,
+    ...}`, one file for each rebuild of the scene.
+
+    Some versions have an index of their own. Others name only the copy and the position in it; then episodes are
+    numbered in the order in which they ended.
+    """
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity.in_words("success", "episode"), path, decoded)
+        self._built = rebuild(path.rpartition("/")[2])
+        self._numbers: dict[tuple[int, int], int] = {}
+        self._copies: set[int] = set()
+        self._taken = 0
+
+    def place(self, value: Any, remark: str) -> Entry:
+        if not isinstance(value, dict):
+            return self._line, value, remark, None
+        self._taken += 1
+        row = dict(value, success=job_success(value))
+        job, field, copy = value.get(JOB), self.identity.environment_field, integer(value.get(COPY))
+        if isinstance(job, str) and self.identity.environment is None and field.find(row) is MISSING:
+            row[field.name] = job
+        if copy is not None:
+            self._copies.add(copy)
+            self.copies = len(self._copies)
+            row[COPY] = f"{self._built}:{copy}" if self._built else str(copy)  # as text, so it is not a metric
+        own = next((index for key in INDICES if (index := integer(value.get(key))) is not None), None)
+        if own is not None:
+            return self._line, {**indexed(row, self.identity), "episode": own}, remark, None
+        order = integer(value.get(ORDER))
+        if copy is None or order is None:
+            return self._line, row, remark, None
+        number = self._numbers.setdefault((copy, order), len(self._numbers))  # a repeated row gets the same number
+        return self._line, indexed(row, self.identity), remark, number
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or self.copies > 1
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        yield from self.ended(self.copies, self._taken)
+
+
+class HistoryLines(JsonLines):
+    """A history as Weights & Biases keeps it: rows with `_step` and whatever was logged then.
+
+    Only rows that hold the verdict tell of an episode; others hold a loss, say. They are numbered in their order where
+    they have no index.
+    """
+
+    def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
+        super().__init__(identity, path, decoded)
+        self._told = self._passed = 0
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or not self._told
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        if self._passed and not self._told:
+            why = f"none of {self._passed} rows of a history has the field {self.identity.success.name!r}"
+            yield self.refused(NO_RECORD, why)
+
+    def place(self, value: Any, remark: str) -> Entry:
+        if not isinstance(value, dict):
+            return self._line, value, remark, None
+        if not self.identity.success.word and self.identity.success.find(value) is MISSING:
+            self._passed += 1
+            if len(self.passed) < SAMPLES and any(is_verdict(name) for name in value):
+                self.passed.append({**value, self.identity.episode.name: len(self.passed)})
+            return self._line, NOTHING, "", None
+        self._told += 1
+        row = {key: one for key, one in value.items() if key not in {"_runtime", "_timestamp"}}
+        if self.identity.episode.find(row) is not MISSING:
+            return self._line, row, remark, None
+        self.unpaired = "its rows hold no index and are numbered in the order in which they were written"
+        return self._line, row, remark, self._told - 1
+
+
+class Table(Lines):
+    """A header and cells between commas, semicolons or TABs. Comments before the header are skipped."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
+        self._header: list[str] = []
+        self._between = ","
+        self._open: list[bytes] = []
+        """lines of a row with an open quote"""
+        self._size = 0
+
+    def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
+        odd = line.count(b'"') % 2 == 1
+        self._size += len(line) + 1
+        if not whole:
+            yield self.refused(TORN, "the last line is cut off: it lacks its newline")
+        elif self._size < LINE_LIMIT and odd != bool(self._open):
+            self._open.append(line)
+        else:
+            text = b"\n".join([*self._open, line]).decode("utf-8", "replace")
+            self._open, self._size = [], 0
+            yield from self._cells(text.rstrip("\r"))
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or bool(self._open)
+
+    def finish(self) -> Iterator[Entry]:
+        if self._open and not self._rest.strip():
+            yield self._line, RefusedError(TORN, "the last line is cut off: a quote in it has no end"), "", None
+        yield from super().finish()
+
+    def _cells(self, line: str) -> Iterator[Entry]:
+        if not line.strip():
+            return
+        if not self._header:
+            if not line.startswith("#"):
+                self._between = max("\t;,", key=line.count)
+                self._header = [name.strip() for name in _split(line, self._between)]
+            return
+        cells = _split(line, self._between)
+        if len(cells) != len(self._header):
+            yield self.refused(NO_RECORD, f"{len(cells)} cells, where the header has {len(self._header)}")
+        else:
+            yield self.row({name: cell(text) for name, text in zip(self._header, cells)})
+
+
+def _split(line: str, between: str) -> list[str]:
+    if '"' not in line:
+        return line.split(between)
+    import csv
+
+    csv.field_size_limit(LINE_LIMIT)
+    try:
+        return next(csv.reader([line], delimiter=between), [])
+    except csv.Error:
+        return [line]
+
+
+def cell(text: str) -> Any:
+    """The value of a cell: a number, true or false, nothing, or text."""
+    text = text.strip()
+    if text.lower() in _CELLS:
+        return _CELLS[text.lower()]
+    if len(text) < 400 and _NUMBER.fullmatch(text):
+        return int(text) if text.lstrip("+-").isdigit() else float(text)
+    return float("nan") if text.lower() == "nan" else text
+
+
+class LogLines(Lines):
+    """The lines of a log as a person would see them: split at newlines and carriage returns, without terminal codes.
+    Text beyond the limit is skipped.
+    """
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
+        self._escape = escape()
+
+    def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
+        del whole
+        for piece in line.decode("utf-8", "replace").split("\r"):
+            text = self._escape.sub("", piece) if "\x1b" in piece else piece
+            if text and not text.isspace():
+                yield from self.hear(text)
+
+    def hear(self, text: str) -> Iterator[Entry]:
+        raise NotImplementedError
+
+    def too_long(self, beginning: bytes) -> Iterator[Entry]:
+        self._line += 1
+        yield from self.take(beginning, whole=True)
+        self._line -= 1
+
+
+class LogPattern(LogLines):
+    """Lines of a log that match the grid's pattern. Its groups are the fields; `verdict` holds a word."""
+
+    def __init__(self, identity: Identity, path: str = "") -> None:
+        super().__init__(identity, path)
+        self._pattern = re.compile(identity.pattern)
+        self._count = 0
+
+    def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
+        return super().take(line, whole=whole) if whole else iter(())  # a pattern could match a line that is cut off
+
+    def hear(self, text: str) -> Iterator[Entry]:
+        found = self._pattern.search(text[:LONGEST_RECORD])
+        if found:
+            yield self.row(self._row(found.groupdict()), "", None if "episode" in found.re.groupindex else self._count)
+            self._count += 1
+
+    def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
+        row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}
+        word = str(groups.get(VERDICT) or "").strip().lower()
+        if word:
+            row[self.identity.success.name] = _verdict(word)
+        return row
+
+
+def _verdict(word: str) -> bool | str:
+    """A word as a verdict: `not` and `un` negate it. An unknown word stays text, so that `success` can test it."""
+    denial = _DENIAL.match(word)
+    bare = word[denial.end() :] if denial else word
+    return (bare in _GOOD) is not bool(denial) if bare in _GOOD | _BAD else word
+
+
+class Whole(Reader):
+    """Reads a file when it is complete."""
+
+    def __init__(self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]]) -> None:
+        super().__init__(identity, path)
+        self._read = read
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(self._pieces)
+
+    @property
+    def text(self) -> str:
+        return self.data.decode("utf-8", "replace")
+
+    def feed(self, data: bytes) -> Iterator[Entry]:
+        self._size += len(data)
+        if self._size <= WHOLE_MOST:
+            self._pieces.append(data)
+        return iter(())
+
+    def finish(self) -> Iterator[Entry]:
+        """All rows, or why there are none."""
+        if self._size > WHOLE_MOST:
+            yield 0, RefusedError(UNREADABLE, f"larger than {WHOLE_MOST >> 20} MiB"), "", None
+            return
+        try:
+            yield from self._read(self)
+        except RefusedError as refused:
+            yield 0, refused, "", None
+        except (RecursionError, MemoryError):
+            yield 0, RefusedError(NO_RECORD, "nested too deeply"), "", None

@@ -1,0 +1,292 @@
+"""Counts the result files of an attempt as they grow, and finds results that the grid does not read.
+
+Each byte is read once, unless a file was rewritten.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from itertools import islice
+
+from comborun.rules import globs
+from comborun.rules.results import formats, tally
+from comborun.rules.results.counts import WROTE_NOTHING
+from comborun.rules.results.fields import (
+    ENVIRONMENT,
+    FORMAT,
+    INDEX,
+    POLICY,
+    TORN,
+    TRAINING,
+    UNREADABLE,
+    Identity,
+    RefusedError,
+)
+from comborun.rules.results.proposals import advice, propose
+from comborun.rules.results.readers import WHOLE_MOST
+from comborun.rules.results.rows import Rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import BinaryIO, Iterable, Sequence
+
+    from comborun.rules.results.counts import Counts, Span
+    from comborun.rules.results.tally import Files
+
+_CHUNK = 1 << 20
+_SAME = 64
+"""bytes before the place up to which a file was read: if they differ, the file was rewritten"""
+WHOLE_WHILE_RUNNING = 4 << 20
+"""bytes; a larger document is not read while its session runs"""
+_FILES_MOST = 200
+"""files that are searched for unread results"""
+_LOG_MOST = 4 << 20
+_NUMBER = r"(?i)\b(?:episode|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
+_SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
+_WORD = (
+    r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
+    r"(?:success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout))\b"
+)
+LOG_PATTERNS = (
+    _NUMBER + r".{0,200}?\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
+    _NUMBER + _SCORE + _WORD,
+    _NUMBER + _WORD,
+    r"(?i)\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
+    _NUMBER + _SCORE,
+)
+"""lines that programs print for each episode. Repeats are bounded, since a log may hold anything"""
+
+
+class Folder:
+    def __init__(self, directory: str, patterns: Sequence[str], identity: Identity, kind: str, log: str = "") -> None:
+        self.directory = directory
+        self.patterns = patterns
+        self.identity = identity
+        self.kind = kind
+        self.log = log
+        """path of the log if the records are its lines"""
+        self._files: dict[str, _File] = {}
+        self.found = 0
+        """number of files that are not empty"""
+
+    def size(self, path: str) -> int:
+        """Size of a file in bytes; 0 if it can't be read."""
+        status = _status(f"{self.directory}/{path}")
+        return status.st_size if status else 0
+
+    def _look(self) -> dict[str, os.stat_result]:
+        """Paths of files that are not empty, can't be read, or hold their result in their names."""
+        paths = [*filter(None, [self.log]), *globs.found(self.directory, self.patterns)]
+        seen = ((path, _status(f"{self.directory}/{path}", path != self.log and not _named(path))) for path in paths)
+        return {path: status for path, status in seen if status and (status.st_size or _named(path))}
+
+    def read(self, over: bool = True) -> tally.Files:
+        """The rows of all files now. A large document waits until the session is `over`."""
+        found, before, self._files = tally.Files(), self._files, {}
+        looked = self._look()
+        for path, status in looked.items():
+            if _named(path):
+                continue
+            kind = formats.LOG_PATTERN if path == self.log and self.identity.pattern else self.kind
+            file = before.get(path) or _File(self.directory, path, self.identity, kind)
+            self._files[path] = file
+            file.read(status, over)
+            if file.refused and (over or file.refused.reason != TORN):
+                found.refused.append((path, file.refused))
+            elif file.rows and not file.later:
+                found.rows.append((path, file.rows))
+            elif file.later:
+                found.foreign.append((path, file.later))
+        found.rows += self._told_by_names(looked)
+        self.found = len(looked)
+        return found
+
+    def _told_by_names(self, paths: Iterable[str]) -> list[tuple[str, Rows]]:
+        """Episodes in the names of files, by the folder of their environment."""
+        if not any(map(_named, paths)):
+            return []
+        from comborun.rules.results.filename_results import Named, groups
+
+        found = []
+        for folder, group in groups(paths).items():
+            rows = Rows(Named(self.identity, folder, group))
+            rows.finish()
+            found.append((folder, rows))
+        return found
+
+
+def _status(place: str, link: bool = False) -> os.stat_result | None:
+    """The status of a file, or None. With `link`, a link that leads nowhere has its own."""
+    try:
+        return os.lstat(place) if link and os.path.islink(place) and not os.path.exists(place) else os.stat(place)
+    except OSError:  # it may have been removed
+        return None
+
+
+def _named(path: str) -> bool:
+    """Whether a name may hold an episode's result: `success_obj_episode_7.mp4`."""
+    return path.rpartition("/")[2].startswith(("success_obj_", "failure_obj_"))
+
+
+class _File:
+    def __init__(self, directory: str, path: str, identity: Identity, kind: str) -> None:
+        self.later = ""
+        """why nothing counts yet; this is not an error"""
+        self.rows: Rows | None = None
+        """all rows so far, including the text after the last newline"""
+        self.refused: RefusedError | None = None
+        self._path = path
+        self._place = f"{directory}/{path}"
+        self._identity = identity
+        self._asked = kind
+        self._seen: tuple[object, ...] = ()
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._taken: Rows | None = None
+        self._at = 0
+        self._before = b""
+        self._settled = False
+        """whether its format is known, so that it is read in pieces"""
+
+    def read(self, status: os.stat_result, over: bool) -> None:
+        """Read what is new. A large document waits until the session is `over`."""
+        seen = (status.st_ino, status.st_size, status.st_mtime_ns, over)
+        if seen == self._seen:
+            return
+        self.refused, self.rows, self.later = None, None, ""
+        try:
+            with open(self._place, "rb", buffering=0, opener=_unhindered) as stream:
+                self._read(stream, over)
+        except RefusedError as refused:
+            self.refused = refused
+        except OSError as error:
+            dangling = os.path.islink(self._place) and not os.path.exists(self._place)
+            why = "a link that leads nowhere" if dangling else f"can't be read: {error.strerror}"
+            self.refused = RefusedError(UNREADABLE, why)
+        self._seen = seen
+        if self._taken:
+            self.rows = self._taken.last()
+
+    def _read(self, stream: BinaryIO, over: bool) -> None:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise RefusedError(UNREADABLE, "no file")
+        if self._taken is None or status.st_ino != self._seen[0] or not self._goes_on(stream.fileno()):
+            self._start_anew()
+            self._open(stream, over)
+        while self._taken and (data := os.pread(stream.fileno(), _CHUNK, self._at)):
+            self._taken.feed(data)
+            self._at += len(data)
+            self._before = (self._before + data)[-_SAME:]
+
+    def _goes_on(self, fd: int) -> bool:
+        """Whether the bytes that were read earlier are unchanged."""
+        return self._settled and os.pread(fd, len(self._before), self._at - len(self._before)) == self._before
+
+    def _open(self, stream: BinaryIO, over: bool) -> None:
+        """Find out its format. Raises RefusedError if no reader reads it."""
+        try:
+            file = formats.look(stream, self._path, self._identity, self._asked)
+        except RefusedError as refused:
+            if over or refused.reason != FORMAT or not formats.is_log(self._path):
+                raise
+            return  # the kind of a log may show later
+        size = os.fstat(stream.fileno()).st_size
+        if file.kind == TRAINING:
+            self.later = "a training: it has no episodes to count"
+            return
+        if file.kind in formats.WHOLE and not over and size > WHOLE_WHILE_RUNNING:
+            self.later = f"larger than {WHOLE_WHILE_RUNNING >> 20} MiB: it is counted when its session has ended"
+            return
+        rows, self._at = Rows(file.reader(self._identity, self._path)), file.start
+        if file.kind in formats.WHOLE:
+            rows.feed(os.pread(stream.fileno(), WHOLE_MOST + 1, self._at) if self._at < size else b"")
+            self.rows = _finished(rows)
+            return
+        self._taken = rows
+        self._settled = bool(file.kind or size > formats.HEAD)
+
+
+def _unhindered(path: str, flags: int) -> int:
+    """Opens a file without waiting for a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+
+
+def _finished(rows: Rows) -> Rows:
+    """The rows of a file that is read as a whole. Raises RefusedError where it has none."""
+    rows.finish()
+    why = next(iter(rows.refused.items()), None)
+    if why and rows.rows == 1 and not why[1].line and why[0] not in (POLICY, ENVIRONMENT, INDEX):
+        raise RefusedError(why[0], why[1].text)
+    return rows
+
+
+def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
+    """If no episode counts, put into `counts.why` what was written and is not read; `log` is searched too."""
+    if not counts.records and (folder.patterns or folder.log) and counts.countable:
+        found = unread(folder, span, log) or ("" if folder.found and counts.why else _without_results(folder))
+        counts.why = "; ".join(filter(None, (found, counts.why)))
+
+
+def _without_results(folder: Folder) -> str:
+    """Says what was written if no file has results."""
+    taken = globs.found(folder.directory, folder.patterns)
+    if taken or not folder.patterns:
+        return f"no episode is in {_some(taken) if taken else 'its log'}"
+    written = sorted(islice(globs.matching(folder.directory, "**"), _FILES_MOST), key=_unlike_results)
+    return f"no file matches {', '.join(folder.patterns)}: it wrote {_some(written)}" if written else WROTE_NOTHING
+
+
+def _unlike_results(path: str) -> tuple[bool, str]:
+    """Sort key: files that look like results come first."""
+    return formats.suffix_of(path) not in (*formats.LINES, *formats.DOCUMENTS), path
+
+
+def _some(paths: list[str]) -> str:
+    """Names the first path, and how many more there are."""
+    return paths[0] + (f" (and {len(paths) - 1} more)" if len(paths) > 1 else "")
+
+
+def unread(folder: Folder, span: Span, log: str = "") -> str:
+    """The results that the grid does not read, with the line of `results:` that would read them; empty if there are
+    none. Files come before the log.
+    """
+    taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
+    others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
+    own = f"the pattern takes {', '.join(folder.patterns)}" if folder.patterns else "the log is read"
+    refused = ""
+    for suffix in dict.fromkeys(map(formats.suffix_of, others)):
+        pattern = f"**/*{suffix}"
+        files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
+        if sentence := uncounted(files, folder.identity, span, {"files": f'"{pattern}"'}, own):
+            return sentence
+        if suffix in (*formats.LINES, *formats.DOCUMENTS):
+            refused = refused or next((f"{path}: {one}; {own}" for path, one in files.refused), "")
+    found = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else ""
+    return found or refused
+
+
+def _in_log(folder: Folder, span: Span, log: str) -> str:
+    """The episodes of a log, by the first pattern that finds one in it."""
+    if not 0 < folder.size(log) <= _LOG_MOST:
+        return ""
+    for pattern in LOG_PATTERNS:
+        identity = Identity(folder.identity.policy, folder.identity.environment, pattern=pattern)
+        files = Folder(folder.directory, [], identity, "", log).read()
+        if sentence := uncounted(files, identity, span, {"from": "log", "pattern": f"'{pattern}'"}, "it is not read"):
+            return sentence.replace(log, "the log", 1)
+    return ""
+
+
+def uncounted(files: Files, identity: Identity, span: Span, keys: dict[str, str], but: str) -> str:
+    """Says that these files hold episodes, if they do with `keys` and the proposals."""
+    counts, samples = tally.tally(files, identity, span, over=True), tally.samples_of(files)
+    seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
+    more = propose(samples, identity, span, seen)
+    if not (more or counts.verdicts):
+        return ""
+    path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
+    noun = "episode" if rows.rows == 1 else "episodes"
+    return f"{path}: {rows.rows} {noun}, but {but}: {advice({**keys, **more}, samples)}"

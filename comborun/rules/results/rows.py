@@ -1,0 +1,125 @@
+"""The rows of one result file, counted as its bytes come. Pure."""
+
+from __future__ import annotations
+
+from comborun.rules.results.fields import RefusedError, order_of, read_row
+from comborun.rules.results.rates import Count
+from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.rules.results.readers import Entry, Reader
+
+
+class Rows:
+    """The counts of one result file, made by the reader of its format."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.rows = 0
+        """records, including repeated ones, and refused rows"""
+        self.taken = 0
+        """records, repeated ones among them"""
+        self.episodes: dict[int, bool | None] = {}
+        """index -> the first verdict, or None without any"""
+        self.numbered: dict[int, bool | None] = {}
+        """the same for rows that are numbered as they ended, from 0"""
+        self.counted: Count | None = None
+        """set if the program reports only how many episodes succeeded"""
+        self.refused: dict[str, Refusals] = {}
+        self.complaints: dict[str, int] = {}
+        """why records have no verdict"""
+        self.samples: list[dict[str, object]] = reader.passed
+        """the first rows"""
+
+    @property
+    def jobs(self) -> bool:
+        """Whether these are job-rows, whose numbers continue in the file of a rebuilt scene."""
+        return isinstance(self.reader, JobLines)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether rows are numbered as they were written, continuing from the file before."""
+        return bool(self.reader.identity.episode.word)
+
+    def feed(self, data: bytes) -> None:
+        """More bytes of the file; each is looked at once."""
+        for entry in self.reader.feed(data):
+            self._take(entry)
+
+    def last(self) -> Rows:
+        """The rows including the text after the last newline. It counts if it is complete."""
+        if not self.reader.pending:
+            return self
+        import copy
+
+        whole = copy.deepcopy(self)  # the line may still grow
+        whole.finish()
+        return whole
+
+    def finish(self) -> None:
+        """Take the text after the last newline as complete; nothing more is fed."""
+        for entry in self.reader.finish():
+            self._take(entry)
+
+    def _take(self, entry: Entry) -> None:
+        line, value, _, order = entry
+        if value is NOTHING:
+            return
+        self.rows += 1
+        if isinstance(value, RefusedError):
+            self._refuse(value, line)
+        elif isinstance(value, Count):
+            self._count(value)
+        else:
+            self._row(line, value, order)
+
+    def _row(self, line: int, value: object, order: int | None) -> None:
+        identity = self.reader.identity
+        number = self.taken if self.ordered else order_of(value, order, identity)
+        if len(self.samples) < SAMPLES and isinstance(value, dict):
+            numbered = number is not None and not self.ordered
+            self.samples.append({**value, identity.episode.name: number} if numbered else value)
+        try:
+            record = read_row(value, identity, number)
+        except RefusedError as refused:
+            self._refuse(refused, line)
+            return
+        if record.complaint:
+            self.complaints[record.complaint] = self.complaints.get(record.complaint, 0) + 1
+        self.taken += 1
+        known = self.episodes if number is None else self.numbered
+        if known.get(record.index) is None:
+            known[record.index] = record.verdict
+
+    def _count(self, counted: Count) -> None:
+        if self.counted is None or counted.episodes > self.counted.episodes:
+            self.counted = counted
+
+    def _refuse(self, refused: RefusedError, line: int) -> None:
+        self.refused.setdefault(refused.reason, Refusals()).add(refused, line)
+
+
+class Refusals:
+    """The number of rows that don't count for one reason, with the first as an example."""
+
+    __slots__ = ("about", "count", "line", "text", "where")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.text = self.about = self.where = ""
+        self.line = 0
+
+    def add(self, refused: RefusedError, line: int) -> None:
+        self._take(1, str(refused), refused.about, line, "")
+
+    def join(self, other: Refusals, where: str) -> None:
+        """Add the refusals of another file."""
+        self._take(other.count, other.text, other.about, other.line, where)
+
+    def _take(self, count: int, text: str, about: str, line: int, where: str) -> None:
+        if not self.count:
+            self.text, self.about, self.line, self.where = text, about, line, where
+        elif self.about != about:
+            self.about = ""  # they name different things
+        self.count += count

@@ -1,0 +1,1 @@
+"""What fits on a host: the ledger, placement, order."""
