@@ -39,7 +39,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def listed(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in vocabulary)
+    return ", ".join(f"`{word}`" for word in words)
 
 
 def first_of(names: Iterable[str], most: int, noun: str = "") -> str:

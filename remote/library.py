@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import comborun
+from comborun.host.__main__ import module_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PACKAGE = Path(comborun.__file__).parent.resolve()
 PROGRAM = "comborun_host"
+TRAVELS = ("rules", "words", "host")
+"""the packages that go to hosts"""
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
 _FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+", re.MULTILINE)
 _ENTRY = '''"""The host program of this run: VERB RUN ARGUMENT..."""
@@ -36,7 +39,7 @@ def library_files() -> dict[str, str]:
 
 
 def _modules() -> list[Path]:
-    return [path.relative_to(_PACKAGE) for room in ("rules", "host") for path in (_PACKAGE / room).rglob("*.py")]
+    return [path.relative_to(_PACKAGE) for room in TRAVELS for path in (_PACKAGE / room).rglob("*.py")]
 
 
 def finder() -> str:
@@ -47,7 +50,7 @@ def finder() -> str:
 def packed(verb: str) -> bytes:
     """The modules that a verb needs: name -> whether it is a package, text; as compressed JSON."""
     found: dict[str, tuple[bool, str]] = {"comborun": (True, "")}
-    waiting = ["comborun.host.__main__", f"comborun.host.{verb.replace('-', '_')}"]
+    waiting = ["comborun.host.__main__", module_of(verb)]
     while waiting:
         name = waiting.pop()
         path = _PACKAGE.joinpath(*name.split(".")[1:])

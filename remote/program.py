@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
+from comborun.host.__main__ import module_of
 from comborun.remote import library
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
 from comborun.rules.names import RunLayout
@@ -149,7 +150,7 @@ def _verb(*words: str) -> int:
 
 def _is_ours(directory: str, verb: str) -> bool:
     """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
-    import_module(f"comborun.host.{verb}")
+    import_module(module_of(verb))
     return library.is_in(str(Path(directory).expanduser()))
 
 

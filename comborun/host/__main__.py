@@ -1,15 +1,30 @@
-"""`PYTHON -I -S <run>/lib/comborun_host VERB ARGUMENT...`: runs the module of this package named for the verb."""
+"""`PYTHON -I -S <run>/lib/comborun_host VERB ARGUMENT...`: runs the module of a verb."""
 
 from __future__ import annotations
 
 import re
 import sys
 
+_ROOMS = {
+    "dispatch": "dispatch.dispatcher",
+    "doctor": "doctor",
+    "orphan": "supervise.orphan",
+    "session": "supervise.supervisor",
+    "settle": "engines.slurm_reconcile",
+    "task": "supervise.task",
+}
+"""verbs whose module stands elsewhere than in `verbs`"""
+
+
+def module_of(verb: str) -> str:
+    """The module of a verb, which may not exist."""
+    return f"comborun.host.{_ROOMS.get(verb) or 'verbs.' + verb.replace('-', '_')}"
+
 
 def main() -> int:
     """The exit code of a verb; 64 where there is no such verb."""
     verb = sys.argv[1] if len(sys.argv) > 1 else ""
-    name = "comborun.host." + verb.replace("-", "_")
+    name = module_of(verb)
     if re.fullmatch(r"[a-z][a-z-]*", verb):
         try:
             _load(name)

@@ -25,7 +25,7 @@ class ResultRules:
     files: tuple[str, ...] = ("**/*.jsonl",)
     """globs below the output folder; empty: the program leaves no records, and its exit code decides"""
     success: str = "success"
-    """the field of the verdict: a word, or a JSON object with a test, as in the fields below (rules/results/fields.py)"""
+    """the field of the verdict: a word, or a JSON object with a test (rules/results/fields.py)"""
     episode: str = "episode"
     metrics: tuple[str, ...] = ()
     """the fields to report, in this order; empty: every numeric field"""

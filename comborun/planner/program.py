@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.grid.placement import MOST_GPUS, ComponentKeys, PlacedKeys
-from comborun.model.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
+from comborun.model.command import (
+    FILLED,
+    PLAN_TIME,
+    START_TIME,
+    escaped,
+    file_word,
+    fill,
+    fillable,
+    placeholders,
+    word,
+)
 from comborun.model.placement import (
     GPUS,
     NODES,

@@ -1,13 +1,16 @@
 """The records of a run: one JSON object each, each file complete or absent. The one reader and writer of both halves.
 
 Fields are read as text and as lists of text, whatever their JSON type; `integer` and `seconds` say what is a number.
-So a record that another program has written never holds a value of an unexpected type.
+Two fields hold facts: `facts` a list of them, `reason` one. So a record that another program has written never holds a
+value of an unexpected type.
 """
 
 from __future__ import annotations
 
 import json
 import re
+
+from comborun.rules.facts import Fact, facts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +20,9 @@ _INTEGER = re.compile("-?[0-9]{1,18}")
 _INTEGERS = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
 _SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]*)?")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+FACTS, REASON = "facts", "reason"
+"""the fields that hold facts"""
 
 NOTE_MOST = 300
 """characters of a note"""
@@ -30,9 +36,15 @@ def parse(text: str) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict):
         return {}
-    return {
-        key: [_text(one) for one in value] if isinstance(value, list) else _text(value) for key, value in found.items()
-    }
+    return {key: _value(key, value) for key, value in found.items()}
+
+
+def _value(key: str, value: object) -> object:
+    if key == FACTS:
+        return facts_of(value)
+    if key == REASON:
+        return Fact.of(value)
+    return [_text(one) for one in value] if isinstance(value, list) else _text(value)
 
 
 def _text(value: object) -> str:
@@ -47,8 +59,15 @@ def texts(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value) if isinstance(value, list) else ()
 
 
+def facts(record: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """The facts of a record: its `facts`, then its `reason`."""
+    reason = record.get(REASON)
+    listed = record.get(FACTS)
+    return (*(listed if isinstance(listed, tuple) else ()), *((reason,) if isinstance(reason, Fact) else ()))
+
+
 def render(fields: Iterable[tuple[str, object]]) -> str:
-    return json.dumps(dict(fields)) + "\n"
+    return json.dumps(dict(fields), default=Fact.as_data) + "\n"
 
 
 def integer(record: Mapping[str, Any], key: str) -> int | None:

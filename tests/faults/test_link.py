@@ -95,7 +95,7 @@ def test_a_host_that_hangs_in_the_middle_of_an_answer_is_noticed_too(near: tuple
     """As when the link is cut after the first words have come: what has begun to answer gets no more time for it."""
     laptop, _ = near
     laptop.launch(laptop.grid(pace=0.2, episodes=EPISODES))
-    probe = only_run(laptop.far_home).directory / "lib/comborun_host/comborun/host/probe.py"
+    probe = only_run(laptop.far_home).directory / "lib/comborun_host/comborun/host/verbs/probe.py"
     watcher = laptop.watch("--plain", patience=2)
     until(lambda: "4 running" in watcher.text, "the monitor shows the run")
     text = probe.read_text()

@@ -130,7 +130,7 @@ def test_a_grid_goes_from_the_front_door_to_its_report(door: Door) -> None:
     assert "Setting up" not in ended.stderr
     assert door.desk.report()["totals"]["completed"] == 16
     program = door.desk.runs[-1] / "lib/comborun_host/comborun/host"
-    assert (program / "start.py").read_bytes() == (door.checkout / "comborun/host/verbs/start.py").read_bytes()
+    assert (program / "verbs/start.py").read_bytes() == (door.checkout / "comborun/host/verbs/start.py").read_bytes()
 
 
 def test_without_a_grid_the_example_of_this_checkout_is_meant(door: Door) -> None:

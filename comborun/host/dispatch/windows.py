@@ -17,7 +17,6 @@ import time
 
 from comborun.host.record.queue import STARTING
 from comborun.host.supervise import supervisor as supervision
-from comborun.host.supervise import watch
 from comborun.host.system import children, files, process
 from comborun.rules.names import RunLayout
 

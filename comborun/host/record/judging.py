@@ -1,8 +1,8 @@
 """Judges an attempt by its files: its counts, how complete it is, and its end record.
 
-Result files are read as the report reads them (rules/results/formats.py). While an attempt runs, only new bytes are read; at
-its end each file is read from the beginning. Disk space for the end record is reserved at the start, so that it can be
-written on a full disk.
+Result files are read as the report reads them (rules/results/formats.py). While an attempt runs, only new bytes are
+read; at its end each file is read from the beginning. Disk space for the end record is reserved at the start, so that
+it can be written on a full disk.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class StopSequence:
 
 
 class Place:
-    """Where an attempt runs: a window of tmux or screen, or a terminal. For tasks of Slurm see host/supervise/task.py."""
+    """Where an attempt runs: a window of tmux or screen, or a terminal. For tasks of Slurm see task.py."""
 
     def __init__(self, of: Attempt, engine: str) -> None:
         self.node = os.uname().nodename

@@ -58,8 +58,8 @@ def main(arguments: list[str]) -> int:
 
 
 def supervise(arguments: list[str], grant: int = -1) -> int:
-    """Supervise in a process that has its name already. One that the dispatcher forked (host/dispatch/windows.py) waits for its
-    grant.
+    """Supervise in a process that has its name already. One that the dispatcher forked (host/dispatch/windows.py) waits
+    for its grant.
     """
     return answer("session", lambda words: _supervise(words, grant), arguments)
 

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from structure import CHECKOUT, LINKED, imports, modules
 
-CHECKOUT = Path(__file__).parents[3]
 ALLOWED = {
     "comborun.rules": {"comborun.rules"},
-    "comborun.host": {"comborun.rules", "comborun.host"},
-    "comborun": {"comborun", "comborun.rules"},
-    "comborun.remote": {"comborun", "comborun.rules", "comborun.host", "comborun.remote"},
-    "comborun.monitor": {"comborun", "comborun.rules", "comborun.remote", "comborun.monitor"},
-    "comborun.reporter": {"comborun", "comborun.rules", "comborun.reporter"},
+    "comborun.words": {"comborun.rules", "comborun.words"},
+    "comborun.host": {"comborun.rules", "comborun.words", "comborun.host"},
+    "comborun": {"comborun", "comborun.rules", "comborun.words"},
+    "comborun.remote": {"comborun", "comborun.rules", "comborun.words", "comborun.host", "comborun.remote"},
+    "comborun.monitor": {"comborun", "comborun.rules", "comborun.words", "comborun.remote", "comborun.monitor"},
+    "comborun.reporter": {"comborun", "comborun.rules", "comborun.words", "comborun.reporter"},
     "comborun.cli": {
         "comborun",
         "comborun.rules",
+        "comborun.words",
         "comborun.cli",
         "comborun.remote",
         "comborun.monitor",
@@ -29,7 +29,7 @@ ALLOWED = {
 }
 
 ROOMS = {
-    "comborun": ("grid", "planner", "again"),
+    "comborun": ("model", "grid", "planner", "generate", "amendment"),
     "comborun.remote": ("ssh",),
     "comborun.reporter": ("statistics", "records", "counting", "comparing", "figures", "pages"),
 }
@@ -46,29 +46,10 @@ def home(module: str) -> str:
     return part if part in ALLOWED else module.split(".", maxsplit=1)[0]
 
 
-def imports(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports relatively"
-            assert node.module
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
-
-
-def modules() -> list[Path]:
-    links = ("remote", "monitor", "reporter")
-    assert all((CHECKOUT / "comborun" / name).resolve() == CHECKOUT / name for name in links)
-    folders = (CHECKOUT / "comborun", *(CHECKOUT / "comborun" / name for name in links))
-    return sorted({path for folder in folders for path in folder.rglob("*.py")})
-
-
 def test_a_module_imports_only_what_its_package_and_its_room_may() -> None:
-    for path in modules():
-        relative = path.relative_to(CHECKOUT)
-        module, asked = ".".join(relative.with_suffix("").parts), imports(path)
+    assert all((CHECKOUT / "comborun" / name).resolve() == CHECKOUT / name for name in LINKED)
+    for module, path in modules().items():
+        relative, asked = path.relative_to(CHECKOUT), imports(path)
         package = home(module)
         if module != "comborun.__main__":
             ours = {home(name) for name in asked if home(name) in ALLOWED}
@@ -78,7 +59,7 @@ def test_a_module_imports_only_what_its_package_and_its_room_may() -> None:
             inside = {name.removeprefix(f"{package}.").split(".")[0] for name in asked if home(name) == package}
             above = inside & set(rooms[rooms.index(room) + 1 :])
             assert not above, f"{relative} imports {sorted(above)}"
-        if package in {"comborun.rules", "comborun.host"}:  # they travel to hosts
+        if package in {"comborun.rules", "comborun.words", "comborun.host"}:  # they travel to hosts
             tops = {name.split(".", maxsplit=1)[0] for name in asked}
             assert tops <= {*sys.stdlib_module_names, "comborun"}, relative
 
@@ -114,6 +95,7 @@ SLOW = {"dataclasses", "typing", "pathlib", "shutil", "tempfile", "subprocess", 
 
 def test_a_supervisor_starts_without_what_is_slow_to_load() -> None:
     """One starts for each session, and a slot that became free waits for it."""
-    script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); import comborun.host.supervise.supervisor; print(*sys.modules)"
+    loads = "import comborun.host.supervise.supervisor; print(*sys.modules)"
+    script = f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); {loads}"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
     assert not SLOW & set(done.stdout.split())
