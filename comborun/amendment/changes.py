@@ -153,7 +153,7 @@ def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
     gone |= {one.name for one in before.sessions if one.flag == "smoke" and combo_of(one) in left}
     meant = {replicate_of(one): one for one in now.sessions}  # all sessions of a replicate are shown and judged alike
     rows = [_row(session, meant.get(replicate_of(session)), gone, back) for session in before.sessions]
-    fresh = tuple(named((session for change in taken for session in change.coming), rows))
+    fresh = tuple(with_free_names((session for change in taken for session in change.coming), rows))
     _check_apart([*rows, *fresh])
     shipped = now.shipped if taken == comparison.changes else before.shipped
     return Amended(
@@ -238,7 +238,7 @@ def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]
     return replace(kept, **{name: getattr(meant, name) for name in FOLLOWS})
 
 
-def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:
+def with_free_names(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:
     """The sessions, each with a name that no row has: if its own is taken, a part of its digest is added."""
     taken = {session.name for session in rows}
     for session in coming:

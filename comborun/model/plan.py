@@ -40,6 +40,7 @@ from comborun.model.resources import (
 )
 from comborun.model.servers import Server
 from comborun.model.stopping import StopRule
+from comborun.rules.names import NAME
 from comborun.rules.room.placement import Request
 
 Unit = Literal["episode", "step"]
@@ -56,7 +57,6 @@ FOLLOWS = (
 NOT_WORK = {*FOLLOWS, "counted", "ranged", "flag", "unpaired"}
 """of a session, what makes no other work of it"""
 SCHEMA = 2
-_NAME = re.compile("[A-Za-z0-9_-]{1,200}")
 _LARGEST = 10**15
 
 
@@ -233,7 +233,7 @@ class Plan:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
         for session in plan.sessions:
-            if not _NAME.fullmatch(session.name):
+            if not re.fullmatch(NAME, session.name):
                 raise ValueError(f"a session can't be called {session.name!r:.80}")
         return plan
 
