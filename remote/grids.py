@@ -140,7 +140,7 @@ def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None 
 # The needs that a grid's text shows
 
 
-def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
+def preflight_question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
     """The question for comborun/host/doctor/preflight.py. `windows`: sessions run on that machine itself."""
     needs = needs_of(grid, local=local)
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
@@ -163,7 +163,7 @@ def _checkpoint(policy: AxisEntry) -> str:
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
-def complaint(lines: Sequence[str], host: str) -> str:
+def not_ready(lines: Sequence[str], host: str) -> str:
     """An error text with all lines; a single one stands in the first line."""
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"

@@ -29,9 +29,9 @@ def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[
 
 
 def told_rejects(canary: Canary, rejects: Sequence[Reject]) -> str:
-    """Which of a canary's records were rejected; `rejects` has at least one."""
+    """Which of a recheck's records were rejected; `rejects` has at least one."""
     count, first = len(rejects), rejects[0]
-    records = f"{several(count, 'record')} of the canary {'were' if count != 1 else 'was'} rejected"
+    records = f"{several(count, 'record')} of the recheck {'were' if count != 1 else 'was'} rejected"
     nothing = "" if canary.combos else " and none is left, so nothing can be said"
     return f"{records}{nothing}; the first, {first.path}:{first.line}: {first.reason}"
 

@@ -245,7 +245,7 @@ def _canary(directory: Path) -> Canary | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
+        raise UserError(f"{path} can't be read: {error!r}", "combo recheck writes another") from None
 
 
 _MOST_UNMATCHED = 100

@@ -90,7 +90,7 @@ def resumption(
             if outcomes.get(session.name) in {Outcome.FAILED, *_BY_REQUEST}:
                 again.append(Again(session.name))
             continue
-        lacking = _take(left, session)
+        lacking = _lacking(left, session)
         outcome = outcomes.get(session.name)
         if outcome in {None, Outcome.NOT_NEEDED} or lacking == ():
             continue
@@ -109,7 +109,7 @@ def resumption(
     )
 
 
-def _take(left: dict[Combo, Spans], session: Session) -> Spans | None:
+def _lacking(left: dict[Combo, Spans], session: Session) -> Spans | None:
     """The missing episodes of a session for which no later one is responsible; None if records can't show them."""
     combo = combo_of(session)
     if combo not in left or not session.count:

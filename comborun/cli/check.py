@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import grid_argument, json_option, offers
-from comborun.cli.terminal import answer, program, show_why, warn
+from comborun.cli.terminal import program, show_json, show_why, warn
 from comborun.errors import UserError
 from comborun.grid import find_preset, preset_starter, schema_text, starter_grid
 from comborun.model.work import combo_of
@@ -103,7 +103,7 @@ def check(grid: GridChoice, as_json: bool) -> None:
         if latest:
             session, counts = latest
             document["latest"] = {"session": session.name, "counted": counts.records, "why": counts.why}
-        answer({**document, "warnings": [str(w) for w in checked.warnings]})
+        show_json({**document, "warnings": [str(w) for w in checked.warnings]})
         return
     warn(*map(str, checked.warnings))
     found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
-from comborun.cli.terminal import answer, program, show_rows, warn, working
+from comborun.cli.terminal import program, show_json, show_rows, warn, working
 from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
@@ -20,8 +20,8 @@ from comborun.model.work import grouped
 from comborun.monitor.wording import duration
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
-from comborun.remote.grids import complaint, host_warnings, known_of, laid_out, question, with_policies
-from comborun.remote.host import ask
+from comborun.remote.grids import host_warnings, known_of, laid_out, not_ready, preflight_question, with_policies
+from comborun.remote.host import host_facts
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal
@@ -33,14 +33,14 @@ from comborun.text import MIB, first_of, harmless, several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.cli.options import GridChoice, Where
+    from comborun.cli.options import GridChoice, HostChoice
     from comborun.grid import Grid
     from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan
     from comborun.model.servers import ModelServer
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
-    from comborun.remote.slurm import Answer
+    from comborun.remote.slurm import SubmitTest
     from comborun.remote.transport import Transport
     from comborun.reporter.comparing.power import Findable
 
@@ -60,7 +60,7 @@ _MOST = 3
     help="Show how many episodes would find a gap of so many percentage points.",
 )
 @json_option
-def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: Any) -> None:
+def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **shown: Any) -> None:
     """Show what a new run would do, and in which order. Changes nothing. The exit code is 3 if Slurm refuses the jobs.
 
     \b
@@ -74,10 +74,10 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
     transport = where.connect(checked.host)
     with working("looking at the host"):
         checked = with_policies(checked, transport)
-        named = question(checked, local=transport.host == LOCAL, windows=not slurm)
-        facts = ask(transport, host_python=checked.host_python, named=named)
+        named = preflight_question(checked, local=transport.host == LOCAL, windows=not slurm)
+        facts = host_facts(transport, host_python=checked.host_python, named=named)
     if facts.absent and not as_json and not shown["script"]:
-        warn(complaint(facts.absent, facts.called))
+        warn(not_ready(facts.absent, facts.called))
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)
@@ -88,7 +88,7 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
     power = _power(laid, gap)
     if as_json:
         expectation = {"expected": dataclasses.asdict(expected)} if expected else {}
-        answer(dataclasses.asdict(laid) | expectation | {"power": power})
+        show_json(dataclasses.asdict(laid) | expectation | {"power": power})
         return
     warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
     rows = dict(_outlook_rows(expected, checked) if expected else ())
@@ -264,13 +264,13 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
         f"array {number}": f"{several(of[kind], 'task')}{limit}, each with {kind}"
         for number, kind in enumerate(kinds(plan), 1)
     }
-    said, refused = _said(transport, plan)
+    said, refused = _slurm_rows(transport, plan)
     show_rows(rows | said)
     for sentence in not_held(plan, grid):
         click.echo(f"  not with --slurm: {sentence}")
-    there = f"`{program()} calibrate`, or `{program()} run` with --new and `{program()} canary`"
+    there = f"`{program()} calibrate`, or `{program()} run` with --new and `{program()} recheck`"
     click.echo(
-        f"  not with --slurm: calibrate and canary measure one machine: `srun --pty bash`, and on that node {there}"
+        f"  not with --slurm: calibrate and recheck measure one machine: `srun --pty bash`, and on that node {there}"
     )
     return refused
 
@@ -285,24 +285,24 @@ def _show_job_scripts(plan: Plan) -> None:
     click.echo(f"\n{more}--script settle shows the small job that retries and ends the run")
 
 
-def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
+def _slurm_rows(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
     """The cluster and its answer to each array, as rows; and an error if it refuses one. Works without Slurm, too."""
     try:
         cluster = consult(transport, plan)
     except HostError as error:
         why = f"not asked: {error.message}" + (f" ({error.hint})" if error.hint else "")
         return {"cluster": harmless(why)}, None
-    arrays = {f"array {number} now": _word(answer) for number, answer in enumerate(cluster.arrays, 1)}
+    arrays = {f"array {number} now": _word(test) for number, test in enumerate(cluster.arrays, 1)}
     settle = {} if cluster.settle.taken else {"settle now": _word(cluster.settle)}
     return {"cluster": harmless(str(cluster)), **arrays, **settle}, refusal(transport, plan, cluster)
 
 
-def _word(answer: Answer) -> str:
-    said = harmless(answer.said)
-    if answer.taken:
+def _word(test: SubmitTest) -> str:
+    said = harmless(test.said)
+    if test.taken:
         return said.replace("to start", "would start", 1)
-    if answer.away:
-        return click.style(f"can't start now, {harmless(answer.away)}: {said}", fg="yellow")
+    if test.away:
+        return click.style(f"can't start now, {harmless(test.away)}: {said}", fg="yellow")
     return click.style(f"refused: {said}", fg="red")
 
 
@@ -332,7 +332,7 @@ def export() -> None:
 @export.command()
 @grid_argument
 @host_options
-def compose(grid: GridChoice, where: Where) -> None:
+def compose(grid: GridChoice, where: HostChoice) -> None:
     """Write a Docker Compose file: a service for each session, with its own GPUs and range of episodes.
 
     The grid needs `container: {image: NAME}`. GPUs are numbered as on the host.
@@ -345,4 +345,4 @@ def compose(grid: GridChoice, where: Where) -> None:
     warn(*map(str, checked.warnings))
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
-    click.echo(compose_text(lay_out(checked, ask(transport, host_python=checked.host_python))), nl=False)
+    click.echo(compose_text(lay_out(checked, host_facts(transport, host_python=checked.host_python))), nl=False)

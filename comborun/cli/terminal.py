@@ -192,7 +192,7 @@ def _with_key(error: click.ClickException) -> click.ClickException:
     return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
 
 
-def answer(document: Any) -> None:
+def show_json(document: Any) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, ensure_ascii=False, indent=1))
 
@@ -239,6 +239,10 @@ def warn(*warnings: str) -> None:
     for warning in warnings:
         click.secho("Warning: ", fg="yellow", nl=False, err=True)
         click.echo(harmless(warning), err=True)
+
+
+def note(sentence: str) -> None:
+    click.echo(harmless(f"Note: {sentence}"), err=True)
 
 
 def wrapped(sentence: str, lead: str = "") -> str:

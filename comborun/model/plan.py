@@ -36,6 +36,7 @@ from comborun.model.resources import (
 )
 from comborun.model.servers import ModelServer, ServerInstance
 from comborun.model.stopping import StopRule
+from comborun.rules.names import NAME
 from comborun.rules.room.placement import Request
 
 Unit = Literal["episode", "step"]
@@ -52,7 +53,6 @@ LIVE_FIELDS = (
 NON_IDENTITY_FIELDS = {*LIVE_FIELDS, "counted", "ranged", "flag", "unpaired"}
 """fields of a session that change nothing of its work; the others are in its digest"""
 SCHEMA = 2
-_NAME = re.compile("[A-Za-z0-9_-]{1,200}")
 
 
 @dataclass(frozen=True)
@@ -234,6 +234,6 @@ class Plan:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
         for session in plan.sessions:
-            if not _NAME.fullmatch(session.name):
+            if not re.fullmatch(NAME, session.name):
                 raise ValueError(f"a session can't be called {session.name!r:.80}")
         return plan

@@ -30,14 +30,14 @@ from comborun.host.record.holds import LEAVING
 from comborun.host.record.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Session, rows
 from comborun.host.system import files, process
 from comborun.rules import records
-from comborun.rules.names import AFTER
+from comborun.rules.names import AFTER, NAME
 from comborun.rules.room.placement import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_MESSAGE = re.compile("([a-z]+) ([A-Za-z0-9_-]+) ([0-9]{1,9})( ([0-9]*))?")
+_MESSAGE = re.compile(f"([a-z]+) ({NAME}) ([0-9]{{1,9}})( ([0-9]*))?")
 _LINE_MOST = 4096
 _SWEEP_S = 2.0
 _DONE_AGAIN_S = 5.0

@@ -12,7 +12,7 @@ from test_script import PLAN
 
 from comborun.generate.bundle import RunFile, bundle
 from comborun.host.verbs.publish import Staging
-from comborun.remote.program import library_files, packed
+from comborun.remote.library import library_files, packed
 
 LIBRARY = library_files()
 
