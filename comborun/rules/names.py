@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
+
+NAME = "[A-Za-z0-9_-]{1,200}"
+"""regular expression: the name of a session, a model server or a run"""
+
 AFTER = "after"
 """The session that runs the grid's `after` command. No combo can have this name: theirs contain an underscore."""
 
@@ -19,6 +28,12 @@ SERVERS = "servers/"
 def bare(name: str) -> str:
     """The name of a session or of a model server, as windows, messages and people use it."""
     return name.rpartition("/")[2]
+
+
+def newest_plan(names: Iterable[str]) -> int:
+    """The number of the newest plan among the files of a run; 1 without any."""
+    found = (re.fullmatch(r"plan-([1-9][0-9]{0,8})\.json", name) for name in names)
+    return max((int(one[1]) for one in found if one), default=1)
 
 
 def window(name: str, attempt: int, run_id: str) -> str:
