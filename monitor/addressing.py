@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.servers import instances
 from comborun.model.work import combo_of, name_of_combo
 from comborun.monitor.watch import once
 from comborun.remote.runs import remembered
@@ -88,7 +87,7 @@ def addressed(
 
 def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[str]:
     """The session of that name, or the sessions of the combo of that name."""
-    if word in [one.name for one in instances(plan)] or (word == AFTER and plan.after):
+    if word in [one.name for one in plan.server_instances] or (word == AFTER and plan.after):
         return [word]
     exact = next((one for one in plan.sessions if one.name == word), None)
     if exact and (exact.flag != "dropped" or word in alive()):
@@ -124,7 +123,7 @@ def _combo_names(session: Session) -> tuple[str, ...]:
 
 def _names(plan: Plan) -> list[str]:
     sessions = plan.current
-    servers = [one.name for one in instances(plan)]
+    servers = [one.name for one in plan.server_instances]
     combos = (name_of_combo(one) for one in sessions)
     return [*dict.fromkeys([*(one.name for one in sessions), *combos]), *servers, *([AFTER] if plan.after else [])]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError, UserError
-from comborun.grid.axes import names_of
+from comborun.grid.combos import names_of
 from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from comborun.monitor.snapshot import Attempt
     from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
-    from comborun.planner.knowledge import Measured
+    from comborun.planner.knowledge import MeasuredCombo
 
 _SAMPLE_S = 20.0
 
 
-def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measured]]:
+def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, MeasuredCombo]]:
     """Measure combos alone; those with short sessions a second time, with more episodes."""
     sessions = kinds(setup.plan.sessions)
     whole = {(one.policy, one.environment) for one in setup.plan.sessions}
@@ -75,7 +75,7 @@ def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measu
     return sorted(found, key=lambda pair: pair[1].pace.length(pair[0].count), reverse=True)
 
 
-def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], most: int) -> tuple[list[Step], str]:
+def measure_beside(setup: TrialSetup, found: list[tuple[Session, MeasuredCombo]], most: int) -> tuple[list[Step], str]:
     """The successful steps, beginning with one session alone, and why there are no more."""
     length = round(sum(one.pace.length(one.episodes) for _, one in found), 3)
     counted = sum(one.episodes for _, one in found)

@@ -29,7 +29,7 @@ from comborun.rules.vocabulary import amount
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.amendment.changes import Amended, Choice, Comparison
+    from comborun.amendment.changes import Amended, Choice, PlanComparison
     from comborun.grid import Grid
     from comborun.model.plan import Plan
     from comborun.model.resources import HostFacts
@@ -307,7 +307,9 @@ def _read_again(
 _ANEW = "the grid has changed, and the records of these combos would no longer count in run"
 
 
-def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]) -> Choice | None:
+def _choice(
+    comparison: PlanComparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]
+) -> Choice | None:
     """The choice for combos whose records would no longer count: the option's value, else the user's answer."""
     if wanted or not comparison.asks:
         return wanted

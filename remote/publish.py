@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from comborun.generate.bundle import File
+    from comborun.generate.bundle import RunFile
     from comborun.grid import Grid
     from comborun.model.resources import HostFacts
     from comborun.remote.shipping import Shipment
@@ -148,7 +148,7 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
 
 
 def _send(
-    transport: Transport, verb: str, order: Mapping[str, Any], files: Iterable[File], python: program.Python
+    transport: Transport, verb: str, order: Mapping[str, Any], files: Iterable[RunFile], python: program.Python
 ) -> dict[str, Any]:
     """Send an order with its files and a checksum: the host does nothing unless all has arrived."""
     document = {**order, "files": [(file.path, file.text, file.executable) for file in files]}

@@ -21,7 +21,7 @@ from comborun.rules.vocabulary import amount
 from comborun.text import printable, several
 
 if TYPE_CHECKING:
-    from comborun.grid.launch import SyncKeys
+    from comborun.grid.keys.launch import SyncKeys
     from comborun.remote.transport import Transport
 
 ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")

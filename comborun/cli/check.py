@@ -117,14 +117,13 @@ def check(grid: GridChoice, as_json: bool) -> None:
 
 def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     """A session of the grid's last try or run, counted by the present grid; None if none has ended."""
-    from comborun.grid.axes import names_of
-    from comborun.grid.results import rules_of
+    from comborun.grid.combos import names_of
     from comborun.rules.results.counts import where_it_ran
 
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):
         if combo := combos.get(combo_of(session)):
-            counts = _counts(at, session, rules_of(combo))
+            counts = _counts(at, session, combo.result_rules)
             counts.why = where_it_ran(counts.why, names_of(grid))
             return session, counts
     return None

@@ -15,8 +15,8 @@ from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
-from comborun.model.placement import placement_lines
-from comborun.model.servers import instances
+from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
+from comborun.model.work import grouped
 from comborun.monitor.wording import duration
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
@@ -31,12 +31,13 @@ from comborun.rules.vocabulary import amount
 from comborun.text import MIB, first_of, harmless, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.cli.options import GridChoice, HostChoice
     from comborun.grid import Grid
+    from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan
-    from comborun.model.servers import Server
+    from comborun.model.servers import ModelServer
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import SubmitTest
@@ -111,7 +112,7 @@ def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
 
 
 def _script(laid: Plan, session: str) -> str:
-    known = dict(scripts(laid)) | {one.name: server_script(one) for one in instances(laid)}
+    known = dict(scripts(laid)) | {one.name: server_script(one) for one in laid.server_instances}
     jobs = dict(texts(laid)) if laid.slurm else {}
     text = jobs.get(f"{RUN.slurm}/{session}.sh") or known.get(session)
     if text is None:
@@ -203,6 +204,57 @@ def _count(episodes: float | None) -> str:
     return "more than 20,000" if episodes is None else f"{episodes:,}"
 
 
+def placement_lines(plan: Plan, free: Budgets) -> Iterator[str]:
+    by_components = grouped((session for session in plan.sessions if session.components), lambda one: one.components)
+    for components, sessions in by_components.items():
+        names = [session.name for session in sessions]
+        yield f"placement of {names[0] if len(names) == 1 else f'{len(names)} sessions, {names[0]} the first'}"
+        yield from _gpu_lines(components, free)
+        yield from _component_lines(components)
+        yield from _layout_lines(layouts(components, free), free)
+
+
+def _gpu_lines(components: Sequence[Component], free: Budgets) -> Iterator[str]:
+    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
+    width = max((len(text) for _, text in rows), default=0)
+    for gpu, text in rows:
+        memory, room = memory_on(components, gpu), free[gpu]
+        taken = gibibytes(memory) if memory else "memory not said"
+        yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
+
+
+def _process(component: Component, number: int) -> str:
+    return f"{component.name} {number}{copies_text(component.copies // len(component.processes))}"
+
+
+def _component_lines(components: Sequence[Component]) -> Iterator[str]:
+    for component in components:
+        if not component.gpus:
+            yield f"  {component.name}: {_several_processes(component)} without a GPU"
+    for component in components:
+        if component.copies:
+            yield f"  {component.name}: {component.copies} in all, for {_several_processes(component)}"
+    if videos := sum(component.videos * len(component.processes) for component in components):
+        yield f"  videos to expect: {videos}"
+
+
+def _several_processes(component: Component) -> str:
+    return several(len(component.processes), "process", "processes")
+
+
+def _layout_lines(found: Sequence[Layout], free: Budgets) -> Iterator[str]:
+    if not found:
+        return
+    smallest = min((room for room in free.values() if room is not None), default=None)
+    offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
+    yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
+    kinds = max(len(layout.kind) for layout in found)
+    width = max(len(layout.description) for layout in found)
+    for layout in found:
+        memory = f"fits, {gibibytes(layout.memory)} at most" if layout.memory else "memory not said"
+        yield f"    {layout.kind.ljust(kinds)}  {layout.description.ljust(width)}  {layout.problem or memory}"
+
+
 def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
     """Show the requests to Slurm, and its answers. Changes nothing. Returns an error if Slurm refuses some of them."""
     assert plan.slurm
@@ -254,12 +306,12 @@ def _word(test: SubmitTest) -> str:
     return click.style(f"refused: {said}", fg="red")
 
 
-def _server_row(server: Server, plan: Plan) -> str:
+def _server_row(server: ModelServer, plan: Plan) -> str:
     """What a model server takes, when it is ready, and how many sessions use it."""
     asking = sum(server.name in dict(session.servers) for session in plan.sessions)
     parts = [f"{several(asking, 'session')} {'uses' if asking == 1 else 'use'} it"]
     if server.gpus:
-        copies = sum(one.server is server for one in instances(plan))
+        copies = sum(one.server is server for one in plan.server_instances)
         of = f" of {', '.join(map(str, server.request.only))}" if server.request.only else ""
         where = f"one on each of {several(copies, 'GPU')}" if server.each_gpu else several(server.gpus, "GPU") + of
         memory = server.request.gpu_memory

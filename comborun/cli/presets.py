@@ -48,7 +48,7 @@ def show(preset: str, as_json: bool) -> None:
     """
     read = find_preset(preset)
     if as_json:
-        about = read.about.model_dump(exclude={"starter"})
+        about = read.about.model_dump(exclude={"starter"}) | {"shards": read.about.shards.how}
         show_json({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
         return
     click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
@@ -75,8 +75,8 @@ def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
     yield "kind", about.kind
     if about.kind == "evaluation":
         yield "pairs", f"none: {about.unpaired}" if about.unpaired else "if records show how episodes started"
-    if about.shards:
-        yield "shards", about.shards
+    if about.shards.how:
+        yield "shards", about.shards.how
     yield from _attributes("policies", about.attributes.policy, about.defaults.policy)
     yield from _attributes("environments", about.attributes.environment, about.defaults.environment)
 

@@ -21,7 +21,7 @@ from comborun.text import harmless, several
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.reporter.canary import Canary
+    from comborun.reporter.records.collected import Canary
     from comborun.reporter.records.reading import Reject
 
 _WRITE = """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from comborun.remote.mirror import Skipped
     from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.pages.between import Between
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
     from comborun.reporter.summary import Summary
 
 _MOST_SKIPPED = 5
@@ -171,7 +171,7 @@ def _forms(words: str) -> tuple[str, ...]:
 def _size(text: str | None) -> int | None:
     if text is None:
         return None
-    from comborun.grid.values import parse_size
+    from comborun.grid.keys.values import parse_size
 
     return parse_size(text)
 

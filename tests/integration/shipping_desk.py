@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from comborun.grid.launch import SyncKeys
+from comborun.grid.keys.launch import SyncKeys
 from comborun.remote import program
 from comborun.remote.shipping import Shipment, compare_files, deliver, shipped_lines, survey
 from comborun.remote.transport import Completed, LocalTransport

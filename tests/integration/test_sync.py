@@ -10,7 +10,7 @@ import pytest
 from shipping_desk import Counting, Desk, desk
 
 from comborun.errors import UserError
-from comborun.grid.launch import SyncKeys
+from comborun.grid.keys.launch import SyncKeys
 from comborun.remote.shipping import compare_files, deliver, shipped_lines, stream, survey
 from comborun.remote.transport import LocalTransport
 from comborun.text import MIB

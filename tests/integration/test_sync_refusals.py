@@ -14,7 +14,7 @@ from box import until
 from shipping_desk import Desk, desk, receive
 
 from comborun.errors import HostError, UserError
-from comborun.grid.launch import SyncKeys
+from comborun.grid.keys.launch import SyncKeys
 from comborun.remote.shipping import compare_files, deliver, stream, survey
 
 __all__ = ["desk"]

@@ -11,7 +11,7 @@ from comborun.cli import completion
 from comborun.cli.options import HostChoice
 from comborun.errors import HostError, UserError
 from comborun.grid.draft import keys_of, section_of
-from comborun.grid.model import GridFile
+from comborun.grid.keys.grid_file import GridFile
 from comborun.reference import key_reference, pages, reference_keys
 from comborun.remote.runs import Launch, remember
 

@@ -9,7 +9,8 @@ from report_runs import episode
 
 from comborun.amendment.smoke import episodes_each, recheck_plan
 from comborun.model.attempt import EpisodeRecord
-from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from comborun.reporter.canary import compare_canary, told_rejects
+from comborun.reporter.records.collected import Canary, CanaryCombo
 from comborun.reporter.records.reading import Reject, RejectKind
 
 
