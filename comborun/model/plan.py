@@ -283,7 +283,8 @@ def _decoded_object(known: tuple[Any, dict[str, Any]], data: Any) -> Any:
 
 
 def _decoded_fields(hints: dict[str, Any], data: Any) -> dict[str, Any]:
-    return {key: decoded(hints[key], value) for key, value in data.items() if key in hints}  # older ones have more
+    known = _checked(dict, data)
+    return {key: decoded(hints[key], value) for key, value in known.items() if key in hints}  # older ones have more
 
 
 def _like(session: Session, data: Any) -> Session:
