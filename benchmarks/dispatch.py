@@ -27,7 +27,7 @@ from pathlib import Path
 from comborun.generate.bundle import bundle
 from comborun.model.plan import Limits, Plan, Session
 from comborun.model.resources import BashWord
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 from comborun.rules.results.fields import ResultRules
 
 STAMP = """\

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 
 from comborun.rules.results import readers
 from comborun.rules.results.episodes import (
@@ -99,7 +100,7 @@ class Format:
     def load(self) -> Any:
         """Its reader, imported only if needed: a supervisor must start fast."""
         module, _, name = self.reader.partition(".")
-        return getattr(__import__(f"comborun.rules.results.{module}", fromlist=[name]), name)
+        return getattr(import_module(f".{module}", __package__), name)
 
 
 def _own(row: Row, identity: Identity) -> bool:

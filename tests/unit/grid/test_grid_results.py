@@ -5,7 +5,6 @@ from __future__ import annotations
 import gridtext
 import pytest
 
-from comborun.grid.results import rules_of
 from comborun.rules.results.fields import ResultRules
 
 HEAD = """
@@ -17,7 +16,7 @@ command: run {policy} {environment} {episodes} {output_dir}
 
 
 def rules(results: str) -> list[ResultRules]:
-    return [rules_of(combo) for combo in gridtext.grid(f"{HEAD}results: {results}\n").combos]
+    return [combo.result_rules for combo in gridtext.grid(f"{HEAD}results: {results}\n").combos]
 
 
 @pytest.mark.parametrize("results", ["{policy: kind}", "{policy: {values: {mason: rough, smith: smooth}}}"])

@@ -13,7 +13,7 @@ from adapter_samples import SAMPLES, sample
 from report_runs import RUN, RunDirectory, document
 
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.records.collector import Collected
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.report import report_folder
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.formats import WHY

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-import comborun.rules.results
 from comborun.rules import records
 from comborun.rules.facts import Fact
+from comborun.rules.results import counts
 from comborun.rules.results.counts import REASONS, Counts, where_it_ran
 from comborun.rules.results.fields import FIELDS, Field, Identity, ResultRules
 from comborun.rules.results.formats import reader
@@ -39,14 +39,14 @@ def reasons(own: str, named: str) -> Counts:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_of_a_policy_of_the_grid_are_never_proposed_to_be_accepted(name: str) -> None:
-    counts = reasons("own", name)
-    assert counts.proposes
-    (another, ran) = where_it_ran(counts.facts, {"policy": ["own", name], "environment": ["stairs"]})
+    told = reasons("own", name)
+    assert told.proposes
+    (another, ran) = where_it_ran(told.facts, {"policy": ["own", name], "environment": ["stairs"]})
     assert another.texts("named") == (name,)
     assert ran == Fact("another_ran", kind="policy")
     assert "ignore" not in why_not_counted((another, ran))
-    elsewhere = where_it_ran(counts.facts, {"policy": ["own"], "environment": [name]})
-    assert elsewhere == counts.facts
+    elsewhere = where_it_ran(told.facts, {"policy": ["own"], "environment": [name]})
+    assert elsewhere == told.facts
     assert proposed(elsewhere[-1]) == {"policy": "ignore"}
 
 
@@ -61,9 +61,9 @@ def test_what_a_file_that_is_not_read_would_add_is_no_proposal_either_if_it_is_o
 
 def test_the_reasons_that_the_former_version_wrote_are_shown_as_they_are() -> None:
     why = "all 3 rows say policy 'b', this session is 'a': `results: {policy: ignore}` counts them"
-    counts = Counts.of({"why": why})
-    assert why_not_counted(where_it_ran(counts.facts, {"policy": ["a", "b"]})) == why
-    assert not counts.proposes
+    told = Counts.of({"why": why})
+    assert why_not_counted(where_it_ran(told.facts, {"policy": ["a", "b"]})) == why
+    assert not told.proposes
 
 
 def test_of_the_facts_in_an_end_only_those_about_rows_are_reasons() -> None:
@@ -72,7 +72,7 @@ def test_of_the_facts_in_an_end_only_those_about_rows_are_reasons() -> None:
 
 
 def test_every_reason_and_every_fault_of_a_file_has_words_which_no_missing_field_breaks() -> None:
-    sources = "".join(path.read_text() for path in Path(comborun.rules.results.__path__[0]).glob("*.py"))
+    sources = "".join(path.read_text() for path in Path(counts.__file__).parent.glob("*.py"))
     made = set(re.findall(r'(?:Fact\(|RefusedError\(\w+, |refused\(\w+, )"(\w+)"', sources)) | REASONS
     assert len(made) > 60
     assert made <= words.WORDS.keys()
