@@ -44,7 +44,7 @@ _TRIES = 5
 @dataclass(frozen=True)
 class LaunchRequest:
     parallel: int | None = None
-    multiplexer: Literal["tmux", "screen"] | None = None
+    multiplexer: str | None = None
     new: bool = False
     changed: Choice | None = None
     smoke: int | None = None

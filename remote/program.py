@@ -216,7 +216,7 @@ Verb = Literal["pause", "drain", "resume", "slots", "retry"]
 _OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
 _SAID = """
 cd -- "$1" || exit 73
-cat dispatch/out dispatch/journal 2>/dev/null | tail -n 20
+cat dispatch/out dispatch/journal dispatch/events.jsonl 2>/dev/null | tail -n 20
 """
 _STOP_S = 900.0
 """seconds; a stop has its own limits, and an early end would leave it incomplete"""
@@ -228,7 +228,7 @@ _STEER_S = 120.0
 class StartOptions:
     parallel: int | None = None
     """sessions at once; None: as the plan says, or as was set before"""
-    multiplexer: Literal["tmux", "screen"] | None = None
+    multiplexer: str | None = None
     """None: tmux if there is one, else screen"""
     secrets: bytes = field(default=b"", repr=False)
     """from `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""

@@ -18,6 +18,9 @@ DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
 
+MULTIPLEXERS = ("tmux", "screen")
+"""the preferred one first; comborun/host/engines has a class for each"""
+
 SERVERS = "servers/"
 """prefix of a model server's name where a session's name may also stand"""
 
@@ -94,6 +97,9 @@ class RunLayout:
         self.lock = f"{dispatch}/lock"
         self.dispatcher = f"{dispatch}/dispatcher"
         self.fifo = f"{dispatch}/fifo"
+        self.events = f"{dispatch}/events.jsonl"
+        self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
+        self.told = f"{dispatch}/told.jsonl"
         self.journal = f"{dispatch}/journal"
         self.waiting = f"{dispatch}/waiting"
         self.hold = f"{dispatch}/hold"
@@ -145,6 +151,6 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.journal)
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.events, RUN.journal)
 FETCHED_RECORDS = ("claim", "grant", "begin", "stop", "videos.tsv")
 """what it copies of an attempt, beside its results, its log and, last, its end"""
