@@ -18,7 +18,7 @@ from comborun.model.plan import Plan, Session
 from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Snapshot
 from comborun.remote import program
-from comborun.remote.runs import copy_of, newest_plan
+from comborun.remote.runs import copy_of, plan_of
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules import counting
 from comborun.rules.names import AFTER, RUN
@@ -35,12 +35,6 @@ ANSWER_S = 20.0
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
 _NONE: Mapping[str, Session] = MappingProxyType({})
-_LOAD = """
-case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac
-cd -- "$run" 2>/dev/null && [[ -e plan-1.json ]] || exit 66
-for ((n = 1; n < 100000; n++)); do [[ -e plan-$((n + 1)).json ]] || break; done
-cat -- id 2>/dev/null && printf '%s\\n' "$n" && cat -- "plan-$n.json" 2>/dev/null || exit 66
-"""
 
 
 class RunView(NamedTuple):
@@ -98,11 +92,11 @@ def load_run(transport: Transport, run_dir: str) -> RunView:
 
 def _load_here(run_dir: str) -> tuple[str, Plan, int]:
     folder = Path(run_dir).expanduser()
-    return (folder / RUN.id).read_text("utf-8").strip(), *newest_plan(folder)
+    return (folder / RUN.id).read_text("utf-8").strip(), *plan_of(folder)
 
 
 def _load_far(transport: Transport, run_dir: str) -> tuple[str, Plan, int]:
-    answer = transport.run(_LOAD, run_dir)
+    answer = program.run_packed(transport, "plan", run_dir, python=program.of_run(run_dir))
     name, number, plan = (*answer.text.split("\n", 2), "", "")[:3]
     if answer.code != 0 or not name or not number.isdecimal():
         raise FileNotFoundError(run_dir)

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
-from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN
+from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, NUMBER, RUN, SESSION_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _COMPONENT = r"[^/\0.][^/\0]*"
 _NAMES = "|".join(map(re.escape, (*FETCHED, *FETCHED_STATE, RUN.done)))
 _ALLOWED = re.compile(
-    rf"{_NAMES}|plan-[0-9]{{1,9}}\.json|sessions/[A-Za-z0-9_-]+/attempt-[1-9][0-9]{{0,8}}/"
+    rf"{_NAMES}|plan-{NUMBER}\.json|{RUN.attempt(SESSION_NAME, NUMBER).directory}/"
     rf"(?:{'|'.join(FETCHED_RECORDS)}|end|log|out/{_COMPONENT}(?:/{_COMPONENT})*)"
 )
 _LARGEST = 1 << 60

@@ -16,7 +16,7 @@ import comborun
 from comborun.errors import HostError, UserError
 from comborun.host.__main__ import module_of
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
-from comborun.rules.names import RunLayout
+from comborun.rules.names import FIND_PYTHON, PROGRAM, RUN, RunLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _PACKAGE = Path(comborun.__file__).parent.resolve()
-_PROGRAM = "comborun_host"
 TRAVELS = ("rules", "words", "host")
 """the packages that go to hosts"""
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
@@ -41,9 +40,9 @@ sys.exit(main())
 
 
 def library_files() -> dict[str, str]:
-    files = {f"{_PROGRAM}/comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
-    files |= {f"{_PROGRAM}/__main__.py": _ENTRY, f"{_PROGRAM}/comborun/__init__.py": ""}
-    files |= {"find_python.sh": finder(), "window.sh": (_PACKAGE / "host/window.sh").read_text("utf-8")}
+    files = {f"{PROGRAM}/comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
+    files |= {f"{PROGRAM}/__main__.py": _ENTRY, f"{PROGRAM}/comborun/__init__.py": ""}
+    files |= {FIND_PYTHON: finder(), PurePosixPath(RUN.window).name: (_PACKAGE / "host/window.sh").read_text("utf-8")}
     return {name: files[name] for name in sorted(files)}
 
 
@@ -52,7 +51,7 @@ def _modules() -> list[Path]:
 
 
 def finder() -> str:
-    return (_PACKAGE / "host/find_python.sh").read_text("utf-8")
+    return (_PACKAGE / "host" / FIND_PYTHON).read_text("utf-8")
 
 
 @cache
@@ -88,8 +87,8 @@ _OF_RUN = f"""
 run=$1; shift
 [[ $run != "~/"* ]] || run=$HOME/${{run#"~/"}}
 [[ -d $run ]] || exit {NO_RUN}
-[[ -d $run/lib/comborun_host ]] || exit {OLD_RUN}
-source "$run/lib/find_python.sh"
+[[ -d $run/{RUN.program} ]] || exit {OLD_RUN}
+source "$run/{RUN.find_python}"
 python_of_run "$run" "$@"
 """
 _PACKED = """
@@ -197,7 +196,7 @@ def _verb(*words: str) -> int:
 def _is_ours(directory: str, verb: str) -> bool:
     """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
     import_module(module_of(verb))
-    library = Path(directory).expanduser() / "lib" / _PROGRAM / "comborun"
+    library = Path(RunLayout(str(Path(directory).expanduser())).program) / "comborun"
     try:
         return all((library / name).read_bytes() == (_PACKAGE / name).read_bytes() for name in _modules())
     except OSError:

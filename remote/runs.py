@@ -16,6 +16,8 @@ from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
+from comborun.rules.names import RUN
+from comborun.rules.run_files import newest_plan
 from comborun.rules.vocabulary import Outcome
 from comborun.text import close_to
 
@@ -310,11 +312,10 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
     return UserError(message, hint)
 
 
-def newest_plan(directory: Path) -> tuple[Plan, int]:
+def plan_of(directory: Path) -> tuple[Plan, int]:
     """The newest plan of a run on this machine, or of a copy, and its number. Raises OSError or ValueError."""
-    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
-    number = max(numbers, default=1)
-    path = directory / f"plan-{number}.json"
+    number = newest_plan(str(directory))
+    path = directory / RUN.plan(number)
     if path.stat().st_size > _LARGEST_PLAN:
         raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
     return Plan.from_json(path.read_text("utf-8")), number
@@ -333,7 +334,7 @@ def age_of_copy(host: str, run: str, directory: str) -> float | None:
     """Seconds since the records of a run elsewhere were last copied; None: never, or not completely."""
     copy = copy_of(host, run, directory)
     try:
-        return max(0.0, time.time() - (copy / COMPLETED).stat().st_mtime) if (copy / "plan-1.json").is_file() else None
+        return max(0.0, time.time() - (copy / COMPLETED).stat().st_mtime) if (copy / RUN.plan(1)).is_file() else None
     except OSError:
         return None
 

@@ -11,6 +11,7 @@ import click
 from comborun.cli.options import Target, of_run_option, sessions_argument
 from comborun.errors import UserError
 from comborun.remote.logs import Log, follow, latest, rank_log
+from comborun.rules.counting import shown
 from comborun.rules.names import RunLayout
 from comborun.text import harmless
 
@@ -92,7 +93,7 @@ def _print_lines(pieces: Iterable[Piece], width: int) -> None:
         if piece.log.ended and begun[name]:
             lines.append(begun.pop(name))
         for line in lines:
-            text = harmless(line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2], keep="\t")
+            text = harmless(shown(line.decode("utf-8", "replace")), keep="\t")
             click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
 
 

@@ -17,7 +17,7 @@ from comborun.errors import HostError, UserError
 from comborun.monitor.wording import brief
 from comborun.remote.runs import Run, age_of_copy, bring, changed_since, choose, copy_of, host_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
-from comborun.rules.names import DEFAULT_ROOT
+from comborun.rules.names import DEFAULT_ROOT, RUN
 from comborun.text import clean, harmless, shortened
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class Where:
 
         With `kept`, this machine's memory is used if the host does not answer.
         """
-        if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
+        if self.host is None and wanted and "/" in wanted and (Path(wanted) / RUN.manifest).is_file():
             directory = Path(wanted).resolve()
             return Target(self.connect(), directory.name, str(directory))
         if wanted and (at := self.of_grid(Path(wanted))):

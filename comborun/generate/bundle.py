@@ -12,7 +12,7 @@ from comborun.generate.slurm_jobs import policy_entries, texts
 from comborun.model.command import asks_for
 from comborun.model.servers import instances, row, table
 from comborun.planner.laying import kind
-from comborun.rules.names import AFTER, RUN
+from comborun.rules.names import AFTER, RUN, SERVERS
 from comborun.rules.records import render
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
 
 def serving(plan: Plan) -> Iterator[File]:
     for one in instances(plan):
-        yield File(RUN.script(f"servers/{one.name}"), server_script(one))
-        yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
+        yield File(RUN.script(SERVERS + one.name), server_script(one))
+        yield File(RUN.session_json(SERVERS + one.name), server_sheet(one))
     if plan.servers:
         yield File(RUN.server_table, table(plan))
 

@@ -6,7 +6,7 @@ import os
 import time
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import Due, word_of
+from comborun.host.record.attempts import NextRetry, word_of
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.told import END, STALL, Told
 from comborun.host.system import files
@@ -45,13 +45,13 @@ class RunPolicy:
         self._told = Told(self._run.layout)
 
     def read(self) -> None:
-        folder = self._run.layout.dispatch
-        rows, quarantine = files.read_text(f"{folder}/breaker"), files.read_text(f"{folder}/quarantine")
+        layout = self._run.layout
+        rows, quarantine = files.read_text(layout.breaker), files.read_text(layout.quarantine)
         self.breaker = Breaker(self._run.configured("breaker"), rows, quarantine)
 
     # One end
 
-    def follows(self, session: Known, person: bool = False) -> Due | None:
+    def follows(self, session: Known, person: bool = False) -> NextRetry | None:
         """The attempt that follows its latest one; None: that was the last. `person`: a user has just started the run,
         which asks again for cancelled and lost sessions.
         """
@@ -69,7 +69,7 @@ class RunPolicy:
             self.report_end(session.name, number, end)
             if end.get("cause") not in ("preempted", "lost") and not self._run.holds.forgiven(end.get("ended", "")):
                 at = self._attempts.at(session.name, number)
-                self.count(end, () if self._attempts.nodes else records.integers(files.read(at.grant), "gpus"))
+                self.count(end, () if self._attempts.slurm else records.integers(files.read(at.grant), "gpus"))
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 
@@ -110,7 +110,7 @@ class RunPolicy:
                 self._write_breaker()
             return False
         closed = False
-        where, note = "" if self._attempts.nodes else " on this host", end.get("note", "")
+        where, note = "" if self._attempts.slurm else " on this host", end.get("note", "")
         failure = failure_of(end)
         for place, times in self.breaker.record(failure, gpus).items():
             why = f"{failure} {times} times in a row"
@@ -118,7 +118,7 @@ class RunPolicy:
                 self._run.halt(f"{why}{where}, at last: {note}" if note else f"{why}{where}")
                 continue
             closed = True
-            files.write_text(f"{self._run.layout.dispatch}/quarantine", self.breaker.quarantined(f"{time.time():.6f}"))
+            files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
             self._run.journal(f"quarantine {place} {failure} {times}")
             self._run.notices.tell("host", "", f"GPU {place} gets no new sessions: {why} there")
         self._write_breaker()
@@ -127,7 +127,7 @@ class RunPolicy:
         return closed
 
     def _write_breaker(self) -> None:
-        files.write_text(f"{self._run.layout.dispatch}/breaker", self.breaker.rows())
+        files.write_text(self._run.layout.breaker, self.breaker.rows())
 
     # All sessions
 

@@ -13,20 +13,21 @@ from comborun.rules import records
 from comborun.rules.endings import retry
 from comborun.rules.names import AFTER, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
-from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
+from comborun.rules.run_files import attempts_of
+from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping
 
-    from comborun.host.engines.slurm import Slurm
     from comborun.host.record import judging
     from comborun.rules.names import AttemptLayout
 
 
-QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
+QUEUED, STARTING, RUNNING = Life.QUEUED, Life.STARTING, Life.RUNNING
+ORPHANED, LOST, ENDED = Life.ORPHANED, Life.LOST, Life.ENDED
 NAME = re.compile("[A-Za-z0-9_-]+")
-_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?{NAME.pattern}")
+_SESSION = re.compile(f"({SERVERS})?{NAME.pattern}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
 _COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
@@ -38,17 +39,33 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
-class Look:
-    """The state of an attempt, and the newest of its end, begin and claim."""
+class AttemptState:
+    """Where an attempt is, and the newest of its end, begin and claim."""
 
     __slots__ = ("life", "record")
 
-    def __init__(self, life: str, record: dict[str, str]) -> None:
+    def __init__(self, life: Life, record: dict[str, str]) -> None:
         self.life = life
         self.record = record
 
 
-class Due:
+class Cluster:
+    """What a cluster knows of attempts on its machines, whose pids and locks mean nothing here."""
+
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
+        """RUNNING or LOST, of an attempt that has a claim and no end."""
+        raise NotImplementedError
+
+    def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
+        """Cause and note of an attempt that is lost."""
+        raise NotImplementedError
+
+    def freeze(self, at: AttemptLayout) -> None:
+        """Let readers see its output so far, and nothing that a process of it still writes."""
+        raise NotImplementedError
+
+
+class NextRetry:
     """Another attempt: the class of the failure (empty: a user asked for it), how often it came, the wait from now."""
 
     __slots__ = ("failure", "times", "wait_s")
@@ -67,8 +84,7 @@ class RunDirectory:
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is not a run directory")
-        self.nodes: Slurm | None = None
-        """on a cluster, attempts run on other machines: pids and locks of this one mean nothing there"""
+        self.slurm: Cluster | None = None
         self.policy: dict[str, str] = {}
         self.read_policy()
 
@@ -92,52 +108,47 @@ class RunDirectory:
                 raise Refusal(USAGE, f"there is no session {name}")
 
     def latest(self, name: str) -> int:
-        """The highest attempt that was granted, claimed or ended; 0 when there is none."""
+        """The highest attempt; 0 when there is none."""
         return max(self.numbers(name), default=0)
 
     def numbers(self, name: str) -> list[int]:
-        """Attempts that were granted, claimed or ended, lowest first."""
-        try:
-            entries = os.listdir(self.layout.session(name))
-        except OSError:
-            return []
-        found = [int(entry[8:]) for entry in entries if entry[:8] == "attempt-" and _NUMBER.fullmatch(entry[8:])]
-        return sorted(number for number in found if _is_there(self.at(name, number)))
+        """Its attempts, lowest first."""
+        return attempts_of(self.layout, name)
 
-    def glance(self, name: str, number: int) -> Look:
+    def glance(self, name: str, number: int) -> AttemptState:
         """The state as far as it shows without testing a lock. An attempt that nobody granted (0, say) is queued."""
         at = self.at(name, number)
         end = self._own_end(at)
         if end:
-            return Look(ENDED, end)
+            return AttemptState(ENDED, end)
         begin = files.read(at.begin)
         if begin:
-            return Look(self._begun(at, begin), begin)
+            return AttemptState(self._begun(at, begin), begin)
         if os.path.exists(at.claim):
             claim = files.read(at.claim)  # empty if the disk was full
-            lives = self.nodes.life(at.directory, claim) != LOST if self.nodes else process.named(claim, "supervisor")
-            return Look(STARTING if lives else LOST, claim)
-        return Look(STARTING if files.size(at.grant) else QUEUED, {})
+            lives = self.slurm.life(at, claim) != LOST if self.slurm else process.named(claim, "supervisor")
+            return AttemptState(STARTING if lives else LOST, claim)
+        return AttemptState(STARTING if files.size(at.grant) else QUEUED, {})
 
-    def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> str:
-        if self.nodes:
-            return self.nodes.life(at.directory, begin)
+    def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> Life:
+        if self.slurm:
+            return self.slurm.life(at, begin)
         if process.named(begin, "supervisor"):
             return RUNNING
         return ORPHANED if process.named(begin, "pid") else LOST
 
-    def look(self, name: str, number: int) -> Look:
+    def look(self, name: str, number: int) -> AttemptState:
         """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number)
-        if seen.life != LOST or self.nodes is not None:
+        if seen.life != LOST or self.slurm is not None:
             return seen
         at = self.at(name, number)
-        if files.held(f"{self.layout.session(name)}/lock"):
+        if files.held(self.layout.session_lock(name)):
             # A child of the command holds it, the begin was not recorded, or it is being claimed just now.
             claimed = files.size(at.claim) or os.path.exists(at.begin)
-            return Look(ORPHANED if claimed else STARTING, seen.record)
+            return AttemptState(ORPHANED if claimed else STARTING, seen.record)
         end = self._own_end(at)  # it may have been written meanwhile
-        return Look(ENDED, end) if end else seen
+        return AttemptState(ENDED, end) if end else seen
 
     def end(self, name: str, number: int) -> dict[str, str]:
         """Its end record; empty while there is none."""
@@ -146,7 +157,7 @@ class RunDirectory:
     def _own_end(self, at: AttemptLayout) -> dict[str, str]:
         """The end that belongs to the claim's start: an earlier start of a requeued task may still write."""
         end = files.read(at.end)
-        if end and (self.nodes is not None or "nonce" in end):
+        if end and (self.slurm is not None or "nonce" in end):
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
@@ -180,15 +191,15 @@ class RunDirectory:
         here = (begin or claim).get("boot") == process.boot_id()
         ending, grace = self._lost(at, claim, begin, here)
         ending.started = records.seconds(begin, "started")
-        if self.nodes:
-            self.nodes.freeze(at.directory)
+        if self.slurm:
+            self.slurm.freeze(at)
         elif here:
             descendants.end_container(
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
             survivors = descendants.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
-        fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
+        fd = -1 if self.slurm else _lock(self.layout.session_lock(name))
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
@@ -212,8 +223,8 @@ class RunDirectory:
         if verdict:
             note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
             return judging.Ending(verdict.get("cause", LOST), note), 0.0
-        if self.nodes:
-            return judging.Ending(*self.nodes.why(claim)), 0.0
+        if self.slurm:
+            return judging.Ending(*self.slurm.why(claim)), 0.0
         note = f"its supervisor died before recording the end{_killed(begin)}" if here else "the machine rebooted"
         return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
 
@@ -221,18 +232,18 @@ class RunDirectory:
 
     def retried_after(self, name: str) -> int:
         """The number of the attempt after which a user asked for a retry; 0: none."""
-        return records.integer(files.read(f"{self.layout.session(name)}/again"), "attempt") or 0
+        return records.integer(files.read(self.layout.retry_request(name)), "attempt") or 0
 
     def ask(self, name: str, number: int) -> bool:
         """Ask for another attempt after that one, with fresh budgets."""
         fields = [("attempt", number), ("at", round(time.time(), 6))]
-        return files.write(f"{self.layout.session(name)}/again", fields)
+        return files.write(self.layout.retry_request(name), fields)
 
-    def follows(self, name: str, number: int) -> Due | None:
+    def follows(self, name: str, number: int) -> NextRetry | None:
         """What follows an ended attempt: one that a user asked for, or a retry; None: nothing."""
-        return Due("", 0, 0.0) if self.retried_after(name) >= number else self.due(name, number)
+        return NextRetry("", 0, 0.0) if self.retried_after(name) >= number else self.due(name, number)
 
-    def due(self, name: str, number: int) -> Due | None:
+    def due(self, name: str, number: int) -> NextRetry | None:
         """The automatic retry after an ended attempt, or None."""
         end = self.end(name, number)
         found = outcome_of(end) if end else ""
@@ -249,7 +260,7 @@ class RunDirectory:
         wait = retry.wait_s(budgets, failure, used.failures)
         ended = records.seconds(end, "ended")
         left = wait if ended is None else ended + wait - time.time()
-        return Due(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
+        return NextRetry(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
 
     def _tried(self, name: str, number: int) -> retry.Tried:
         end = files.read(self.at(name, number).end)
@@ -269,17 +280,6 @@ def counts(at: AttemptLayout) -> Counts:
     from comborun.host.record import judging
 
     return judging.counted(at)
-
-
-def slurm_of(attempts: RunDirectory) -> Slurm | None:
-    """Slurm's view of a run, now or a moment ago; None if a dispatcher starts the sessions."""
-    if not os.path.exists(attempts.layout.engine):
-        return None
-    from comborun.host.engines.slurm import Slurm
-
-    attempts.nodes = cluster = Slurm(attempts.layout)
-    cluster.refresh()
-    return cluster
 
 
 def outcome_of(end: Mapping[str, str]) -> str:
@@ -302,10 +302,6 @@ def stopping(at: AttemptLayout) -> bool:
     if "pid" not in mark:
         return age < NAMELESS_S
     return mark.get("signalled") == "1" or process.named(mark)
-
-
-def _is_there(at: AttemptLayout) -> bool:
-    return os.path.exists(at.claim) or bool(files.size(at.grant)) or os.path.exists(at.end)
 
 
 def _lock(path: str) -> int:

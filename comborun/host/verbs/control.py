@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from comborun.host.engines.cluster import slurm_of
 from comborun.host.record import attempts
 from comborun.host.record.events import Events
 from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
-_LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
-"""files below dispatch/ that a resume removes"""
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
 
 
@@ -59,7 +58,7 @@ def _control(arguments: list[str]) -> int:
 class Steering:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
-        self.cluster = attempts.slurm_of(self.attempts)
+        self.cluster = slurm_of(self.attempts)
         self.layout = self.attempts.layout
         self.holds = Holds(self.layout)
         self.events = Events(self.layout)
@@ -115,7 +114,9 @@ class Steering:
 
     def _resume(self) -> int:
         was = self._was()
-        there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
+        layout = self.layout
+        lifted = (layout.hold, layout.quarantine, layout.breaker, layout.gpu_caps, layout.stopped)
+        there = [path for path in lifted if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
         done = not any(map(os.path.exists, there))
@@ -204,7 +205,7 @@ class Steering:
     def _write_decided(self, text: str) -> None:
         """Append the lines that are not there yet."""
         try:
-            lock = files.lock(f"{self.layout.dispatch}/.decided.lock", 30)
+            lock = files.lock(self.layout.decided_lock, 30)
         except OSError:
             lock = -1
         self._must(lock >= 0, self.layout.dispatch)

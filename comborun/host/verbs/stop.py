@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from comborun.host.dispatch.windows import dismiss
 from comborun.host.engines import engine
+from comborun.host.engines.cluster import slurm_of
 from comborun.host.record import attempts, secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
@@ -91,7 +92,7 @@ class Stopping:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
-        self.cluster = attempts.slurm_of(self.attempts)
+        self.cluster = slurm_of(self.attempts)
         self.active: dict[str, int] = {}
         """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}
@@ -105,7 +106,7 @@ class Stopping:
             if not over(self.layout):
                 files.append(self.layout.stopped)
             self._end_dispatcher()
-            dismiss(self.layout.dispatch)
+            dismiss(self.layout)
             names = files.entries(self.layout.sessions)
         if self.cluster and self.cluster.silence:
             complain("stop: Slurm does not answer")

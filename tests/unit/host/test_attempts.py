@@ -269,12 +269,12 @@ class Nodes(Slurm):
 def test_of_attempts_on_other_machines_no_pid_and_no_lock_says_anything(run: RunDirectory) -> None:
     folder = claim(run, 1)
     lock = files.lock(f"{run.path}/sessions/s/lock")
-    run.nodes = Nodes(RUNNING)
+    run.slurm = Nodes(RUNNING)
     assert run.look("s", 1).life == STARTING
     pid, start, _ = process.identity()
     (folder / "begin").write_text(record(supervisor=pid, supervisor_start=start))
     assert run.look("s", 1).life == RUNNING
-    run.nodes = nodes = Nodes(LOST)
+    run.slurm = nodes = Nodes(LOST)
     assert run.look("s", 1).life == LOST
     assert run.finalize_lost("s", 1)
     os.close(lock)
