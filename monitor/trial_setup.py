@@ -104,7 +104,7 @@ def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Pla
     if grid.policy_glob:
         grid = with_policies(grid, connect(grid.host))
     most = max((combo.settings.gpus for combo in grid.combos), default=0)
-    facts = HostFacts(LOCAL, "", 1, 0, tuple(range(most)), "", "", "", ())
+    facts = HostFacts(LOCAL, "", 1, 0, tuple(range(most)), "", {}, ())
     return lay_out(uncut(grid).model_copy(update={"use_gpus": None, "servers": {}}), facts, here=False)
 
 

@@ -22,7 +22,7 @@ Verb = Literal["pause", "drain", "resume", "slots", "retry"]
 _OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
 _SAID = """
 cd -- "$1" || exit 73
-cat dispatch/out dispatch/journal 2>/dev/null | tail -n 20
+cat dispatch/out dispatch/journal dispatch/events.jsonl 2>/dev/null | tail -n 20
 """
 _OF_SESSION = re.compile(r"([A-Za-z0-9_-]+): ")
 _OF_ALL = {"stop", "survives"}
@@ -37,7 +37,7 @@ _STEER_S = 120.0
 class StartOptions:
     parallel: int | None = None
     """sessions at once; None: as the plan says, or as was set before"""
-    multiplexer: Literal["tmux", "screen"] | None = None
+    multiplexer: str | None = None
     """None: tmux if there is one, else screen"""
     secrets: bytes = field(default=b"", repr=False)
     """from `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""
@@ -122,7 +122,7 @@ def await_first(transport: Transport, directory: str) -> Beginning:
 
 
 def dispatcher_output(transport: Transport, directory: str) -> str:
-    """The last lines of a dispatcher's output and journal."""
+    """The last lines of a dispatcher's output and events."""
     done = transport.run(_SAID, directory, timeout=30)
     return done.text.strip() or done.complaint
 

@@ -48,7 +48,7 @@ _REPLACES = "replaces "
 @dataclass(frozen=True)
 class Request:
     parallel: int | None = None
-    multiplexer: Literal["tmux", "screen"] | None = None
+    multiplexer: str | None = None
     new: bool = False
     changed: Choice | None = None
     smoke: int | None = None

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 State = Literal["new", "resumed", "finished", "changed"]
 
 _DEADLINE_S = 120.0
-_OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash", "tmux", "screen")
+_OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash")
 
 
 @dataclass(frozen=True)
@@ -173,6 +173,7 @@ def provenance(grid: Grid, facts: HostFacts, shipments: Iterable[Shipment]) -> d
         "host": {
             "name": facts.host,
             **{key: getattr(facts, key) for key in _OF_HOST},
+            **facts.multiplexers,
             "cards": [card.name for card in facts.cards],
             "driver": next((card.driver for card in facts.cards), ""),
         },

@@ -21,7 +21,7 @@ from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
 from comborun.remote.logs import Latest, Log, follow, latest
 from comborun.remote.transport import LOCAL
-from comborun.remote.windows import attach_command, follow_command, open_windows, step_command, tile
+from comborun.remote.windows import attach_command, can_be_shown, follow_command, is_open, step_command, tile
 from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, wri
 
 def _instead(session: str, begin: Begin) -> str:
     """Why this follows a running session's log and opens no window."""
-    if begin.multiplexer == "screen":
-        return "screen has no read-only view: this follows the log until Ctrl-C; --write opens the window"
+    if not can_be_shown(begin):
+        return f"{begin.multiplexer} has no read-only view: this follows the log until Ctrl-C; --write opens the window"
     return f"the window of {session} is gone, but it still runs: this follows its log"
 
 
@@ -115,11 +115,11 @@ def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
     """The command that shows a session: its window, or its log if the window can't be shown read-only."""
     assert seen.begin
     begin, local = seen.begin, host == LOCAL
-    socket = os.environ.get("COMBORUN_TMUX_SOCKET", "comborun") if local else "comborun"
-    gone = local and begin.multiplexer == "tmux" and begin.address not in open_windows(socket)
-    if gone or (begin.multiplexer in ("screen", SLURM) and not write):
+    gone = local and not is_open(begin)
+    by_hand = begin.multiplexer == "none"  # attach_command refuses it
+    if gone or not (write or by_hand or can_be_shown(begin)):
         return follow_command(seen.log)
-    return attach_command(begin, socket, write=write)
+    return attach_command(begin, local=local, write=write)
 
 
 def _become(command: list[str]) -> None:

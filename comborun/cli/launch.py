@@ -28,6 +28,7 @@ from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_o
 from comborun.monitor.watch import once
 from comborun.remote.launching import Launched, Request, prepare, settle, start
 from comborun.remote.runs import Launch, remember
+from comborun.rules.names import MULTIPLEXERS
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
@@ -39,9 +40,7 @@ _OPTIONS = (
     host_options,
     slurm_option,
     click.option("--parallel", type=SLOTS, metavar="N", help="The most sessions that run at once."),
-    click.option(
-        "--multiplexer", type=click.Choice(["tmux", "screen"]), help="The program whose windows show the sessions."
-    ),
+    click.option("--multiplexer", type=click.Choice(MULTIPLEXERS), help="The program whose windows show the sessions."),
     click.option("--new", is_flag=True, help="Start another run, even if this grid has one."),
     click.option(
         "--changed",

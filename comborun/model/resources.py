@@ -153,9 +153,8 @@ class HostFacts:
     gpus: tuple[int, ...]
     """indexes in PCI bus order; empty if nvidia-smi is absent or does not answer"""
     bash: str
-    tmux: str
-    """version, or empty; as the versions of bash and screen"""
-    screen: str
+    multiplexers: Mapping[str, str]
+    """the version of each, or empty; as that of bash"""
     missing: tuple[str, ...]
     """missing programs that comborun needs there"""
     lacking: tuple[str, ...] = ()

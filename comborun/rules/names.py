@@ -15,6 +15,9 @@ DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
 
+MULTIPLEXERS = ("tmux", "screen")
+"""the preferred one first; comborun/host/engines has a class for each"""
+
 SERVERS = "servers/"
 """prefix of a model server's name where a session's name may also stand"""
 

@@ -86,7 +86,7 @@ class SlurmBox(Box):
     def story(self) -> str:
         """What a failing test wants to know."""
         outputs = [f"{file.name}: {file.read_text()}" for file in sorted((self.directory / "slurm/out").glob("*"))]
-        return "\n".join([self.journal, str(self.slurm.tasks()), *outputs])
+        return "\n".join([self.happened, str(self.slurm.tasks()), *outputs])
 
 
 @contextlib.contextmanager

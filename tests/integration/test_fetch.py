@@ -97,7 +97,7 @@ def test_of_a_file_that_grows_only_the_new_bytes_travel(run: Run, mirror: Path) 
     get(run, mirror)
     with result.open("ab") as file:
         file.write(b"{}\n")
-    with (run.path / "dispatch/journal").open("a") as file:
+    with (run.path / "dispatch/events.jsonl").open("a") as file:
         file.write("2.0 more\n")
     assert get(run, mirror) == Fetched(2, 12)
     assert contents(mirror) == run.files()

@@ -60,7 +60,7 @@ def found(run: Path, session: str) -> dict[str, str]:
 
 def finish(run: Path) -> None:
     (run / "go").touch()
-    until((run / "dispatch/done").exists, f"done; {(run / 'dispatch/journal').read_text()}")
+    until((run / "dispatch/done").exists, f"done; {(run / 'dispatch/events.jsonl').read_text()}")
 
 
 def leaks(folder: Path) -> list[str]:

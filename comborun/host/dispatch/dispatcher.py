@@ -25,11 +25,13 @@ from comborun.host.dispatch.run_state import LocalState
 from comborun.host.dispatch.servers import Servers
 from comborun.host.dispatch.sessions import Granted, Queued, Session, Starting
 from comborun.host.dispatch.windows import Windows
+from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import LEAVING
 from comborun.host.record.queue import rows
 from comborun.host.system import files, process
+from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 from comborun.rules.room.placement import Request
 
@@ -44,7 +46,8 @@ def main(arguments: list[str]) -> int:
     except (LookupError, OSError) as error:
         sys.stderr.write(f"dispatch: {error}\n")
         return 66
-    for name in ("COMBORUN_SESSION", "TMUX", "TMUX_PANE", "STY"):
+    windows_set = (name for one in MULTIPLEXERS.values() for name in one.variables)
+    for name in ("COMBORUN_SESSION", *windows_set):
         os.environ.pop(name, None)
     process.set_name()
     try:
@@ -90,13 +93,13 @@ class Dispatcher:
         try:
             self._begin()
         except Leave:
-            self._run.engine.finish()
+            self._run.engine.end()
         finally:
             windows.dismiss(self._run.layout)
         return 0
 
     def _begin(self) -> None:
-        self._run.journal(f"dispatcher {os.getpid()} {self._run.engine.kind}")
+        self._run.events.write(Kind.DISPATCHING, pid=os.getpid(), engine=self._run.engine.kind)
         windows.dismiss(self._run.layout)
         self._read()
         self._run.engine.prepare()
@@ -106,7 +109,7 @@ class Dispatcher:
             and os.path.exists(self._run.layout.done)
             and not self._policy.wants_after(self._run.queue)
         ):
-            self._run.journal("nothing-left")
+            self._run.events.write(Kind.LEFT, why="nothing_left")
             secrets.forget(self._run.layout)
             raise Leave
         files.remove(self._run.layout.done, self._run.layout.leaving)
@@ -156,7 +159,7 @@ class Dispatcher:
         self._next_sweep = time.monotonic() + _SWEEP_S
         while self._run.queue.left > 0:
             if os.path.exists(self._run.layout.stopped):
-                self._run.journal("stopped")
+                self._run.events.write(Kind.LEFT, why="stopped")
                 raise Leave
             self._servers.again()
             self._launcher.fill()
@@ -237,7 +240,7 @@ class Dispatcher:
         for session in self._lifecycle.reread():
             self._windows.forget(session.name)
         self._servers.read()
-        self._run.journal(f"reread left={self._run.queue.left} busy={self._run.queue.busy}")
+        self._run.events.write(Kind.REREAD, left=self._run.queue.left, busy=self._run.queue.busy)
 
     def _sweep(self) -> None:
         """Notice changes that come without a message. Leaves if the run was removed or moved while its file system is
@@ -325,5 +328,5 @@ class Dispatcher:
             return
         self._launcher.write_waiting()
         self._run.admission.book.flush()
-        self._run.journal(f"left {self._run.hold.kind}")
+        self._run.events.write(Kind.LEFT, why=self._run.hold.kind)
         raise Leave

@@ -9,6 +9,7 @@ from comborun.host.dispatch.run_policy import failure_of
 from comborun.host.dispatch.sessions import Closing, Dropped, Ended, Granted, Lost, Orphaned, Queued, Running, Starting
 from comborun.host.record.attempts import word_of
 from comborun.host.record.queue import DROPPED, SMOKE
+from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 
 TYPE_CHECKING = False
@@ -88,7 +89,8 @@ class Ends:
             return False
         self._run.admission.again(session.name, alone=due.failure == GPU_MEMORY and due.times > 1)
         if due.failure:
-            self._run.journal(f"retry {session.name} {session.attempt} {due.failure} {due.wait_s * 1000:.0f} ms")
+            fields = {"class": due.failure, "wait_s": round(due.wait_s, 3)}
+            self._run.events.write(Kind.RETRY, session.name, session.attempt, **fields)
             why = f"{due.failure}, after attempt {session.attempt}"
             self.enqueue(session, Queued(why, time.monotonic() + due.wait_s, f"{time.time() + due.wait_s:.0f}"))
         else:
@@ -110,5 +112,5 @@ class Ends:
         if isinstance(session.state, Queued):  # without more waiting
             session.state.not_before, session.state.until = None, ""
         elif isinstance(session.state, Ended):
-            self._run.journal(f"again {session.name} {session.attempt}")
+            self._run.events.write(Kind.RETRY, session.name, session.attempt, asked=True)
             self.start_again(session)

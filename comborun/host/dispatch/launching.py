@@ -1,6 +1,6 @@
 """Starts sessions as slots, resources and waits allow, and checks that they begin.
 
-The intent is on disk before the act: the grant, then the journal, then the window. Each start that fails uses up one of
+The intent is on disk before the act: the grant, then the event, then the window. Each start that fails uses up one of
 a few tries of the same attempt; after the last one the launch has failed. If two windows open for one attempt, the
 second finds the claim and leaves.
 """
@@ -12,11 +12,12 @@ import math
 import os
 import time
 
-from comborun.host import engines
 from comborun.host.admission.admission import WAITS_MOST
 from comborun.host.dispatch.sessions import Queued, Starting
+from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
 from comborun.host.system import files, machine
+from comborun.rules.events import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _SLOTS_MOST = 6
 
 def starting(gpus: tuple[int, ...]) -> Starting:
     """The state of an attempt that was granted just now."""
-    return Starting(gpus, BUDGET, time.monotonic() + engines.launch_s())
+    return Starting(gpus, BUDGET, time.monotonic() + launch_s())
 
 
 class Launcher:
@@ -102,7 +103,7 @@ class Launcher:
 
     def _note_lack(self, lack: str) -> None:
         if lack and lack != self._lacks:
-            self._run.journal(f"no-room {lack}")
+            self._run.events.write(Kind.NO_ROOM, reason=lack)
             self._windows.make_room()
         self._run.waiting_changed |= lack != self._lacks
         self._lacks = lack
@@ -166,7 +167,7 @@ class Launcher:
             return False
         run.waiting_changed |= isinstance(session.state, Queued) and bool(session.state.why)
         session.attempt = number
-        run.journal(f"launch {session.name} {number} {','.join(map(str, gpus))}")
+        run.events.write(Kind.GRANTED, session.name, number, gpus=gpus)
         run.queue.set(session, starting(gpus))
         if not self._windows.go(session):
             self.start(session)
@@ -182,7 +183,7 @@ class Launcher:
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""
         if isinstance(session.state, Starting):
-            session.state.due = time.monotonic() + engines.launch_s()
+            session.state.due = time.monotonic() + launch_s()
         if not self._windows.open([(session, session.attempt)]):
             self.refused(session, "its window can't be opened")
 
@@ -250,16 +251,16 @@ class Launcher:
             return
         state.again_at = None
         self._windows.give_up(session.name)
-        if self._spend(session, state, _OVERDUE, f"it did not begin within {engines.launch_s():g} s"):
+        if self._spend(session, state, _OVERDUE, f"it did not begin within {launch_s():g} s"):
             self.start(session)
 
     def _spend(self, session: Session, state: Starting, cost: int, why: str) -> bool:
         state.budget -= cost
-        self._run.journal(f"never-began {session.name} {session.attempt} {why}")
+        self._run.events.write(Kind.NOT_BEGUN, session.name, session.attempt, reason=why)
         if state.budget > 0:
             return True
         if not self._give_up(session, session.attempt, why):  # it has begun after all, or the disk is full
-            state.budget, state.due = BUDGET, time.monotonic() + engines.launch_s()
+            state.budget, state.due = BUDGET, time.monotonic() + launch_s()
         return False
 
     def _give_up(self, session: Session, attempt: int, note: str) -> bool:

@@ -22,6 +22,7 @@ from comborun.host.record import attempts as lives
 from comborun.host.record.queue import DROPPED
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.events import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Lifecycle:
         self._policy.report_new_ends(list(queue))
         self._ends.close_gpus()
         self._judge_all(vanished)
-        self._run.journal(f"adopted left={queue.left} busy={queue.busy}")
+        self._run.events.write(Kind.TAKEN_OVER, left=queue.left, busy=queue.busy)
 
     def reread(self) -> list[Session]:
         """Follow an amendment, or new rules for results. Returns the sessions that it took out of the queue."""
@@ -100,7 +101,7 @@ class Lifecycle:
             gpus = records.integers(grant, "gpus")
             run.queue.set(session, _alive(life, gpus))
             run.admission.adopt(name, gpus, at.directory, grant)
-            run.journal(f"adopted {name} {number} {life}")
+            run.events.write(Kind.ADOPTED, name, number, life=life)
             if life == lives.LOST:  # a user has started this dispatcher, which asks for another attempt
                 run.attempts.ask(name, number)
                 self._finalize(session)
@@ -170,7 +171,8 @@ class Lifecycle:
         run = self._run
         of_life = _alive(seen.life, state.gpus)
         if type(state) is not type(of_life):
-            run.journal(f"{seen.life} {session.name} {session.attempt}")
+            kind = Kind.ORPHANED if isinstance(of_life, Orphaned) else Kind.STARTED
+            run.events.write(kind, session.name, session.attempt)
             run.queue.set(session, of_life)
         now = session.state
         if isinstance(now, Running):
@@ -179,7 +181,7 @@ class Lifecycle:
             now.watcher = run.watch(session.name, session.attempt)  # no other process watches it
 
     def _finalize(self, session: Session) -> None:
-        self._run.journal(f"lost {session.name} {session.attempt}")
+        self._run.events.write(Kind.LOST, session.name, session.attempt)
         if isinstance(session.state, Lost):
             session.state.finalizer = self._run.finalize_lost(session.name, session.attempt)
 

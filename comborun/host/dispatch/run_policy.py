@@ -12,6 +12,7 @@ from comborun.host.record.told import END, STALL, Told
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, HOST, Breaker, too_many
+from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import proven
 from comborun.rules.vocabulary import several
@@ -69,7 +70,8 @@ class RunPolicy:
             self.report_end(session.name, number, end)
             if end.get("cause") not in ("preempted", "lost") and not self._run.holds.forgiven(end.get("ended", "")):
                 at = self._attempts.at(session.name, number)
-                self.count(end, () if self._attempts.slurm else records.integers(files.read(at.grant), "gpus"))
+                grant = {} if self._attempts.backend.elsewhere else files.read(at.grant)
+                self.count(end, records.integers(grant, "gpus"))
             if failure_of(end) and number == session.attempt and session.over and session.flag != DROPPED:
                 self.failed_for_good(session, sessions)
 
@@ -83,8 +85,9 @@ class RunPolicy:
     def report_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
         """Record that an end is told and counted, then send its notices; once for each attempt."""
         self._told.first(END, name, number)
-        entry = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
-        self._run.journal(" ".join(map(str, ("ended", *entry))))
+        of_end = {key: end.get(key, "") for key in ("cause", "code")}
+        fields: dict[str, Any] = {"outcome": word_of(end), **of_end, "class": failure_of(end)}
+        self._run.events.write(Kind.ENDED, name, number, **fields)
         if end.get("cause") == "stalled":
             self.report_stall(name, number, end.get("note", ""))
         if failure_of(end) == "disk_full":
@@ -110,7 +113,7 @@ class RunPolicy:
                 self._write_breaker()
             return False
         closed = False
-        where, note = "" if self._attempts.slurm else " on this host", end.get("note", "")
+        where, note = "" if self._attempts.backend.elsewhere else " on this host", end.get("note", "")
         failure = failure_of(end)
         for place, times in self.breaker.record(failure, gpus).items():
             why = f"{failure} {times} times in a row"
@@ -119,7 +122,8 @@ class RunPolicy:
                 continue
             closed = True
             files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
-            self._run.journal(f"quarantine {place} {failure} {times}")
+            of_gpu: dict[str, Any] = {"gpu": int(place), "class": failure, "times": times}
+            self._run.events.write(Kind.QUARANTINE, **of_gpu)
             self._run.notices.tell("host", "", f"GPU {place} gets no new sessions: {why} there")
         self._write_breaker()
         if closed and len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
@@ -199,7 +203,7 @@ class RunPolicy:
 
     def report_done(self, sessions: Iterable[Known]) -> None:
         outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
-        self._run.journal("done")
+        self._run.events.write(Kind.DONE)
         self._run.notices.tell(
             "finished", "", f"{outcomes.count('succeeded')} of {several(len(outcomes), 'session')} succeeded"
         )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
-import time
 
-from comborun.host import engines
 from comborun.host.admission.admission import Admission
 from comborun.host.dispatch.notices import Notices
 from comborun.host.dispatch.sessions import Queue
+from comborun.host.engines.multiplexers import multiplexer
+from comborun.host.record.events import Events
 from comborun.host.record.holds import HALTED, Hold, Holds
 from comborun.host.system import children, files
 from comborun.rules import records
+from comborun.rules.events import Kind
 from comborun.rules.names import bare, window
 
 TYPE_CHECKING = False
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class RunState:
-    """The files of a run, its policy, its hold, its notices and its journal, with any engine."""
+    """The files of a run, its policy, its hold, its notices and its events, with any engine."""
 
     def __init__(self, attempts: RunDirectory) -> None:
         self.attempts = attempts
@@ -34,8 +33,8 @@ class RunState:
         self.hold = Hold()
         self.halted_why = ""
         """why the run is halted, if that could not be written yet"""
-        self.notices = Notices(attempts, self.journal)
-        self._journal = os.open(self.layout.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        self.events = Events(self.layout)
+        self.notices = Notices(attempts, self.events)
 
     def read(self) -> None:
         """Read the policy, and what people ordered."""
@@ -46,10 +45,6 @@ class RunState:
     def configured(self, key: str) -> int:
         """A number of the policy; 0 if it is absent."""
         return records.integer(self.attempts.policy, key) or 0
-
-    def journal(self, words: str) -> None:
-        with contextlib.suppress(OSError):  # a full disk; no decision depends on the journal
-            os.write(self._journal, f"{time.time():.6f} {words}\n".encode("utf-8", "surrogateescape"))
 
     def look_at_hold(self) -> Hold:
         self.hold = self.holds.look()
@@ -66,7 +61,7 @@ class RunState:
         if not self.holds.order(HALTED, why):
             self.halted_why = why
         self.hold = Hold(HALTED, why)
-        self.journal(f"halted {why}")
+        self.events.write(Kind.HALTED, reason=why)
         self.notices.tell("host", "", f"the run is halted: {why}")
 
     def program(self, verb: str, *words: object) -> list[str]:
@@ -77,11 +72,11 @@ class RunState:
 class LocalState(RunState):
     """The same of a run whose sessions this machine runs: with its queue, its resources and its processes."""
 
-    def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
+    def __init__(self, attempts: RunDirectory, kind: str) -> None:
         super().__init__(attempts)
-        self.engine = engines.engine(multiplexer, attempts.path)
+        self.engine = multiplexer(kind, attempts.path)
         self.queue = Queue()
-        self.admission = Admission(attempts.path, attempts.id, self.journal, self.notices.tell)
+        self.admission = Admission(attempts.path, attempts.id, self.events, self.notices.tell)
         self.children: list[Child] = []
         """forked processes that are not known to have ended"""
         self.waiting_changed = False

@@ -14,13 +14,14 @@ import time
 from dataclasses import dataclass
 
 from comborun.host.dispatch.sessions import Queued
-from comborun.host.engines import launch_s
+from comborun.host.engines.protocol import launch_s
 from comborun.host.record import queue
 from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, stopping
 from comborun.host.system import files, machine
 from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.endings import breaker
+from comborun.rules.events import Kind
 from comborun.rules.names import RUN, SERVERS
 from comborun.rules.room.placement import Blocker
 
@@ -114,7 +115,7 @@ class Servers:
         life = self._attempts.look(server.path, server.attempt).life if server.attempt else ENDED
         if life in (ENDED, QUEUED):
             return
-        self._run.journal(f"adopted server {server.name} {server.attempt} {life}")
+        self._note(Kind.ADOPTED, server, life=life)
         server.life = STARTING
         at = self._at(server)
         grant = files.read(at.grant)
@@ -123,6 +124,9 @@ class Servers:
             self._open(server)  # if another one is starting, one of them finds the claim
         else:
             server.due = time.monotonic() + launch_s()
+
+    def _note(self, kind: Kind, server: Server, **fields: object) -> None:
+        self._run.events.write(kind, server.path, server.attempt, **fields)
 
     def _at(self, server: Server, number: int = 0) -> AttemptLayout:
         """The files of an attempt; by default of the latest one."""
@@ -200,12 +204,12 @@ class Servers:
         if life == ORPHANED and (server.watcher is None or server.watcher.poll() is not None):
             server.watcher = self._run.watch(server.path, server.attempt)
         if server.life != before:
-            self._run.journal(f"server {server.name} {server.attempt} {server.life}")
+            self._note(Kind.READY if server.life == READY else Kind.LOADING, server)
 
     # The start
 
     def _start(self, server: Server) -> None:
-        """Start it if it may start and there is room: first the grant, then the journal, then the window."""
+        """Start it if it may start and there is room: first the grant, then the event, then the window."""
         if self._run.hold.kind or self._too_often(server):
             return
         number = server.attempt + 1
@@ -221,7 +225,7 @@ class Servers:
             self._admission.give_back(server.name)
             return
         server.attempt, server.life = number, STARTING
-        self._run.journal(f"serve {server.name} {number} {','.join(map(str, gpus))}")
+        self._note(Kind.GRANTED, server, gpus=gpus)
         self._open(server)
 
     def _too_often(self, server: Server) -> bool:
@@ -277,7 +281,7 @@ class Servers:
         server.life = IDLE
         self._admission.give_back(server.name)
         cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
-        self._run.journal(f"server-ended {server.name} {server.attempt} {cause} {code}")
+        self._note(Kind.ENDED, server, cause=cause, code=code)
         if cause not in ("stopped", "not_needed"):
             how = f"{cause}, code {code}" if code else cause
             self._complain(server, f"the server {server.name} ended ({how})" + (f": {note}" if note else ""))
@@ -292,7 +296,7 @@ class Servers:
         """Write the end of a lost server in the background."""
         if server.busy_ending:
             return
-        self._run.journal(f"server-lost {server.name} {server.attempt}")
+        self._note(Kind.LOST, server)
         server.ender = self._run.finalize_lost(server.path, server.attempt)
         if server.life != ENDING:
             server.life = LOADING  # not ready, even if its files say so
@@ -300,7 +304,7 @@ class Servers:
     def _end(self, server: Server, why: str) -> None:
         """Send INT, TERM and KILL in the background."""
         if not server.busy_ending:
-            self._run.journal(f"server-end {server.name} {server.attempt} {why}")
+            self._note(Kind.ENDING, server, reason=why)
             server.life = ENDING
             server.ender = self._run.run_program("stop", "--server", server.name)
 
@@ -317,7 +321,7 @@ class Servers:
                     self._look(server)
                 time.sleep(_PAUSE_S)
             if server.life != IDLE:
-                self._run.journal(f"server-survives {server.name} {server.attempt}")
+                self._note(Kind.SURVIVES, server)
 
     # Their clients
 

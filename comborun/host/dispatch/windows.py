@@ -36,8 +36,6 @@ _PAUSE_S, _LACK_PAUSE_S = 1.0, 60.0
 """seconds before another window is opened ahead, after one was given up, and after the machine started no more"""
 _AFTER_GO_S = 0.02
 """seconds in which a session that just started has the processors for itself"""
-_OF_WINDOW = ("TERM", "STY")
-"""variables that the window's multiplexer sets and the supervisor takes over"""
 
 
 class Window:
@@ -153,11 +151,12 @@ class Windows:
     def _fork(self, window: Window) -> Sequence[Refused]:
         """Start its supervisor, which waits until the attempt is granted. Returns what could not be started."""
         session = window.session
+        variables = self._run.engine.handed_on
         words = [self._run.layout.directory, session.name, str(window.attempt), self._run.engine.kind]
         try:
             grant, window.grant = os.pipe()
             try:
-                child = children.fork(lambda: _supervise(words, window.pid, grant), keep=(window.fd, grant))
+                child = children.fork(lambda: _supervise(words, window.pid, grant, variables), keep=(window.fd, grant))
             finally:
                 os.close(grant)
             window.supervisor = child
@@ -230,7 +229,7 @@ class Windows:
         return [session for session in sessions if isinstance(session.state, Starting)]
 
 
-def _supervise(words: list[str], window: str, grant: int) -> None:
+def _supervise(words: list[str], window: str, grant: int, variables: Sequence[str]) -> None:
     """In the forked process: leave the dispatcher's process session, and show the log in the window."""
     process.end_with_parent(yes=True)  # until it claims the attempt
     gc.freeze()
@@ -242,7 +241,7 @@ def _supervise(words: list[str], window: str, grant: int) -> None:
         fd = os.open(f"/proc/{window}/fd/2", os.O_WRONLY | os.O_NOCTTY)  # its fd 1 may still lead to our FIFO
         os.dup2(fd, 1)
         os.close(fd)
-    for name in _OF_WINDOW:
+    for name in ("TERM", *variables):
         if value := process.variable(window, name):
             os.environ[name] = value
     supervision.supervise(words, grant)

@@ -12,9 +12,9 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from comborun.host.record.attempts import Cluster, RunDirectory
+from comborun.host.record.attempts import Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm
@@ -28,8 +28,10 @@ _OUTPUT = 1 << 16
 _NO_ANSWER = 124
 
 
-class Slurm(Cluster):
+class Slurm(Backend):
     """The tasks of a run, as far as known; `tasks` is from the last answer, without settle jobs."""
+
+    elsewhere = True
 
     def __init__(self, layout: RunLayout) -> None:
         self.layout = layout
@@ -144,7 +146,7 @@ class Slurm(Cluster):
             return False  # the answer is older than its start
         return task.state in WAITING if task else self.at is not None and not self.silence
 
-    def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG002 - of pids
         return self.words(claim) or ("lost", "its task is gone, and its end was not recorded")
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
@@ -176,15 +178,17 @@ class Slurm(Cluster):
         return self._clock
 
     def freeze(self, at: AttemptLayout) -> None:
-        """Each start writes into its own folder, `out-<nonce>`, to which `out` leads. Large files are linked. Files
-        that are written line by line, by which it is judged, are copied, since a linked file would grow.
+        """Let readers see an attempt's output so far, and nothing that its process still writes.
+
+        Each start writes into its own folder, `out-<nonce>`, to which `out` leads. Large files are linked. Files that
+        are written line by line, by which it is judged, are copied, since a linked file would grow.
         """
         if os.path.islink(at.output) and os.readlink(at.output) != os.path.basename(at.frozen_output):
             _freeze(at)
 
     # --- for people and programs
 
-    def document(self, attempts: RunDirectory) -> dict[str, object]:
+    def document(self, latest: Callable[[str], int]) -> dict[str, object]:
         """For the probe: tasks that are not done, each with the attempt that it makes or will make."""
         tasks = [
             {
@@ -198,7 +202,7 @@ class Slurm(Cluster):
                 "reason": "" if task.reason == "None" else task.reason,
             }
             for task in self.tasks.values()
-            for attempt in [self._attempt(task, attempts.latest(task.session))]
+            for attempt in [self._attempt(task, latest(task.session))]
             if attempt
         ]
         scheduler = {"at": self.at, "answered": not self.gave_up, "why": self.silence}

@@ -30,6 +30,7 @@ from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.rules import slurm
+from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
 
@@ -71,7 +72,7 @@ class Settling:
         self.run = RunState(RunDirectory(run))
         self.policy = RunPolicy(self.run)
         self.layout, self.attempts = self.run.layout, self.run.attempts
-        self.attempts.slurm = self.cluster = Slurm(self.layout)
+        self.attempts.backend = self.cluster = Slurm(self.layout)
         self.lock = Lock(f"{self.layout.dispatch}/slurm.lock")
         self.arrays = Arrays(self.cluster, self.lock)
         self.person = person
@@ -184,7 +185,7 @@ class Settling:
         if not self.look():
             raise self._silent()
         for session in [session for session in self.sessions.values() if session.life == LOST]:
-            self.run.journal(f"lost {session.name} {session.attempt}")
+            self.run.events.write(Kind.LOST, session.name, session.attempt)
             self.attempts.finalize_lost(session.name, session.attempt)
             self._ended(session)
         if not self.person and not self.run.holds.look().kind:
@@ -239,9 +240,8 @@ class Settling:
         if due:
             files.remove(self.layout.done)
             self.arrays.submit((session.name, session.attempt + 1, session.wait_s) for session in due)
-            jobs = " ".join(self.arrays.jobs)
-            self.run.journal(f"submitted {self.arrays.sent} sessions jobs {jobs}")
-            print(f"submitted {self.arrays.sent} of {len(due)} sessions: job {jobs or 'none'}")
+            self.run.events.write(Kind.SUBMITTED, sessions=self.arrays.sent, jobs=self.arrays.jobs)
+            print(f"submitted {self.arrays.sent} of {len(due)} sessions: job {' '.join(self.arrays.jobs) or 'none'}")
             self._must_take()
         elif self.person and self.left:
             print(f"{self.left} sessions are on their way; nothing else is due")

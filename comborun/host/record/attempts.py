@@ -49,22 +49,6 @@ class AttemptState:
         self.record = record
 
 
-class Cluster:
-    """What a cluster knows of attempts on its machines, whose pids and locks mean nothing here."""
-
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
-        """RUNNING or LOST, of an attempt that has a claim and no end."""
-        raise NotImplementedError
-
-    def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
-        """Cause and note of an attempt that is lost."""
-        raise NotImplementedError
-
-    def freeze(self, at: AttemptLayout) -> None:
-        """Let readers see its output so far, and nothing that a process of it still writes."""
-        raise NotImplementedError
-
-
 class NextRetry:
     """Another attempt: the class of the failure (empty: a user asked for it), how often it came, the wait from now."""
 
@@ -76,15 +60,45 @@ class NextRetry:
         self.wait_s = wait_s
 
 
+class Backend:
+    """Where the attempts of a run live and die. `engines/slurm.py` has the other one than this machine."""
+
+    elsewhere = False
+    """whether they may run on other machines, where pids and locks of this one mean nothing"""
+
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
+        """RUNNING, ORPHANED or LOST, of an attempt with a claim and no end. `record`: its begin, else its claim."""
+        raise NotImplementedError
+
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
+        """Cause and note of an attempt that is lost."""
+        raise NotImplementedError
+
+    def freeze(self, at: AttemptLayout) -> None:
+        """Keep what a process elsewhere still writes out of an attempt that has ended."""
+
+
+class ThisMachine(Backend):
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
+        if process.named(record, "supervisor"):
+            return RUNNING
+        return ORPHANED if process.named(record, "pid") else LOST
+
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
+        if (begin or claim).get("boot") != process.boot_id():
+            return LOST, "the machine rebooted"
+        return LOST, f"its supervisor died before recording the end{_killed(begin)}"
+
+
 class RunDirectory:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, backend: Backend | None = None) -> None:
         """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)
         self.layout = RunLayout(self.path)
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is not a run directory")
-        self.slurm: Cluster | None = None
+        self.backend: Backend = backend or ThisMachine()
         self.policy: dict[str, str] = {}
         self.read_policy()
 
@@ -123,24 +137,16 @@ class RunDirectory:
             return AttemptState(ENDED, end)
         begin = files.read(at.begin)
         if begin:
-            return AttemptState(self._begun(at, begin), begin)
+            return AttemptState(self.backend.life(at, begin), begin)
         if os.path.exists(at.claim):
             claim = files.read(at.claim)  # empty if the disk was full
-            lives = self.slurm.life(at, claim) != LOST if self.slurm else process.named(claim, "supervisor")
-            return AttemptState(STARTING if lives else LOST, claim)
+            return AttemptState(LOST if self.backend.life(at, claim) == LOST else STARTING, claim)
         return AttemptState(STARTING if files.size(at.grant) else QUEUED, {})
-
-    def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> Life:
-        if self.slurm:
-            return self.slurm.life(at, begin)
-        if process.named(begin, "supervisor"):
-            return RUNNING
-        return ORPHANED if process.named(begin, "pid") else LOST
 
     def look(self, name: str, number: int) -> AttemptState:
         """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number)
-        if seen.life != LOST or self.slurm is not None:
+        if seen.life != LOST or self.backend.elsewhere:
             return seen
         at = self.at(name, number)
         if files.held(self.layout.session_lock(name)):
@@ -157,7 +163,7 @@ class RunDirectory:
     def _own_end(self, at: AttemptLayout) -> dict[str, str]:
         """The end that belongs to the claim's start: an earlier start of a requeued task may still write."""
         end = files.read(at.end)
-        if end and (self.slurm is not None or "nonce" in end):
+        if end and (self.backend.elsewhere or "nonce" in end):
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
@@ -188,18 +194,16 @@ class RunDirectory:
 
         at = self.at(name, number)
         claim, begin = files.read(at.claim), files.read(at.begin)
-        here = (begin or claim).get("boot") == process.boot_id()
-        ending, grace = self._lost(at, claim, begin, here)
+        ending, grace = self._lost(at, claim, begin)
         ending.started = records.seconds(begin, "started")
-        if self.slurm:
-            self.slurm.freeze(at)
-        elif here:
+        self.backend.freeze(at)
+        if not self.backend.elsewhere and (begin or claim).get("boot") == process.boot_id():
             descendants.end_container(
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
             survivors = descendants.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
-        fd = -1 if self.slurm else _lock(self.layout.session_lock(name))
+        fd = -1 if self.backend.elsewhere else _lock(self.layout.session_lock(name))
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
@@ -212,7 +216,7 @@ class RunDirectory:
                 os.close(fd)
 
     def _lost(
-        self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str], here: bool
+        self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str]
     ) -> tuple[judging.Ending, float]:
         """The cause if it is known, and the seconds in which its remaining processes may end by themselves."""
         from comborun.host.record import judging
@@ -223,10 +227,8 @@ class RunDirectory:
         if verdict:
             note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
             return judging.Ending(verdict.get("cause", LOST), note), 0.0
-        if self.slurm:
-            return judging.Ending(*self.slurm.why(claim)), 0.0
-        note = f"its supervisor died before recording the end{_killed(begin)}" if here else "the machine rebooted"
-        return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
+        grace = 0.0 if self.backend.elsewhere else setting("COMBORUN_GRACE_S", 5.0)
+        return judging.Ending(*self.backend.why(claim, begin)), grace
 
     # Whether another attempt follows
 

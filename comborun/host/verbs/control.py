@@ -20,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from comborun.host.engines.cluster import slurm_of
+from comborun.host.engines import slurm_of
 from comborun.host.record import attempts
 from comborun.host.record.events import Events
 from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
@@ -47,10 +47,10 @@ def _control(arguments: list[str]) -> int:
     verb, words = (arguments[1] if len(arguments) > 1 else "", arguments[2:])
     steering = Steering(run)
     code = steering.steer(verb, words)
-    if steering.cluster:
+    if steering.slurm:
         from comborun.host.engines import arrays
 
-        if flaw := arrays.follow_command(steering.cluster, verb, words):
+        if flaw := arrays.follow_command(steering.slurm, verb, words):
             print(f"{steering.id}: {flaw}", flush=True)
     return code
 
@@ -58,7 +58,7 @@ def _control(arguments: list[str]) -> int:
 class Steering:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
-        self.cluster = slurm_of(self.attempts)
+        self.slurm = slurm_of(self.attempts)
         self.layout = self.attempts.layout
         self.holds = Holds(self.layout)
         self.events = Events(self.layout)

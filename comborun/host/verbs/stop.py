@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 
 from comborun.host.dispatch.windows import dismiss
-from comborun.host.engines import engine
-from comborun.host.engines.cluster import slurm_of
+from comborun.host.engines import slurm_of
+from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import attempts, secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
@@ -92,7 +92,7 @@ class Stopping:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
-        self.cluster = slurm_of(self.attempts)
+        self.slurm = slurm_of(self.attempts)
         self.active: dict[str, int] = {}
         """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}
@@ -108,16 +108,16 @@ class Stopping:
             self._end_dispatcher()
             dismiss(self.layout)
             names = files.entries(self.layout.sessions)
-        if self.cluster and self.cluster.silence:
+        if self.slurm and self.slurm.silence:
             complain("stop: Slurm does not answer")
-        elif self.cluster:  # tasks that wait are cancelled first
-            self.cluster.cancel_waiting(None if everything else names)
+        elif self.slurm:  # tasks that wait are cancelled first
+            self.slurm.cancel_waiting(None if everything else names)
         clean = self._round(names, named=not everything)
         if everything:
             servers = [SERVERS + name for name in files.entries(self.layout.servers)]
             clean = self._round(servers, named=False) and clean
             secrets.forget(self.layout)
-            engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
+            multiplexer(files.read_line(self.layout.multiplexer), self.layout.directory).end()
         clean = self._sweep(everything) and clean
         return 0 if self._memory_came_back() and clean else 1
 
@@ -133,8 +133,8 @@ class Stopping:
         for name, number in self.active.items():
             _say(f"{bare(name)}: has not ended")
             claim = files.read(self._at(name, number).claim)
-            if self.cluster:
-                _say(f"survives: {self.cluster.where(name, number)}")
+            if self.slurm:
+                _say(f"survives: {self.slurm.where(name, number)}")
             elif process.named(claim, "supervisor"):
                 _name(int(claim["supervisor"]))
         clean, self.active = not self.active, {}
@@ -212,7 +212,7 @@ class Stopping:
                 complain(f"stop: sent {word} to {several(len(self.active), kind)}, waiting up to {seconds:g} s")
                 self._signal(number, word)
                 _until(seconds, changes, self._all_ended)
-            for name, attempt in {} if self.cluster else self.active.items():
+            for name, attempt in {} if self.slurm else self.active.items():
                 claim = files.read(self._at(name, attempt).claim)
                 if process.named(claim, "supervisor"):
                     process.send(int(claim["supervisor"]), signal.SIGKILL)
@@ -222,8 +222,8 @@ class Stopping:
         """Send a signal to the command's group, if it is still that command; on another node to its supervisor, through
         Slurm.
         """
-        if self.cluster:
-            flaw = self.cluster.signal(word, self.active.items())
+        if self.slurm:
+            flaw = self.slurm.signal(word, self.active.items())
             if flaw:
                 complain(f"stop: Slurm does not pass it on ({flaw}); the sessions look for themselves")
             return
@@ -235,8 +235,8 @@ class Stopping:
 
     def _all_ended(self) -> bool:
         """Look at each session that must still end, and finalize those without a supervisor. True if none is left."""
-        if self.cluster:
-            self.cluster.refresh()
+        if self.slurm:
+            self.slurm.refresh()
         for name, number in list(self.active.items()):
             seen = self.attempts.glance(name, number)
             if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):

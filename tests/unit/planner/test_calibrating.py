@@ -109,7 +109,9 @@ def test_it_stops_at_the_knee_at_a_failure_and_before_the_reserve() -> None:
     assert "cores that a session uses were not measured" in crowded(unknown, plan(), 16)
     failed = step([], plan(), [Trial(1, 0, 1, whole=False, how="failed, host_memory"), whole(1, 1)])
     assert stops([*steps[:2], failed]) == "1 of 2 failed: failed, host_memory"
-    small = HostFacts("local", "box", 8, 64 << 30, (0,), "5", "3", "", (), cards=(Card(0, "", "H100", 80000, 41000),))
+    small = HostFacts(
+        "local", "box", 8, 64 << 30, (0,), "5", {"tmux": "3"}, (), cards=(Card(0, "", "H100", 80000, 41000),)
+    )
     laid = plan("policies: [a]\nresources: {gpus: 1}\nreserve: {gpu_memory: 60000 MiB}\n", small)
     found = [(one, entry(one, 1, 1, gpu_memory=9000)) for one in laid.sessions]
     assert refused(beside(laid, found, 2), small) == ""

@@ -16,7 +16,7 @@ from comborun.remote.slurm import check_taken, consult
 from comborun.remote.transport import Completed
 
 TEXT = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\nresources: {gpus: 9}\n"
-LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
+LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", {}, ())
 PLAN = lay_out_on_slurm(gridtext.grid(TEXT), LOGIN)
 CONFIG = "ClusterName             = robots\nSLURM_VERSION = 22.05.8\n"
 STARTS = "sbatch: Job 7 to start at 2026-11-22T06:09:56 using 2 processors on nodes n1 in partition main"
