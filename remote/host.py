@@ -23,7 +23,7 @@ _NVIDIA_S = 10
 NO_SECRETS: Mapping[str, SecretSource] = MappingProxyType({})
 
 
-def ask(
+def host_facts(
     transport: Transport,
     secrets: Mapping[str, SecretSource] = NO_SECRETS,
     host_python: str | None = None,
@@ -75,7 +75,7 @@ def _trouble(gpus: Mapping[str, Any]) -> str:
     return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""
 
 
-def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
+def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
     """Raise HostError if sessions can't run on this host: programs are missing, or secrets that the grid needs.
 
     A login node of a cluster, whose sessions run elsewhere, needs no `windows`.

@@ -8,6 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable
 
+NAME = "[A-Za-z0-9_-]{1,200}"
+"""regular expression: the name of a session, a model server or a run"""
+
 AFTER = "after"
 """The session that runs the grid's `after` command. No combo can have this name: theirs contain an underscore."""
 
@@ -26,8 +29,8 @@ PROGRAM, FIND_PYTHON = "comborun_host", "find_python.sh"
 """below lib/: the host program, and the script that finds its Python"""
 ATTEMPT, _WINDOW = "attempt-", "window-"
 _CONFIGURATIONS = {"tmux": "tmux.conf", "screen": "screenrc"}
-SESSION_NAME, NUMBER = "[A-Za-z0-9_-]+", "[1-9][0-9]{0,8}"
-"""patterns: the name of a session, and the number of an attempt, a plan or a batch"""
+NUMBER = "[1-9][0-9]{0,8}"
+"""regular expression: the number of an attempt, a plan or a batch"""
 
 
 def _number(before: str, name: str, after: str = "") -> int:

@@ -44,7 +44,7 @@ def test_sessions_are_packed_beside_a_job_and_no_gpu_is_ever_over_its_budget(box
     until(lambda: gpus.used_now(0) == 39000 + 9 * 4608, "all of them hold what they asked for")
     gpus.taken(60000, 0)  # the job takes more than it had
     box.write("go", "")
-    until(lambda: len(box.told("^ended .* succeeded")) >= 12, "some end, and some start", 30)
+    until(lambda: len(box.told("^ended .*outcome=succeeded")) >= 12, "some end, and some start", 30)
     box.await_done(40)
     assert box.done["succeeded"] == "16"
     assert gpus.peak(0) <= 81559

@@ -23,7 +23,7 @@ from comborun.host.dispatch.messages import Fifo, Message, Signals
 from comborun.host.dispatch.run_policy import RunPolicy
 from comborun.host.dispatch.run_state import LocalState
 from comborun.host.dispatch.servers import Servers
-from comborun.host.dispatch.sessions import Granted, Queued, Session, Starting
+from comborun.host.dispatch.sessions import Granted, Queued, Server, Session, Starting
 from comborun.host.dispatch.windows import Windows
 from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
@@ -37,6 +37,8 @@ from comborun.rules.room.placement import Request
 
 _SWEEP_S = 2.0
 _DONE_AGAIN_S = 5.0
+_END_S, _PAUSE_S = 60.0, 0.05
+"""seconds to wait for the end of model servers, and between two looks at them"""
 
 
 def main(arguments: list[str]) -> int:
@@ -75,10 +77,10 @@ class Dispatcher:
         self._fifo.listen()
         self._policy = RunPolicy(run)
         self._ends = Ends(run, self._policy)
-        self._servers = Servers(run)
+        self._servers = Servers(run, self._ends)
         self._windows = Windows(run)
         self._launcher = Launcher(run, self._policy, self._ends, self._windows, self._servers)
-        self._lifecycle = Lifecycle(run, self._policy, self._ends, self._launcher)
+        self._lifecycle = Lifecycle(run, self._policy, self._ends, self._launcher, self._servers)
         self._after = False
         """all sessions have ended, and `after` runs"""
         self._amended = False
@@ -116,7 +118,7 @@ class Dispatcher:
         if self._run.look_at_hold().kind in LEAVING and self._run.queue.left:
             self._leave_held()
         self._sign()
-        self._servers.read()
+        self._read_servers()
         self._rounds()
         raise Leave
 
@@ -161,7 +163,6 @@ class Dispatcher:
             if os.path.exists(self._run.layout.stopped):
                 self._run.events.write(Kind.LEFT, why="stopped")
                 raise Leave
-            self._servers.again()
             self._launcher.fill()
             if self._run.hold.kind in LEAVING:
                 self._leave_held()
@@ -196,25 +197,24 @@ class Dispatcher:
         if message.what in ("reread", "again"):
             self._heed_person(message)
             return
-        if self._servers.on_message(message.name, message.attempt):
-            return
-        session = self._run.queue.sessions.get(message.name)
+        queue = self._run.queue
+        session = queue.sessions.get(message.name) or queue.servers.get(message.name)
         if not session:
             return
         if message.what == "window":
             self._windows.here(session.name, message.attempt, message.word)
         if isinstance(session.state, Queued) and message.attempt == session.attempt + 1:
-            if os.path.exists(self._run.attempts.at(session.name, message.attempt).end):  # it ended before it began
+            if os.path.exists(self._run.attempts.at(session.path, message.attempt).end):  # it ended before it began
                 self._windows.forget(session.name)
                 self._ends.ended(session, message.attempt)
         elif message.attempt == session.attempt:  # else it is of an earlier attempt
             self._hear_session(session, message)
 
     def _hear_session(self, session: Session, message: Message) -> None:
-        if message.what == "free":
-            self._ends.free(session)
-        elif message.what == "ended":
+        if message.what == "ended":
             self._ends.ended(session, message.attempt)
+        elif message.what == "free":
+            self._ends.free(session)
         elif message.what == "progressed":
             self._run.admission.progressed(session.name)
         elif message.what == "refused" and isinstance(session.state, Starting):
@@ -222,6 +222,8 @@ class Dispatcher:
         elif message.what == "lacks" and isinstance(session.state, Starting):
             error = int(message.word or 0)
             self._launcher.refused(session, f"its supervisor left: {os.strerror(error)}", error)
+        if isinstance(session, Server):
+            self._look_at_servers()
 
     def _heed_person(self, message: Message) -> None:
         if self._after and message.name != AFTER:
@@ -239,7 +241,7 @@ class Dispatcher:
             files.write_text(self._run.layout.slots, f"{self._run.configured('parallel')}\n")
         for session in self._lifecycle.reread():
             self._windows.forget(session.name)
-        self._servers.read()
+        self._read_servers()
         self._run.events.write(Kind.REREAD, left=self._run.queue.left, busy=self._run.queue.busy)
 
     def _sweep(self) -> None:
@@ -268,13 +270,38 @@ class Dispatcher:
         self._run.notices.flush()
         self._launcher.write_waiting()
 
+    # Model servers
+
+    def _read_servers(self) -> None:
+        for server in self._servers.read():
+            self._lifecycle.adopt_one(server)
+        self._look_at_servers()
+
+    def _look_at_servers(self) -> None:
+        self._lifecycle.look_at_servers()
+        self._servers.sweep()
+
+    def _end_servers(self) -> None:
+        """End all live servers and wait for that: the run is over, or none of its sessions runs."""
+        servers, deadline = self._run.queue.servers.values(), time.monotonic() + _END_S
+        self._lifecycle.look_at_servers()
+        for server in servers:
+            server.due = False
+            self._servers.end(server, "no session is left")
+        while any(server.lives for server in servers) and time.monotonic() < deadline:
+            time.sleep(_PAUSE_S)
+            self._lifecycle.look_at_servers()
+        for server in servers:
+            if server.lives:
+                self._run.events.write(Kind.SURVIVES, server.path, server.attempt)
+
     # The end of a run
 
     def _rounds(self) -> None:
         """Run until nothing is left, and no new work was requested."""
         while True:
             self._work()
-            self._servers.finish()
+            self._end_servers()
             self._policy.link_results(self._run.queue)
             if self._policy.wants_after(self._run.queue):
                 self._run_after()
@@ -320,7 +347,7 @@ class Dispatcher:
         """Leave a held run when nothing runs, unless the hold was just lifted."""
         if self._run.halted_why or any(isinstance(one.state, Granted) for one in self._run.queue.sessions.values()):
             return
-        self._servers.finish()
+        self._end_servers()
         files.write_text(self._run.layout.leaving, "")
         self._last_news()
         if self._run.look_at_hold().kind not in LEAVING:

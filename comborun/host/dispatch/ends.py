@@ -6,7 +6,18 @@ import time
 
 from comborun.host.admission.admission import GPU_MEMORY
 from comborun.host.dispatch.run_policy import failure_of
-from comborun.host.dispatch.sessions import Closing, Dropped, Ended, Granted, Lost, Orphaned, Queued, Running, Starting
+from comborun.host.dispatch.sessions import (
+    Closing,
+    Dropped,
+    Ended,
+    Granted,
+    Lost,
+    Orphaned,
+    Queued,
+    Running,
+    Server,
+    Starting,
+)
 from comborun.host.record.attempts import word_of
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.rules.events import Kind
@@ -28,6 +39,8 @@ class Ends:
 
     def free(self, session: Session) -> None:
         """Free its slot before its end is on record, unless the next end decides if anything starts at all."""
+        if isinstance(session, Server):  # others get its room when it has ended
+            return
         state, policy = session.state, self._policy
         limited = policy.failed and (self._run.configured("fail_fast") or self._run.configured("fail_fast_percent"))
         if not isinstance(state, (Starting, Running, Orphaned)) or policy.breaker.counts or limited:
@@ -45,12 +58,15 @@ class Ends:
         """Follow the end of an attempt, if there is one and nobody has followed it."""
         name, before = session.name, session.state
         known = number == session.attempt and not isinstance(before, Granted)
-        end = {} if known or number < session.attempt else self._run.attempts.end(name, number)
+        end = {} if known or number < session.attempt else self._run.attempts.end(session.path, number)
         if not end:
             return
         session.attempt = number
         self._run.waiting_changed |= isinstance(before, Queued) and bool(before.why)
         self.release(session, Ended(end))
+        if isinstance(session, Server):
+            self._server_ended(session, end)
+            return
         self._policy.report_end(name, number, end)
         if isinstance(before, Granted):
             self._update_breaker(session, before)
@@ -60,6 +76,19 @@ class Ends:
             self._policy.failed_for_good(session, self._run.queue)
         if session.flag == SMOKE:
             self._policy.judge_smoke(self._run.queue)
+
+    def _server_ended(self, server: Server, end: Mapping[str, Any]) -> None:
+        cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
+        self._run.events.write(Kind.ENDED, server.path, server.attempt, cause=cause, code=code)
+        if cause not in ("stopped", "not_needed"):
+            how = f"{cause}, code {code}" if code else cause
+            self.complain(server, f"the server {server.name} ended ({how})" + (f": {note}" if note else ""))
+
+    def complain(self, server: Server, what: str) -> None:
+        """Send a notice about the failure of a server, once for each attempt."""
+        if server.complained != server.attempt:
+            server.complained = server.attempt
+            self._run.notices.tell("host", "", what)
 
     def _update_breaker(self, session: Session, before: Granted) -> None:
         end, failure = session.end, failure_of(session.end)

@@ -13,11 +13,12 @@ import os
 import time
 
 from comborun.host.admission.admission import WAITS_MOST
-from comborun.host.dispatch.sessions import Queued, Starting
+from comborun.host.dispatch.sessions import Queued, Server, Starting
 from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
 from comborun.host.system import files, machine
 from comborun.rules.events import Kind
+from comborun.rules.room.placement import Blocker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from comborun.host.dispatch.sessions import Granted, Session
     from comborun.host.dispatch.windows import Refused, Windows
 
-BUDGET = 6
+BUDGET, _OF_SERVER = 6, 2
+"""of an attempt of a session, and of a model server, which has restarts besides"""
 _REFUSED, _OVERDUE = 1, 2
 """what a refused and an overdue start cost of the budget"""
 _FIRST_WAIT_S = 0.1
@@ -40,9 +42,9 @@ _SLOTS_MOST = 6
 """digits"""
 
 
-def starting(gpus: tuple[int, ...]) -> Starting:
+def starting(gpus: tuple[int, ...], budget: int = BUDGET) -> Starting:
     """The state of an attempt that was granted just now."""
-    return Starting(gpus, BUDGET, time.monotonic() + launch_s())
+    return Starting(gpus, budget, time.monotonic() + launch_s())
 
 
 class Launcher:
@@ -62,7 +64,7 @@ class Launcher:
         self._lacks = ""
         """why this machine starts nothing more"""
         self._room_at = 0.0
-        self._again: set[str] = set()
+        self._again: dict[str, Session] = {}
         """sessions whose window is opened again after a wait"""
         self._waiting: str | None = None
 
@@ -76,6 +78,7 @@ class Launcher:
         if self._lacks and not self._room(now):
             return
         self._read_slots()
+        self._serve()
         if run.queue.busy < self.slots:
             run.admission.round()
             self._servers.keep()
@@ -128,6 +131,16 @@ class Launcher:
             return []
         return [session for _, session in zip(range(most), self._eligible(time.monotonic()))]
 
+    def _serve(self) -> None:
+        """Start the model servers that are due, before any session takes their room."""
+        for server in [one for one in self._run.queue.servers.values() if one.due]:
+            gpus = self._run.admission.take(
+                server.name, self._run.attempts.at(server.path, server.attempt + 1).directory
+            )
+            server.refused = gpus if isinstance(gpus, Blocker) else None
+            if not isinstance(gpus, Blocker) and not self._first(server, gpus):
+                self._run.admission.give_back(server.name)
+
     def _folder(self, name: str) -> str:
         return self._run.attempts.at(name, self._run.queue[name].attempt + 1).directory
 
@@ -156,7 +169,7 @@ class Launcher:
     def _first(self, session: Session, gpus: tuple[int, ...]) -> bool:
         """Grant an attempt and start it; False if the grant can't be written, and nothing starts."""
         run, number = self._run, session.attempt + 1
-        at = run.attempts.at(session.name, number)
+        at = run.attempts.at(session.path, number)
         try:
             os.makedirs(at.output, exist_ok=True)
             granted = files.write(at.grant, self._grant(session, gpus).items())
@@ -167,14 +180,19 @@ class Launcher:
             return False
         run.waiting_changed |= isinstance(session.state, Queued) and bool(session.state.why)
         session.attempt = number
-        run.events.write(Kind.GRANTED, session.name, number, gpus=gpus)
-        run.queue.set(session, starting(gpus))
+        run.events.write(Kind.GRANTED, session.path, number, gpus=gpus)
+        run.queue.set(session, starting(gpus, _OF_SERVER if isinstance(session, Server) else BUDGET))
         if not self._windows.go(session):
             self.start(session)
-        run.admission.begun(session.name, gpus)
+        if isinstance(session, Server):
+            session.due = False
+        else:
+            run.admission.begun(session.name, gpus)
         return True
 
     def _grant(self, session: Session, gpus: tuple[int, ...]) -> dict[str, object]:
+        if isinstance(session, Server):
+            return {**self._run.admission.grant(session.name, gpus), "server": session.name}
         tail = attempt_lineage.tail(self._run.attempts, session.name) if session.attempt else None
         missing = {"first": tail[0], "count": tail[1]} if tail else {}
         servers = self._servers.grant(session, gpus)
@@ -200,14 +218,13 @@ class Launcher:
         """Handle refused windows, and retry those that are due."""
         now = time.monotonic()
         self.refuse(self._windows.refusals())
-        for name in list(self._again):
-            session = self._run.queue[name]
+        for name, session in list(self._again.items()):
             state = session.state
             again_at = state.again_at if isinstance(state, Starting) else None
             if again_at is not None and now < again_at:
                 self.due = min(self.due, again_at)
                 continue
-            self._again.discard(name)
+            del self._again[name]
             if isinstance(state, Starting) and again_at is not None:
                 state.again_at = None
                 self.start(session)
@@ -231,7 +248,7 @@ class Launcher:
 
     def _take_back(self, session: Session) -> None:
         """It waits as if its attempt had not been granted."""
-        at = self._run.attempts.at(session.name, session.attempt)
+        at = self._run.attempts.at(session.path, session.attempt)
         if os.path.exists(at.claim):
             return
         files.remove(at.grant)
@@ -243,7 +260,7 @@ class Launcher:
         """Start it again when its former window is surely gone."""
         if isinstance(session.state, Starting):
             session.state.again_at = time.monotonic() + wait_s
-            self._again.add(session.name)
+            self._again[session.name] = session
 
     def overdue(self, session: Session, state: Starting) -> None:
         """Start it again if it takes too long to begin."""
@@ -256,7 +273,7 @@ class Launcher:
 
     def _spend(self, session: Session, state: Starting, cost: int, why: str) -> bool:
         state.budget -= cost
-        self._run.events.write(Kind.NOT_BEGUN, session.name, session.attempt, reason=why)
+        self._run.events.write(Kind.NOT_BEGUN, session.path, session.attempt, reason=why)
         if state.budget > 0:
             return True
         if not self._give_up(session, session.attempt, why):  # it has begun after all, or the disk is full
@@ -265,7 +282,7 @@ class Launcher:
 
     def _give_up(self, session: Session, attempt: int, note: str) -> bool:
         """Record that its launch has failed; False if that is not so, or can't be written."""
-        written = self._run.attempts.cancel_unstarted(session.name, attempt, "launch_failed", note)
+        written = self._run.attempts.cancel_unstarted(session.path, attempt, "launch_failed", note)
         if written:
             self._ends.ended(session, attempt)
         return written

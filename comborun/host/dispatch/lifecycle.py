@@ -7,15 +7,18 @@ import signal
 
 from comborun.host.dispatch.launching import Launcher, starting
 from comborun.host.dispatch.sessions import (
+    Alive,
     Closing,
     Dropped,
     Ended,
+    Ending,
     Granted,
     Lost,
     New,
     Orphaned,
     Queued,
     Running,
+    Server,
     Starting,
 )
 from comborun.host.record import attempts as lives
@@ -29,17 +32,19 @@ if TYPE_CHECKING:
     from comborun.host.dispatch.ends import Ends
     from comborun.host.dispatch.run_policy import RunPolicy
     from comborun.host.dispatch.run_state import LocalState
+    from comborun.host.dispatch.servers import Servers
     from comborun.host.dispatch.sessions import Session
 
 
 class Lifecycle:
     """Follows sessions between their starts and their ends, by their files."""
 
-    def __init__(self, run: LocalState, policy: RunPolicy, ends: Ends, launcher: Launcher) -> None:
+    def __init__(self, run: LocalState, policy: RunPolicy, ends: Ends, launcher: Launcher, servers: Servers) -> None:
         self._run = run
         self._policy = policy
         self._ends = ends
         self._launcher = launcher
+        self._servers = servers
 
     # Adoption: at the start, after an amendment, and after a resume
 
@@ -65,7 +70,7 @@ class Lifecycle:
             elif isinstance(state, New) or (isinstance(state, Dropped) and session.flag != DROPPED):
                 vanished += self.adopt_one(session)
             elif isinstance(state, Ended):
-                state.end = self._run.attempts.end(session.name, session.attempt)
+                state.end = self._run.attempts.end(session.path, session.attempt)
                 self._ends.on_retry(session)
             elif isinstance(state, Queued):
                 self._ends.on_retry(session)
@@ -84,13 +89,13 @@ class Lifecycle:
         """Take over a session; returns its name if it vanished. `again` gives an ended session a new attempt, whatever
         its outcome.
         """
-        run, name = self._run, session.name
-        session.attempt = number = run.attempts.latest(name)
-        life = run.attempts.look(name, number).life if number else lives.QUEUED
-        at = run.attempts.at(name, number)
+        run, name, path = self._run, session.name, session.path
+        session.attempt = number = run.attempts.latest(path)
+        life = run.attempts.look(path, number).life if number else lives.QUEUED
+        at = run.attempts.at(path, number)
         if life == lives.STARTING and run.admission.lapsed(name, at.directory):
             note = "it was granted, but not started in time"
-            if run.attempts.cancel_unstarted(name, number, "lost", note):
+            if run.attempts.cancel_unstarted(path, number, "lost", note):
                 life = lives.ENDED
         if life == lives.QUEUED:
             self._ends.enqueue(session, Queued())
@@ -101,18 +106,19 @@ class Lifecycle:
             gpus = records.integers(grant, "gpus")
             run.queue.set(session, _alive(life, gpus))
             run.admission.adopt(name, gpus, at.directory, grant)
-            run.events.write(Kind.ADOPTED, name, number, life=life)
-            if life == lives.LOST:  # a user has started this dispatcher, which asks for another attempt
-                run.attempts.ask(name, number)
+            run.events.write(Kind.ADOPTED, path, number, life=life)
+            if life == lives.LOST:
                 self._finalize(session)
-                return [name]
+                if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
+                    run.attempts.ask(name, number)
+                    return [name]
             if life == lives.STARTING and not os.path.exists(at.claim):
                 self._launcher.start(session)
         return []
 
     def _adopt_ended(self, session: Session, again: bool) -> None:
-        self._run.queue.set(session, Ended(self._run.attempts.end(session.name, session.attempt)))
-        if session.flag == DROPPED:
+        self._run.queue.set(session, Ended(self._run.attempts.end(session.path, session.attempt)))
+        if session.flag == DROPPED or isinstance(session, Server):
             return
         if again:
             self._ends.start_again(session)
@@ -122,18 +128,30 @@ class Lifecycle:
     # Sessions without a message
 
     def look(self) -> None:
-        """Look at all sessions that are neither queued nor ended."""
+        """Look at all sessions that are neither queued nor ended, and at all model servers."""
         vanished: list[str] = []
         for session in list(self._run.queue.sessions.values()):
             if isinstance(session.state, Granted):
                 self._report_stall(session)
-                if not self._is_handled(session, session.state):
-                    seen = self._run.attempts.look(session.name, session.attempt)
-                    self._update(session, session.state, seen, vanished)
+                self._look_at(session, session.state, vanished)
         self._report_vanished(vanished)
+        self.look_at_servers()
+
+    def look_at_servers(self) -> None:
+        for server in self._run.queue.servers.values():
+            if isinstance(server.state, Granted):
+                self._look_at(server, server.state, [])
+            if isinstance(server.state, Alive):
+                self._servers.follow(server, server.state)
+
+    def _look_at(self, session: Session, state: Granted, vanished: list[str]) -> None:
+        if not self._is_handled(session, state):
+            self._update(session, state, self._run.attempts.look(session.path, session.attempt), vanished)
 
     def _is_handled(self, session: Session, state: Granted) -> bool:
         """Whether its supervisor, or a finalizer, is writing its end."""
+        if isinstance(state, Ending):
+            return state.ender.poll() is None
         if isinstance(state, Lost):
             return state.finalizer is not None and state.finalizer.poll() is None
         if not isinstance(state, Running) or not state.supervisor[0]:
@@ -143,7 +161,7 @@ class Lifecycle:
         if not seen or not seen.lives or seen.start != start:
             return False
         if seen.state in "Tt":  # a stopped supervisor can't see that its command has ended
-            begin = files.read(self._run.attempts.at(session.name, session.attempt).begin)
+            begin = files.read(self._run.attempts.at(session.path, session.attempt).begin)
             command = begin.get("pid", ""), begin.get("pid_start", ""), begin.get("boot", "")
             if command[0] and not process.alive(*command):
                 process.send(int(pid), signal.SIGCONT)
@@ -162,9 +180,9 @@ class Lifecycle:
         elif life in (lives.STARTING, lives.QUEUED):
             if isinstance(state, Starting):
                 self._launcher.overdue(session, state)
-            elif life == lives.QUEUED:  # its files were removed
+            elif life == lives.QUEUED and not isinstance(state, Ending):  # its files were removed
                 self._launcher.start_over(session, state)
-        elif not isinstance(state, Closing):
+        elif not isinstance(state, (Closing, Ending)):
             self._note_alive(session, state, seen)
 
     def _note_alive(self, session: Session, state: Granted, seen: lives.AttemptState) -> None:
@@ -172,21 +190,21 @@ class Lifecycle:
         of_life = _alive(seen.life, state.gpus)
         if type(state) is not type(of_life):
             kind = Kind.ORPHANED if isinstance(of_life, Orphaned) else Kind.STARTED
-            run.events.write(kind, session.name, session.attempt)
+            run.events.write(kind, session.path, session.attempt)
             run.queue.set(session, of_life)
         now = session.state
         if isinstance(now, Running):
             now.supervisor = seen.record.get("supervisor", ""), seen.record.get("supervisor_start", "")
         elif isinstance(now, Orphaned) and (now.watcher is None or now.watcher.poll() is not None):
-            now.watcher = run.watch(session.name, session.attempt)  # no other process watches it
+            now.watcher = run.watch(session.path, session.attempt)  # no other process watches it
 
     def _finalize(self, session: Session) -> None:
-        self._run.events.write(Kind.LOST, session.name, session.attempt)
+        self._run.events.write(Kind.LOST, session.path, session.attempt)
         if isinstance(session.state, Lost):
-            session.state.finalizer = self._run.finalize_lost(session.name, session.attempt)
+            session.state.finalizer = self._run.finalize_lost(session.path, session.attempt)
 
     def _report_stall(self, session: Session) -> None:
-        stalled = self._run.attempts.at(session.name, session.attempt).stalled
+        stalled = self._run.attempts.at(session.path, session.attempt).stalled
         if os.path.exists(stalled):
             self._policy.report_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
 

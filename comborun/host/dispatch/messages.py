@@ -10,12 +10,13 @@ import stat
 from dataclasses import dataclass
 
 from comborun.host.system import files
+from comborun.rules.names import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_MESSAGE = re.compile("([a-z]+) ([A-Za-z0-9_-]+) ([0-9]{1,9})( ([0-9]*))?")
+_MESSAGE = re.compile(f"([a-z]+) ({NAME}) ([0-9]{{1,9}})( ([0-9]*))?")
 _LINE_MOST = 4096
 
 

@@ -16,7 +16,7 @@ from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
 from comborun.rules import counting, records
 from comborun.rules.events import Kind
-from comborun.rules.names import SESSION_NAME
+from comborun.rules.names import NAME
 from comborun.rules.results.counts import Counts
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ _LOG_TAIL = 16384
 LIMITED = ("failed", "stalled", "host")
 """kinds that are sent at most once in a while; `finished` is always sent"""
 COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
-_WHO = re.compile(f"{SESSION_NAME}|-")
+_WHO = re.compile(f"{NAME}|-")
 _LINES_MOST = 20
 _LINE_MOST = 500
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from comborun.rules.names import SERVERS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar, Iterator, Mapping, Tuple
 
     from comborun.host.system.children import Opening
+    from comborun.rules.room.placement import Blocker
 
     Gpus = Tuple[int, ...]
 
@@ -98,7 +101,18 @@ class Starting(Granted):
         """when to open its window again, after a refusal"""
 
 
-class Running(Granted):
+class Alive(Granted):
+    """Its command runs."""
+
+    __slots__ = ("ready",)
+
+    def __init__(self, gpus: Gpus) -> None:
+        super().__init__(gpus)
+        self.ready = False
+        """a model server answers"""
+
+
+class Running(Alive):
     __slots__ = ("supervisor",)
 
     def __init__(self, gpus: Gpus, supervisor: tuple[str, str] = ("", "")) -> None:
@@ -107,7 +121,7 @@ class Running(Granted):
         """pid and start; empty until its files were read"""
 
 
-class Orphaned(Granted):
+class Orphaned(Alive):
     """Its supervisor is gone, its processes live."""
 
     __slots__ = ("watcher",)
@@ -126,6 +140,17 @@ class Closing(Running):
     @property
     def takes_slot(self) -> bool:
         return False
+
+
+class Ending(Granted):
+    """A model server that is being ended."""
+
+    __slots__ = ("ender",)
+
+    def __init__(self, gpus: Gpus, ender: Opening) -> None:
+        super().__init__(gpus)
+        self.ender = ender
+        """the child that ends it"""
 
 
 class Lost(Granted):
@@ -166,6 +191,11 @@ class Session(Known):
         self.state: State = New()
 
     @property
+    def path(self) -> str:
+        """Its name where a model server's may stand, too."""
+        return self.name
+
+    @property
     def over(self) -> bool:
         return isinstance(self.state, Ended)
 
@@ -174,12 +204,43 @@ class Session(Known):
         return self.state.end if isinstance(self.state, Ended) else {}
 
 
+class Server(Session):
+    """A session that becomes ready and has clients. It takes no slot, and the run does not wait for its end."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, -1)
+        self.kind = ""
+        self.gpu: int | None = None
+        """the GPU whose sessions it serves; None: it is the only one of its kind"""
+        self.restarts = 0
+        """most restarts in a row"""
+        self.due = False
+        """whether it must be started"""
+        self.refused: Blocker | None = None
+        """what it waits for before it can start"""
+        self.complained = 0
+        """the attempt whose failure was reported"""
+
+    @property
+    def path(self) -> str:
+        return SERVERS + self.name
+
+    @property
+    def lives(self) -> bool:
+        return isinstance(self.state, Granted)
+
+    @property
+    def ready(self) -> bool:
+        return isinstance(self.state, Alive) and self.state.ready
+
+
 class Queue:
-    """All sessions in plan order. Counts are kept as their states change."""
+    """All sessions in plan order, and the model servers. Counts are kept as the states of sessions change."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self.sessions: dict[str, Session] = {}
+        self.servers: dict[str, Server] = {}
         self.left = 0
         """sessions that have not ended"""
         self.busy = 0
@@ -209,6 +270,8 @@ class Queue:
 
     def set(self, session: Session, state: State) -> None:
         before, session.state = session.state, state
+        if isinstance(session, Server):
+            return
         self.busy += state.takes_slot - before.takes_slot
         self.left += state.left - before.left
         if isinstance(state, Queued):

@@ -108,7 +108,7 @@ class Windows:
         layout, commands = self._run.layout, []
         for session, attempt in attempts:
             self.forget(session.name)
-            self._end_former(session.name, attempt)
+            self._end_former(session, attempt)
             self._made += 1  # its FIFO may be left over if it can't be opened
             try:
                 window = Window(layout.window_fifo(os.getpid(), self._made), session, attempt)
@@ -136,9 +136,9 @@ class Windows:
                 refused.append((session, why, 0))
         return refused
 
-    def _end_former(self, name: str, attempt: int) -> None:
+    def _end_former(self, session: Session, attempt: int) -> None:
         """End a supervisor of this attempt that has not claimed it in time: its window has the name of the next one."""
-        former, claim = self._begun.pop(name, None), self._run.attempts.at(name, attempt).claim
+        former, claim = self._begun.pop(session.name, None), self._run.attempts.at(session.path, attempt).claim
         if former and former.supervisor and former.attempt == attempt and not os.path.exists(claim):
             former.supervisor.kill()
 
@@ -152,7 +152,7 @@ class Windows:
         """Start its supervisor, which waits until the attempt is granted. Returns what could not be started."""
         session = window.session
         variables = self._run.engine.handed_on
-        words = [self._run.layout.directory, session.name, str(window.attempt), self._run.engine.kind]
+        words = [self._run.layout.directory, session.path, str(window.attempt), self._run.engine.kind]
         try:
             grant, window.grant = os.pipe()
             try:
@@ -216,7 +216,7 @@ class Windows:
         refused = []
         for session in [one.session for one in self._begun.values() if one.left]:
             del self._begun[session.name]
-            claim = self._run.attempts.at(session.name, session.attempt).claim
+            claim = self._run.attempts.at(session.path, session.attempt).claim
             if isinstance(session.state, Starting) and not os.path.exists(claim):
                 refused.append((session, "its supervisor left before it claimed the attempt", 0))
         return refused

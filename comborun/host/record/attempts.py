@@ -11,7 +11,7 @@ from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
 from comborun.rules.endings import retry
-from comborun.rules.names import AFTER, SERVERS, RunLayout, bare
+from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.run_files import attempts_of
 from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 QUEUED, STARTING, RUNNING = Life.QUEUED, Life.STARTING, Life.RUNNING
 ORPHANED, LOST, ENDED = Life.ORPHANED, Life.LOST, Life.ENDED
-NAME = re.compile("[A-Za-z0-9_-]+")
-_SESSION = re.compile(f"({SERVERS})?{NAME.pattern}")
+_SESSION = re.compile(f"({SERVERS})?{NAME}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
 _COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
@@ -271,7 +270,7 @@ class RunDirectory:
 
 def names(run: RunLayout) -> list[str]:
     """The sessions of a run in order, `after` last."""
-    found = [name for row in files.read_rows(run.queue) if NAME.fullmatch(name := str(row.get("name", "")))]
+    found = [name for row in files.read_rows(run.queue) if re.fullmatch(NAME, name := str(row.get("name", "")))]
     return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from comborun.host.record.attempts import NAME
 from comborun.host.system import files
 from comborun.rules import records
+from comborun.rules.names import NAME
 from comborun.rules.room.placement import Request
 
 TYPE_CHECKING = False
@@ -32,7 +33,7 @@ def rows(path: str) -> Iterator[Row]:
     """The rows of queue.jsonl; other lines are skipped."""
     for fields in files.read_rows(path):
         name, flag, program = (text(fields, key) for key in ("name", "flag", "kind"))
-        if NAME.fullmatch(name):
+        if re.fullmatch(NAME, name):
             flag = flag if flag in (SMOKE, DROPPED) else ""
             yield Row(name, flag, request(fields), records.texts(fields, "servers"), program or "all")
 

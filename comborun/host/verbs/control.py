@@ -26,7 +26,7 @@ from comborun.host.record.events import Events
 from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
-from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.rules.vocabulary import Outcome, several
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def _control(arguments: list[str]) -> int:
         from comborun.host.engines import arrays
 
         if flaw := arrays.follow_command(steering.slurm, verb, words):
-            print(f"{steering.id}: {flaw}", flush=True)
+            say(f"{steering.id}: {flaw}")
     return code
 
 
@@ -82,7 +82,7 @@ class Steering:
         files.tell(self.layout.fifo, message)
 
     def _say(self, who: str, what: str) -> None:
-        print(f"{who}: {what}", flush=True)
+        say(f"{who}: {what}", **({} if who == self.id else {"session": who}))
 
     def _must(self, done: bool, where: str) -> None:
         if not done:

@@ -26,9 +26,9 @@ from comborun.rules.names import (
     FETCHED,
     FETCHED_RECORDS,
     FETCHED_STATE,
+    NAME,
     NUMBER,
     RUN,
-    SESSION_NAME,
     AttemptLayout,
     plan_number,
 )
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from typing import Any, Iterator
 
 _CHUNK = 1 << 20
-_ASKED = re.compile(rf"{RUN.attempt(SESSION_NAME, NUMBER).output}/.+")
+_ASKED = re.compile(rf"{RUN.attempt(NAME, NUMBER).output}/.+")
 """files that may be requested by name: videos"""
 _LOG_MOST = 1 << 20
 """bytes; a longer log of a failure is not sent with the records. The report shows its last lines"""

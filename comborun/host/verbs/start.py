@@ -23,7 +23,7 @@ from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
-from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.host.verbs.replace import replace
 from comborun.rules.names import MULTIPLEXERS, RunLayout
 
@@ -98,7 +98,7 @@ class Start:
             secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
             replace(self.run)
             files.remove(self.layout.stopped)
-            print(self._dispatcher(), flush=True)
+            say(self._dispatcher())
         except LookupError as missing:
             raise Refusal(CONFIG, f"{missing}; nothing was started") from None
         finally:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable
 
@@ -26,7 +25,7 @@ from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
-from comborun.host.verb_errors import answer, complain, run_directory
+from comborun.host.verb_errors import answer, complain, run_directory, say
 from comborun.rules.names import SERVERS, AttemptLayout, bare
 from comborun.rules.vocabulary import several
 
@@ -131,10 +130,10 @@ class Stopping:
             for name, number in self.active.items():  # it may end by itself later, which is not this stop
                 files.remove(self._at(name, number).stop)
         for name, number in self.active.items():
-            _say(f"{bare(name)}: has not ended")
+            say(f"{bare(name)}: has not ended", session=bare(name))
             claim = files.read(self._at(name, number).claim)
             if self.slurm:
-                _say(f"survives: {self.slurm.where(name, number)}")
+                say(f"survives: {self.slurm.where(name, number)}")
             elif process.named(claim, "supervisor"):
                 _name(int(claim["supervisor"]))
         clean, self.active = not self.active, {}
@@ -165,7 +164,7 @@ class Stopping:
             return
         if life == attempts.ENDED:
             if name.startswith(SERVERS) or not self.attempts.follows(name, number):
-                _say(f"{bare(name)}: has ended already")
+                say(f"{bare(name)}: has ended already", session=bare(name))
                 return
             life, note = attempts.QUEUED, "while it waited for another attempt"
         if life == attempts.QUEUED:
@@ -173,12 +172,13 @@ class Stopping:
         begins = life in (attempts.QUEUED, attempts.STARTING)
         if begins and self.attempts.cancel_unstarted(name, number, "stopped", note):
             self._tell(name, number)
-            _say(f"{bare(name)}: cancelled {note}")
+            say(f"{bare(name)}: cancelled {note}", session=bare(name))
             return
         at = self._at(name, number)
         if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
             files.remove(at.grant)
-            _say(f"{bare(name)}: cancelled {note}; nothing can be written in {at.directory}, so this is not on record")
+            lost = f"nothing can be written in {at.directory}, so this is not on record"
+            say(f"{bare(name)}: cancelled {note}; {lost}", session=bare(name))
             return
         self._mark_begun(name, number)
 
@@ -253,18 +253,18 @@ class Stopping:
     def _say_ended(self, name: str, end: dict[str, str]) -> None:
         """Print how it ended. A stopped server has no records, and its outcome does not matter."""
         if name.startswith(SERVERS):
-            _say(f"the server {bare(name)}: stopped")
+            say(f"the server {bare(name)}: stopped")
             return
         records = int(end.get("records") or 0)
-        _say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}")
+        say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}", session=name)
 
     def _memory_came_back(self) -> bool:
         """Whether all memory of GPUs came back, as far as is known."""
         held = still_held(self.layout.policy, self.on_gpus) if self.on_gpus else []
         if held is None:
-            _say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
+            say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
         for pid, mib in held or ():
-            _say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
+            say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
         return not held
 
     def _sweep(self, everything: bool) -> bool:
@@ -286,12 +286,4 @@ def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
 def _name(pid: int) -> None:
     seen = process.look(pid)
     comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
-    _say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")
-
-
-def _say(line: str) -> None:
-    """Print a line. The stop goes on if its reader is gone."""
-    try:
-        print(line, flush=True)
-    except OSError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")

@@ -27,7 +27,7 @@ from comborun.planner.calibrating import (
     step,
     stops,
 )
-from comborun.planner.knowledge import Calibration, Measured, Step, calibration_text, calibrations, knowledge_of
+from comborun.planner.knowledge import Calibration, MeasuredCombo, Step, calibration_text, calibrations, knowledge_of
 from comborun.rules.room.placement import Card
 
 HOST = gridtext.host(cpus=8)
@@ -136,10 +136,10 @@ def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused(
             calibrations(re.sub(r'"episode_s": [\d.]+', f'"episode_s": {number}', text), Path("f"))
 
 
-def entry(session: Session, start_up: float, pace: float, gpu_memory: int = 0) -> Measured:
+def entry(session: Session, start_up: float, pace: float, gpu_memory: int = 0) -> MeasuredCombo:
     one = measured(session, [whole(1, 1.0)])
-    return Measured(one.policy, one.environment, one.work, 5, start_up, pace, 0, gpu_memory, 1.0)
+    return MeasuredCombo(one.policy, one.environment, one.work, 5, start_up, pace, 0, gpu_memory, 1.0)
 
 
-def calibration(found: list[Measured]) -> Calibration:
+def calibration(found: list[MeasuredCombo]) -> Calibration:
     return Calibration("box", 8, (), "2026-01-01T00:00:00Z", "0", tuple(found), (Step(1, 10, 1.0),), 2, "")

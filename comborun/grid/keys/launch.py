@@ -1,17 +1,16 @@
-"""The keys `sync`, `secrets` and `slurm`: what happens before the first session starts, and options of jobs."""
+"""The keys `sync` and `slurm`: files that are put on the host first, and options of jobs."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import ConfigDict
 
-from comborun.errors import Problem, UserError
-from comborun.grid.shapes import ONE_OR_MANY, Keys, key
-from comborun.grid.values import (
+from comborun.errors import UserError
+from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.keys.values import (
     DURATION,
     Pattern,
     Positive,
@@ -24,14 +23,8 @@ from comborun.grid.values import (
     parse_duration,
     scalar_of,
 )
-from comborun.model.resources import Slurm
+from comborun.model.resources import SlurmOptions
 from comborun.text import GIB
-
-if TYPE_CHECKING:
-    from comborun.grid.draft import Draft
-
-_NEEDED_BY_ALL = {"PATH", "HOME", "USER", "SHELL", "LANG", "TERM", "TMPDIR", "SCREENDIR", "TMUX_TMPDIR"}
-"""names that can't be secrets, since a secret is removed from the environment of all other processes"""
 
 
 class SyncKeys(Keys):
@@ -45,27 +38,6 @@ class SyncKeys(Keys):
         "patterns of files that are not shipped, besides .git, __pycache__, .venv, node_modules, *.pyc", ()
     )
     max_size: Size = key("refuse to ship more than this in total", GIB)
-
-
-def launch_problems(draft: Draft) -> Iterator[Problem]:
-    """Entries that are incomplete, overlap, or contradict another key."""
-    first: dict[str, int] = {}
-    for index, entry in enumerate(draft.file.sync):
-        for name, value, example in (("from", entry.source, "./scripts"), ("to", entry.to, "~/my_project/scripts")):
-            if not value and "sync" not in draft.broken:
-                message = f"an entry of `sync` without `{name}`"
-                yield draft.at_value(("sync", index), message, f"such as `{name}: {example}`")
-        target = entry.to.rstrip("/")
-        if entry.to and not entry.to.endswith("/") and first.setdefault(target, index) != index:
-            hint = "give each a place of its own; a `/` at the end puts a file into that folder"
-            yield draft.at_value(("sync", index, "to"), f"two entries of `sync` go to `{entry.to}`", hint)
-    for name in _NEEDED_BY_ALL & draft.file.secrets.keys():
-        message = f"{name} can't be a secret: sessions need it to start"
-        yield draft.at_key(("secrets", name), message, "remove it")
-    for path, layer in draft.layers:
-        for name in draft.file.secrets.keys() & layer.variables.keys():
-            message = f"`{name}` is in `secrets` too"
-            yield draft.at_key((*path, "variables", name), message, "keep one of the two")
 
 
 _OPTION = r"--[a-z][a-z0-9-]*(=[A-Za-z0-9_.,:;+@%/=&|*()\[\]!~^-]+)?"
@@ -135,11 +107,11 @@ class SlurmKeys(Keys):
     settle_partition: Word | None = key("partition of the small job that retries and ends the run; else the same")
     options: Annotated[tuple[Option, ...], ONE_OR_MANY] = key("further long options of sbatch, in one word each", ())
 
-    def asked(self, parallel: int | None) -> Slurm:
+    def asked(self, parallel: int | None) -> SlurmOptions:
         """The block for the plan. `parallel` is the grid's own limit, used if the block has none."""
         common = self._options("account", "qos")
         elsewhere = [f"--partition={self.settle_partition}"] if self.settle_partition else []
-        return Slurm(
+        return SlurmOptions(
             options=(
                 *self._options("partition", "account", "qos", "reservation", "constraint", "exclude"),
                 *self.options,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic_core import core_schema
 
 from comborun.errors import UserError
-from comborun.grid.values import Schema, refusal
-from comborun.grid.yaml_tree import Items, Kind, Scalar
+from comborun.grid.keys.values import Reads, Schema
+from comborun.grid.yaml_tree import Items, Scalar, ScalarKind
 from comborun.text import did_you_mean
 
 
@@ -30,20 +29,6 @@ def key(description: str, default: Any = None, alias: str | None = None) -> Any:
     return Field(default=default, description=description, alias=alias)
 
 
-class Also:
-    """Annotates a list or a map with another way to write it, and the JSON Schema of both ways."""
-
-    def __init__(self, read: Callable[[object], object], schema: Callable[[Schema], Schema]) -> None:
-        self._read = read
-        self._schema = schema
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return core_schema.no_info_before_validator_function(self._read, handler(source))
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
-        return self._schema(handler(schema))
-
-
 def _bracketed(tree: object) -> object:
     if not isinstance(tree, Scalar):
         return tree
@@ -53,13 +38,13 @@ def _bracketed(tree: object) -> object:
 
 
 def _is_none(tree: object) -> bool:
-    return isinstance(tree, Scalar) and tree.kind is Kind.TEXT and tree.text == "none"
+    return isinstance(tree, Scalar) and tree.kind is ScalarKind.TEXT and tree.text == "none"
 
 
 def _map_or_none(tree: object) -> object:
-    if isinstance(tree, Scalar) and tree.kind is Kind.TEXT and tree.text != "none":
+    if isinstance(tree, Scalar) and tree.kind is ScalarKind.TEXT and tree.text != "none":
         hint = did_you_mean(tree.text, ("none",))
-        raise refusal(UserError(f"expected a map or `none`, found `{tree.text}`", hint))
+        raise UserError(f"expected a map or `none`, found `{tree.text}`", hint)
     return None if _is_none(tree) else tree
 
 
@@ -67,17 +52,26 @@ def _none_schema(full: Schema) -> Schema:
     return {"anyOf": [{"const": "none"}, full]}
 
 
-ONE_OR_MANY = Also(_bracketed, lambda many: {"anyOf": [many["items"], many]})
+ONE_OR_MANY = Reads(_bracketed, lambda many: {"anyOf": [many["items"], many]})
 """a single value may be written without brackets"""
-OR_NONE = Also(_map_or_none, _none_schema)
+OR_NONE = Reads(_map_or_none, _none_schema)
 """the word `none` may be written instead of a map"""
-OR_JUST_NONE = Also(lambda tree: None if _is_none(tree) else tree, _none_schema)
-"""the same together with or_just"""
+OR_JUST_NONE = Reads(lambda tree: None if _is_none(tree) else tree, _none_schema)
+"""the same together with OrJust"""
 
 
-def or_just(name: str, schema: Schema) -> Also:
+class OrJust(Reads):
     """The value of the main key may be written instead of a map."""
-    return Also(lambda tree: {name: tree} if isinstance(tree, Scalar) else tree, lambda full: {"anyOf": [schema, full]})
+
+    def __init__(self, name: str) -> None:
+        super().__init__(lambda tree: {name: tree} if isinstance(tree, Scalar) else tree)
+        self._name = name
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
+        full: Schema = handler(schema)
+        main = handler.resolve_ref_schema(full)["properties"][self._name]
+        alone = {name: value for name, value in main.items() if name not in {"description", "default"}}
+        return {"anyOf": [alone, full]}
 
 
 def merged(under: K, over: Keys, whole: frozenset[str] = frozenset()) -> K:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
-from comborun.errors import Problem, UserError
-from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key, or_just
-from comborun.grid.values import (
+from comborun.errors import UserError
+from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, OrJust, key
+from comborun.grid.keys.values import (
     TEXT,
     Flag,
     Glob,
     LogPattern,
     NotNegative,
+    OneOf,
     Positive,
     Reads,
     Seconds,
@@ -23,17 +23,12 @@ from comborun.grid.values import (
     duration,
     line_of,
     log_pattern,
-    one_of,
     parse_whole,
     scalar_of,
 )
-from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
 from comborun.rules.endings.retry import LONGEST_WAIT_S
 from comborun.rules.vocabulary import Failure
-
-if TYPE_CHECKING:
-    from comborun.grid.draft import Draft
 
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""
@@ -42,7 +37,6 @@ SEEN_IN_A_LOG = (
     *(Failure.CRASHED, Failure.SERVER_LOST, Failure.ERROR),
 )
 """classes that a line of the log can show; the others are seen by the supervisor or the dispatcher"""
-_OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
 
 
 class FailFast(NamedTuple):
@@ -74,8 +68,8 @@ def _fail_fast(tree: object) -> FailFast:
 
 
 _FAIL_FAST = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^[1-9][0-9]*\s*%$"}]}
-FailureWord = Annotated[Failure, one_of("class of failures", Failure)]
-SignatureWord = Annotated[str, one_of("class of failures that a log can tell:", (*SEEN_IN_A_LOG, IGNORE))]
+FailureWord = Annotated[Failure, OneOf("class of failures")]
+SignatureWord = Annotated[str, OneOf("class of failures that a log can tell:", words=(*SEEN_IN_A_LOG, IGNORE))]
 Wait = Annotated[float, duration(LONGEST_WAIT_S, "no retry waits longer than 30 min", "write 30 min, or less")]
 Every = Annotated[float, duration(LONGEST_SILENCE, "no notice is held back longer than a day", "write 1 d, or less")]
 
@@ -98,7 +92,7 @@ class ComboLimitKeys(Keys):
 
     stall_after: WholeSeconds = key("end a session after so long without progress; 0: never", 0)
     max_time: WholeSeconds = key("end a session that runs for longer; 0: never", 0)
-    memory: Annotated[Literal["request", "enforce"], one_of("memory limit", ("request", "enforce"))] = key(
+    memory: Annotated[Literal["request", "enforce"], OneOf("memory limit")] = key(
         "enforce: end a session that holds more main memory than its `resources.memory`", "request"
     )
 
@@ -122,17 +116,15 @@ class RetryKeys(Keys):
 
 class NotifyKeys(Keys):
     command: Text | None = key("the program that gets one JSON object on standard input")
-    on: Annotated[tuple[Annotated[NoticeKind, one_of("notice", NOTICE_KINDS)], ...], ONE_OR_MANY] = key(
+    on: Annotated[tuple[Annotated[NoticeKind, OneOf("notice")], ...], ONE_OR_MANY] = key(
         "the events that it is told of", NOTICE_KINDS
     )
     every: Every = key("time between two notices of one kind, at least", 600.0)
 
 
 Signatures = dict[SignatureWord, Annotated[tuple[LogPattern, ...], ONE_OR_MANY]]
-Retries = Annotated[
-    dict[FailureWord, Annotated[RetryKeys, or_just("times", {"type": "integer", "minimum": 0})]] | None, OR_NONE
-]
-NotifyOr = Annotated[NotifyKeys, or_just("command", {"type": "string"})]
+Retries = Annotated[dict[FailureWord, Annotated[RetryKeys, OrJust("times")]] | None, OR_NONE]
+NotifyOr = Annotated[NotifyKeys, OrJust("command")]
 
 
 def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:
@@ -141,67 +133,3 @@ def retries(keys: dict[Failure, RetryKeys] | None) -> tuple[RetryRule, ...]:
         return tuple(replace(rule, times=0) for rule in DEFAULT_RETRY)
     said = {failure: entry.model_dump(exclude_unset=True) for failure, entry in keys.items()}
     return tuple(replace(rule, **said.get(rule.failure, {})) for rule in DEFAULT_RETRY)
-
-
-def survival_problems(draft: Draft) -> Iterator[Problem]:
-    """A `notify` that can't run or has no kinds, a memory limit without memory, evidence without a number."""
-    yield from _notify_problems(draft)
-    unbound = draft.where(lambda one: one.settings.watch.memory and not one.settings.request.memory)
-    message = "`limits.memory: enforce`: {} asks for no memory"
-    yield from draft.for_combos(
-        unbound, draft.set_at("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`"
-    )
-    counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
-    message = f"`evidence.line` uses {PLANNED}, but there is no number of episodes for {{}}"
-    yield from draft.for_combos(counting, draft.set_at("evidence", "line"), message, "set it, such as `episodes: 100`")
-
-
-def _notify_problems(draft: Draft) -> Iterator[Problem]:
-    notify = draft.file.notify
-    if notify is None or "notify" in draft.broken:
-        return
-    if notify.command is None:
-        message = "`notify` without a `command`"
-        yield draft.at_value(("notify",), message, "such as `command: python tell_me.py`")
-    else:
-        yield from draft.checked(("notify", "command"), "`notify`", _check_unfilled, notify.command)
-    if not notify.on:
-        yield draft.at_value(("notify", "on"), "`notify.on` is empty", "remove it for all kinds")
-
-
-def _check_unfilled(command: str) -> None:
-    split_command(command)
-    for name in placeholders(command):
-        hint = "everything is in the JSON on standard input; {{ is a literal {"
-        raise CommandError(f"{{{name}}} is not filled here", hint, f"{{{name}}}")
-
-
-def survival_warnings(draft: Draft) -> Iterator[Problem]:
-    yield from _evidence_warnings(draft)
-    yield from _retry_warnings(draft)
-    silent = draft.where(
-        lambda one: one.settings.limits.stall_after and one.settings.progress and one.settings.progress.silent
-    )
-    message = "`stall_after` for {}, but `progress: {silent: true}` says that it prints nothing for long"
-    hint = "make it longer than such a session takes, or set `stall_after: 0` for it in `overrides`"
-    yield from draft.for_combos(silent, draft.set_at("limits", "stall_after"), message, hint)
-
-
-def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
-    nothing = draft.where(
-        lambda one: one.settings.result_rules.counted and one.settings.evidence.rules == EvidenceRules(records=False)
-    )
-    message = "`evidence: {records: false}` without other evidence for {}: only the exit code decides"
-    hint = "add a `line` of the log or `files`: programs may exit with 0 before their work is done"
-    yield from draft.for_combos(nothing, draft.set_at("evidence", "records"), message, hint)
-
-
-def _retry_warnings(draft: Draft) -> Iterator[Problem]:
-    named = draft.file.retry or {}
-    for failure in (one for one in _OF_THE_POLICY if one in named and named[one].times):
-        message = (
-            f"`retry.{failure}`: the policy may cause the failure; repeating episodes until they end biases the success"
-            " rate"
-        )
-        hint = "leave it out if you can; the report says which episodes took more than one attempt"
-        yield draft.at_key(("retry", failure.value), message, hint)

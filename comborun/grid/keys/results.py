@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from collections.abc import Callable
+from typing import Annotated, Any, Self
 
 from pydantic import model_validator
-from ruamel.yaml import YAML
 
-from comborun.errors import Problem, UserError
-from comborun.grid.axes import Axis, Combo, some
-from comborun.grid.shapes import ONE_OR_MANY, Keys, key
-from comborun.grid.values import (
+from comborun.errors import UserError
+from comborun.grid.keys.axes import AxisEntry
+from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.keys.values import (
     SCALAR,
     TEXT,
     Count,
     Flag,
     Glob,
     Line,
+    OneOf,
     Reads,
     Schema,
     line_of,
     log_pattern,
     number_of,
-    one_of,
     refusal,
     scalar_of,
     whole_of,
@@ -37,11 +34,6 @@ from comborun.grid.yaml_tree import Items, Map
 from comborun.model.judging import ResultRules, Source, compile_pattern, has_total
 from comborun.rules.results.formats import FORMATS
 from comborun.text import did_you_mean, listed
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from comborun.grid.draft import Draft
 
 _ORIGINS = (-1, 0, 1)
 
@@ -111,10 +103,8 @@ SuccessField = Annotated[str, _field(at_least=_NUMBER, at_most=_NUMBER, equals=S
 EpisodeField = Annotated[str, _field(**{"from": {"type": "integer", "minimum": 0}})]
 NameField = Annotated[str, _field(attribute=TEXT, values=_MAP)]
 SeedField = Annotated[str, _field()]
-FormatWord = Annotated[str, one_of("format", FORMATS, "docs/report.md lists them; without it each file is recognised")]
-SourceWord = Annotated[
-    Source, one_of("source of records", ("output", "log"), "`files` selects files below {output_dir}")
-]
+FormatWord = Annotated[str, OneOf("format", "docs/report.md lists them; without it each file is recognised", FORMATS)]
+SourceWord = Annotated[Source, OneOf("source of records", "`files` selects files below {output_dir}")]
 
 
 def _record_pattern(tree: object) -> str:
@@ -125,9 +115,7 @@ def _record_pattern(tree: object) -> str:
     return text
 
 
-ProgressPattern = Annotated[
-    str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, {"type": "string", "minLength": 1})
-]
+ProgressPattern = Annotated[str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, TEXT)]
 Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
 
 
@@ -176,33 +164,7 @@ class ResultKeys(Keys):
         return ResultRules(**vars(self))
 
 
-def results_line(path: Path, keys: str) -> str:
-    """The line `results: {...}` with these keys, added to those of a grid file."""
-    yaml = YAML(typ="safe", pure=True)
-    own, new = yaml.load(path.read_text("utf-8")).get("results"), yaml.load(keys)
-    kept = dict(own) if isinstance(own, dict) else {}
-    if "from" in new:
-        kept.pop("files", None)
-    if not kept.keys() - new.keys():
-        return f"results: {keys}"
-    yaml.default_flow_style = True
-    yaml.width, yaml.sort_base_mapping_type_on_output = 10_000, False  # type: ignore[assignment]  # declared as None
-    text = io.StringIO()
-    yaml.dump({"results": {**kept, **new}}, text)
-    return text.getvalue().strip().removeprefix("{").removesuffix("}")
-
-
-def rules_of(combo: Combo) -> ResultRules:
-    """The rules for the records of a combo, with its attributes filled in. Raises UserError."""
-    rules = combo.settings.result_rules
-    return replace(
-        rules,
-        policy=_naming(rules.policy, "policy", combo.policy),
-        environment=_naming(rules.environment, "environment", combo.environment),
-    )
-
-
-def _naming(text: str, kind: str, axis: Axis) -> str:
+def naming(text: str, kind: str, axis: AxisEntry) -> str:
     """The field with a name, and its value for this policy or environment."""
     fields: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
     if text.startswith("{"):
@@ -242,36 +204,3 @@ class ProgressKeys(Keys):
             hint = "leave one out: a bar that starts again counts what is done, from 0"
             raise refusal(UserError("`each` and `counts_from` contradict each other", hint))
         return self
-
-
-def progress_problems(draft: Draft) -> Iterator[Problem]:
-    """An `each` whose attribute is not a number."""
-    if draft.broken & {"progress", "overrides", "policies", "environments"}:
-        return
-    for combo in draft.combos:
-        if combo.settings.progress and (each := combo.settings.progress.each):
-            path = draft.set_at("progress", "each", combo=combo)
-            yield from draft.checked(path, "`progress.each`", combo.number, each)
-
-
-def naming_problems(draft: Draft) -> Iterator[Problem]:
-    if draft.broken & {"results", "overrides", "policies", "environments"}:
-        return
-    for combo in draft.combos:
-        for kind in ("policy", "environment"):
-            given = getattr(combo.settings.result_rules, kind)
-            if given:
-                path = draft.set_at("results", kind, combo=combo)
-                yield from draft.checked(path, f"`results.{kind}`", _naming, given, kind, getattr(combo, kind))
-
-
-def count_warnings(draft: Draft) -> Iterator[Problem]:
-    uncounted = [
-        combo.label
-        for combo in draft.combos
-        if combo.settings.record_files and not combo.settings.episodes and not combo.settings.evidence.line
-    ]
-    if uncounted:
-        where = "" if len(uncounted) == len(draft.combos) else f" for {some(uncounted)}"
-        message = f"no `episodes`{where}: only the exit code says whether a session did all its work"
-        yield draft.at(None, message, "set their number, such as `episodes: 100`")

@@ -1,37 +1,43 @@
-"""The keys of a grid file, typed: what pydantic checks, what the JSON Schema says and what docs/grid.md lists."""
+"""The keys of a grid file and of a preset: what pydantic checks, the JSON Schema says and docs/grid.md lists."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, ClassVar
+import re
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from comborun.grid.axes import Axes, Match
-from comborun.grid.launch import SlurmKeys, SyncKeys
-from comborun.grid.placement import PlacedKeys, Placing, Taking, component_names
-from comborun.grid.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
-from comborun.grid.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
-from comborun.grid.results import ProgressKeys, ResultKeys
-from comborun.grid.servers import Servers
-from comborun.grid.shapes import ONE_OR_MANY, OR_NONE, Keys, key
-from comborun.grid.stopping import Shards, StopOr
-from comborun.grid.survival import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
-from comborun.grid.values import (
+from comborun.grid.keys.axes import Axes, ComboMatch
+from comborun.grid.keys.launch import SlurmKeys, SyncKeys
+from comborun.grid.keys.limits_retry import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
+from comborun.grid.keys.placement import PlacedKeys, Placing, Taking, component_names
+from comborun.grid.keys.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
+from comborun.grid.keys.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
+from comborun.grid.keys.results import ProgressKeys, ResultKeys
+from comborun.grid.keys.servers import Servers
+from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key
+from comborun.grid.keys.stopping import Shards, StopOr
+from comborun.grid.keys.values import (
+    TEXT,
     AsWritten,
+    AttributeName,
     Host,
     Line,
     Name,
     NotNegative,
+    OneOf,
     PollSeconds,
     Positive,
+    Reads,
     Root,
     SecretSourceWord,
     Text,
     UnitWord,
     VariableName,
+    line_of,
 )
 from comborun.model.command import takes_range
 from comborun.model.judging import ResultRules, WatchRules
@@ -115,10 +121,6 @@ class SettingKeys(Keys):
         return self.results.rules if self.results else ResultRules(files=())
 
     @property
-    def record_files(self) -> tuple[str, ...]:
-        return self.results.files if self.results else ()
-
-    @property
     def watch(self) -> WatchRules:
         limits = self.limits
         return WatchRules(limits.stall_after, limits.max_time, self.evidence.grace, limits.memory == "enforce")
@@ -139,7 +141,7 @@ class Override(SettingKeys):
 
     model_config = ConfigDict(json_schema_extra={"required": ["when"], "minProperties": 2})
 
-    when: Match = key("the combos that it applies to", Match)
+    when: ComboMatch = key("the combos that it applies to", ComboMatch)
 
 
 class GridFile(SettingKeys):
@@ -155,8 +157,8 @@ class GridFile(SettingKeys):
     host_python: Root | None = key("the Python 3.8 or newer that comborun itself uses on the host; else one is found")
     policies: Axes = key("the policies: a list, or a map name -> attributes", ())
     environments: Axes = key("the environments: a list, or a map name -> attributes", ())
-    include: tuple[Match, ...] = key("excluded combos that run all the same", ())
-    exclude: tuple[Match, ...] = key("combos that are left out", ())
+    include: tuple[ComboMatch, ...] = key("excluded combos that run all the same", ())
+    exclude: tuple[ComboMatch, ...] = key("combos that are left out", ())
     overrides: tuple[Override, ...] = key("settings for some combos; the last match wins", ())
     stop_early: StopOr | None = key("comparisons that end as soon as they are decided, fixed before the first episode")
     use_gpus: GpuIndexes | None = key("indexes of the GPUs that sessions may be granted; else all of the host")
@@ -177,6 +179,59 @@ class GridFile(SettingKeys):
     )
     slurm: SlurmKeys = key("options of its jobs with `--slurm`", SlurmKeys)
     poll: PollSeconds = key("time between two looks of the monitor", 60.0)
+
+
+ProgramKind = Literal["evaluation", "training", "server"]
+
+
+Lines = Annotated[tuple[Line, ...], ONE_OR_MANY]
+
+
+class AttributeKeys(Keys):
+    """Attributes of the two axes that the command needs, each with a description."""
+
+    policy: dict[AttributeName, Line] = key("of policies", {})
+    environment: dict[AttributeName, Line] = key("of environments", {})
+    server: dict[AttributeName, Line] = key("of a model server", {})
+
+
+class DefaultKeys(Keys):
+    policy: dict[AttributeName, AsWritten] = key("of policies", {})
+    environment: dict[AttributeName, AsWritten] = key("of environments", {})
+
+
+class Cutting(NamedTuple):
+    """Whether a combo of a preset's program can be cut into shards, and how, or why not."""
+
+    possible: bool = True
+    how: str = ""
+
+
+def _cutting(tree: object) -> Cutting:
+    text = line_of(tree)
+    return Cutting(not re.match(r"none\b", text), text)
+
+
+class AboutKeys(Keys):
+    summary: Line = key("the program, in one line", "")
+    kind: Annotated[ProgramKind, OneOf("kind")] = key(
+        "evaluation, training, or server: one that others ask", "evaluation"
+    )
+    shards: Annotated[Cutting, Reads(_cutting, TEXT)] = key(
+        "how a combo can be cut; `none: REASON` if it can't be", Cutting()
+    )
+    unpaired: Line = key("why episodes of two policies are not pairs; else they may be", "")
+    attributes: AttributeKeys = key("attributes that the command needs, by axis", AttributeKeys)
+    defaults: DefaultKeys = key("attributes that may be left out, with their defaults", DefaultKeys)
+    needs: Lines = key("what must exist before the first session starts", ())
+    notes: Lines = key("what must be known, each with its reason", ())
+    starter: Text = key("the grid that `combo init --preset` writes, below its `preset` line", "")
+
+
+class PresetOwnKeys(Keys):
+    """The keys of a preset that a grid does not have."""
+
+    about: AboutKeys = key("the program", AboutKeys)
 
 
 class _Generator(GenerateJsonSchema):

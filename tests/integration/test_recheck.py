@@ -1,4 +1,4 @@
-"""`combo canary`: a run's first episodes once more, alone; the report says when they went differently."""
+"""`combo recheck`: a run's first episodes once more, alone; the report says when they went differently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from desk import Desk
 
 
-def test_a_canary_runs_alone_and_what_went_otherwise_stands_first_in_the_report(desk: Desk) -> None:
+def test_a_recheck_runs_alone_and_what_went_otherwise_stands_first_in_the_report(desk: Desk) -> None:
     assert desk.combo("run", desk.grid(environments="[maze]")).returncode == 0
     (run,) = desk.runs
     (file,) = run.glob("sessions/maze_good/attempt-1/out/*.jsonl")
@@ -15,18 +15,18 @@ def test_a_canary_runs_alone_and_what_went_otherwise_stands_first_in_the_report(
     second["success"] = not second["success"]  # as if a session beside it had got in its way
     file.write_text("".join(json.dumps(record) + "\n" for record in (first, second, *rest)))
 
-    otherwise = desk.combo("canary", run.name, "--episodes", "2", code=1)
+    otherwise = desk.combo("recheck", run.name, "--episodes", "2", code=1)
     assert "! 2 episodes run alone once more: another verdict in 1" in otherwise.stdout
     assert "2 episodes run alone once more: all went the same" in otherwise.stdout
-    (canary,) = (path for path in desk.runs if path != run)
-    assert canary.name.startswith("little_canary-")
-    manifest = json.loads((canary / "run.json").read_text())
+    (alone,) = (path for path in desk.runs if path != run)
+    assert alone.name.startswith("little_recheck-")
+    manifest = json.loads((alone / "run.json").read_text())
     assert manifest["provenance"]["canary_of"] == run.name
     assert [(one["session"], one["count"]) for one in manifest["expected"]] == [
-        ("maze_good_canary", 2),
-        ("maze_poor_canary", 2),
+        ("maze_good_recheck", 2),
+        ("maze_poor_recheck", 2),
     ]
-    assert json.loads((canary / "dispatch/policy.json").read_text())["parallel"] == 1
+    assert json.loads((alone / "dispatch/policy.json").read_text())["parallel"] == 1
 
     desk.combo("report", run.name)
     report = (run / "report/report.md").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""Finds the sessions that the words of a command line name. Pure.
+"""Finds the sessions that the words of a command line name.
 
 A word is the name of a session, a combo (all of its shards), a model server, or `after`. Two words may be a policy and
 an environment, in either order.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.servers import instances
 from comborun.model.work import combo_of, name_of_combo
+from comborun.monitor.watch import once
+from comborun.remote.runs import remembered
 from comborun.rules.names import AFTER
 from comborun.text import close_to, did_you_mean, first_of, session_name
 
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from comborun.model.plan import Plan, Session
+    from comborun.monitor.watch import Source
+
+
+class UnknownSessionError(UserError):
+    """No session has the name. `likely`: whether the hint names sessions that may be meant."""
+
+    def __init__(self, word: str, run: str, hint: str, *, likely: bool) -> None:
+        super().__init__(f"there is no session {word} in {run}", hint)
+        self.likely = likely
 
 
 class Addressed(NamedTuple):
@@ -27,10 +37,30 @@ class Addressed(NamedTuple):
     """a sentence for each guessed word"""
 
 
+def sessions_of(
+    source: Source, words: Sequence[str], tell: Callable[[str], object], *, guess: bool = False
+) -> tuple[str, ...]:
+    """The sessions of a run that the words name; `tell` gets a sentence for each guess. Raises UserError."""
+
+    def alive() -> frozenset[str]:
+        return frozenset(one.name for one in once(source).every if one.alive)
+
+    try:
+        found = addressed(source.view.plan, source.view.id, words, alive, guess=guess)
+    except UnknownSessionError as error:
+        runs = {name for launch in remembered() for name in (launch.run, launch.grid)}
+        if run := next((word for word in words if word in runs), None):
+            error.hint = f"`{run}` is a run: --run {run}"
+        raise
+    for sentence in found.guesses:
+        tell(sentence)
+    return found.names
+
+
 def addressed(
     plan: Plan, run: str, words: Sequence[str], alive: Callable[[], Collection[str]], *, guess: bool = False
 ) -> Addressed:
-    """The sessions that `words` name. Raises UserError for a word that names none; its hint has similar names.
+    """The sessions that `words` name. Raises UnknownSessionError for a word that names none.
 
     `alive` returns the sessions that run. A session that a changed grid replaced counts only while it runs. With
     `guess` a word may be misspelled, or be a policy or an environment: for commands that only look.
@@ -49,7 +79,7 @@ def addressed(
         if not found:
             found = _likely(plan, word)
             if not guess or not (len(found) == 1 or word in _axes(plan)):
-                raise UserError(f"there is no session {word} in {run}", _hint(plan, run, word, found))
+                raise UnknownSessionError(word, run, _hint(plan, run, word, found), likely=bool(found))
             guesses.append(f"no session is called {word}: this is {', '.join(found)}")
         names += found
     return Addressed(tuple(dict.fromkeys(names)), tuple(guesses))
@@ -57,7 +87,7 @@ def addressed(
 
 def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[str]:
     """The session of that name, or the sessions of the combo of that name."""
-    if word in [one.name for one in instances(plan)] or (word == AFTER and plan.after):
+    if word in [one.name for one in plan.server_instances] or (word == AFTER and plan.after):
         return [word]
     exact = next((one for one in plan.sessions if one.name == word), None)
     if exact and (exact.flag != "dropped" or word in alive()):
@@ -93,7 +123,7 @@ def _combo_names(session: Session) -> tuple[str, ...]:
 
 def _names(plan: Plan) -> list[str]:
     sessions = plan.current
-    servers = [one.name for one in instances(plan)]
+    servers = [one.name for one in plan.server_instances]
     combos = (name_of_combo(one) for one in sessions)
     return [*dict.fromkeys([*(one.name for one in sessions), *combos]), *servers, *([AFTER] if plan.after else [])]
 

@@ -11,12 +11,13 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
+from annotated_types import Ge
 from pydantic_core import PydanticCustomError, core_schema
 
 from comborun.errors import UserError
-from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar
+from comborun.grid.yaml_tree import Items, Map, Place, Scalar, ScalarKind
 from comborun.model.plan import SecretSource, Unit
 from comborun.rules.patterns import PatternError, compiled, unhurried
 from comborun.rules.results.fields import number
@@ -47,17 +48,28 @@ def refusal(error: UserError) -> PydanticCustomError:
 
 
 class Reads:
-    """Annotates a type with the function that reads it from a tree or a key (raises UserError), and its JSON Schema."""
+    """Annotates a type with the function that reads it from a tree or a key (raises UserError).
 
-    def __init__(self, read: Callable[[object], object], schema: Schema) -> None:
+    In the JSON Schema it is the annotated type, unless a grid writes it in another way: then that is `schema`. If a
+    grid may write it in both ways, `schema` makes the schema of both from that of the type, and the type reads on.
+    """
+
+    def __init__(
+        self, read: Callable[[object], object], schema: Schema | Callable[[Schema], Schema] | None = None
+    ) -> None:
         self._read = read
         self._schema = schema
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        return core_schema.no_info_plain_validator_function(self._validate)
+        if isinstance(self._schema, dict):
+            return core_schema.no_info_plain_validator_function(self._validate)
+        return core_schema.no_info_before_validator_function(self._validate, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Schema:
-        return dict(self._schema)
+        if isinstance(self._schema, dict):
+            return dict(self._schema)
+        full: Schema = handler(schema)
+        return self._schema(full) if self._schema else full
 
     def _validate(self, tree: object) -> object:
         try:
@@ -66,17 +78,25 @@ class Reads:
             raise refusal(error) from None
 
 
-def one_of(what: str, words: Iterable[str], hint: str = "") -> Reads:
-    known = {str(word): word for word in words}
+class OneOf(Reads):
+    """Annotates a Literal or an enumeration; text, if `words` are given. A grid writes one of the words."""
 
-    def read(tree: object) -> str:
-        word = line_of(tree)
+    def __init__(self, what: str, hint: str = "", words: Iterable[str] = ()) -> None:
+        super().__init__(self._word)
+        self._what, self._hint, self._words = what, hint, tuple(words)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        self._words = self._words or get_args(source) or tuple(source)
+        self._schema = {"type": "string", "enum": [*map(str, self._words)]}
+        return super().__get_pydantic_core_schema__(source, handler)
+
+    def _word(self, tree: object) -> str:
+        word, known = line_of(tree), {str(one): one for one in self._words}
         if word not in known:
             close = did_you_mean(word, known)
-            raise UserError(f"there is no {what} `{word}`", close or hint or f"known here: {listed(known)}")
+            hint = close or self._hint or f"known here: {listed(known)}"
+            raise UserError(f"there is no {self._what} `{word}`", hint)
         return known[word]
-
-    return Reads(read, {"type": "string", "enum": list(known)})
 
 
 def matching(pattern: str, complaint: str, hint: str) -> Reads:
@@ -105,7 +125,7 @@ def scalar_of(tree: object) -> Scalar:
     if isinstance(tree, Items):
         raise UserError("expected one value, found a list", "text that begins with a bracket needs quotes")
     assert isinstance(tree, Scalar)
-    if tree.kind is Kind.NULL:
+    if tree.kind is ScalarKind.NULL:
         raise no_value(tree)
     return tree
 
@@ -119,7 +139,7 @@ def _as_written(tree: object) -> str:
 
 def _text(tree: object) -> str:
     scalar = scalar_of(tree)
-    if scalar.kind is not Kind.TEXT:
+    if scalar.kind is not ScalarKind.TEXT:
         hint = f'write it in quotes: "{scalar.text}"'
         raise UserError(f"expected text, but `{scalar.text}` is {scalar.kind} in YAML", hint)
     return _as_written(tree)
@@ -143,7 +163,7 @@ def _name(tree: object) -> str:
 
 def _flag(tree: object) -> bool:
     scalar = scalar_of(tree)
-    if scalar.kind is not Kind.BOOLEAN:
+    if scalar.kind is not ScalarKind.BOOLEAN:
         shown = f'"{scalar.text}"' if scalar.quoted else f"`{scalar.text}`"
         raise UserError(f"{shown} is neither true nor false", "write true or false, without quotes")
     return scalar.text.lower() == "true"
@@ -248,10 +268,6 @@ def _memory(tree: object) -> int:
     return parse_size(text)
 
 
-def whole(low: int) -> Reads:
-    return Reads(partial(whole_of, low=low), {"type": "integer", "minimum": low})
-
-
 # Folders, patterns and names
 
 
@@ -309,13 +325,13 @@ def log_pattern(text: str) -> str:
 
 
 Name = Annotated[str, Reads(_name, TEXT)]
-Text = Annotated[str, Reads(_text, {"type": "string"})]
+Text = Annotated[str, Reads(_text)]
 Line = Annotated[str, Reads(line_of, TEXT)]
 AsWritten = Annotated[str, Reads(_as_written, SCALAR)]
-Flag = Annotated[bool, Reads(_flag, {"type": "boolean"})]
-Positive = Annotated[int, whole(1)]
-NotNegative = Annotated[int, whole(0)]
-GpuCount = Annotated[int, Reads(_gpus, {"type": "integer", "minimum": 0})]
+Flag = Annotated[bool, Reads(_flag)]
+Positive = Annotated[int, Ge(1), Reads(partial(whole_of, low=1))]
+NotNegative = Annotated[int, Ge(0), Reads(whole_of)]
+GpuCount = Annotated[int, Ge(0), Reads(_gpus)]
 Count = Annotated[
     str,
     Reads(_count, {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": f"^{OWNED.pattern}$"}]}),
@@ -331,7 +347,7 @@ _SIZE: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?)?B
 Size = Annotated[int, Reads(_size, {"anyOf": [{"type": "integer", "minimum": 1}, _SIZE]})]
 _MEMORY: Schema = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*([KMG]i?B|B)$"}
 Memory = Annotated[int, Reads(_memory, {"anyOf": [{"const": 0}, _MEMORY]})]
-UnitWord = Annotated[Unit, one_of("unit", ("episode", "step"))]
+UnitWord = Annotated[Unit, OneOf("unit")]
 Host = Annotated[str, matching(r"[^-\s]\S*", "is not a host", "as for ssh: an alias of ~/.ssh/config, or user@address")]
 Workdir = Annotated[str, Reads(_workdir, TEXT)]
 Root = Annotated[str, Reads(_root, {"type": "string", "pattern": "^(/|~$|~/)"})]
@@ -348,8 +364,8 @@ Pattern = Annotated[str, inside(("/", "~", "!"), "can't match a shipped file", _
 LogPattern = Annotated[str, Reads(lambda tree: log_pattern(line_of(tree)), TEXT)]
 _EXCLUSIVE = "letters, digits, _ and -, such as `exclusive: ray`"
 Token = Annotated[str, matching("[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?", "can't name a resource", _EXCLUSIVE)]
-SecretSourceWord = Annotated[SecretSource, Reads(_secret_source, {"enum": ["host", "laptop"]})]
-VariableName = Annotated[str, Reads(_variable, {"type": "string"})]
+SecretSourceWord = Annotated[SecretSource, Reads(_secret_source)]
+VariableName = Annotated[str, Reads(_variable)]
 AttributeName = Annotated[
     str,
     matching(

@@ -1,4 +1,4 @@
-"""combo canary: run a few episodes of every combo again, alone, and compare the results."""
+"""combo recheck: run a few episodes of a run's combos again, alone, and compare the results."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from comborun.amendment.smoke import canary_plan, episodes_each
+from comborun.amendment.smoke import episodes_each, recheck_plan
 from comborun.cli.options import Target, episodes_option, json_option, of_run
 from comborun.cli.report import collected
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_rows
+from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_rows
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
 from comborun.monitor.screen import JsonScreen, open_screen
 from comborun.monitor.watch import Clock, Settings, Source, once, watch
-from comborun.remote.launching import launch_canary
+from comborun.remote.launching import launch_recheck
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from comborun.reporter.canary import Canary
+    from comborun.reporter.records.collected import Canary
     from comborun.reporter.records.reading import Reject
 
 _WRITE = """
@@ -34,15 +34,15 @@ cat >"$run/.canary.part" && mv -fT -- "$run/.canary.part" "$run/canary.json"
 @of_run
 @episodes_option(default=3)
 @json_option
-def canary(target: Target, episodes: int, as_json: bool) -> int:
+def recheck(target: Target, episodes: int, as_json: bool) -> int:
     """Run the first episodes of every combo once more, alone, and compare them with the run.
 
     Runs one session at a time, with the same commands and seeds. If outcomes or starts of episodes differ, the program
     is not repeatable, or parallel sessions change its results. Then the run's report begins with that.
 
     \b
-    combo canary
-    combo canary 4_env_test --episodes 5
+    combo recheck
+    combo recheck 4_env_test --episodes 5
     """
     from comborun.reporter.canary import compare_canary
 
@@ -50,8 +50,8 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
     source = target.source()
     view = source.view
     _refuse_company(source)
-    plan = canary_plan(view.plan, view.id, episodes)
-    publication = launch_canary(transport, plan, view.directory, episodes)
+    plan = recheck_plan(view.plan, view.id, episodes)
+    publication = launch_recheck(transport, plan, view.directory, episodes)
     await_beginning(transport, publication.directory)
     alone = Target(transport, publication.run, publication.directory)
     if not as_json:
@@ -68,14 +68,14 @@ def canary(target: Target, episodes: int, as_json: bool) -> int:
 
 
 def _refuse_company(source: Source) -> None:
-    """Raise UserError while the run goes on: a canary must run alone."""
+    """Raise UserError while the run goes on: a recheck must run alone."""
     view = source.view
     if view.plan.slurm:
-        hint = f"on a node of yours (srun --pty bash): {program()} run GRID --new, and then {program()} canary"
-        raise UserError(f"{view.id} ran on Slurm, and a canary needs a machine for itself", hint)
+        hint = f"on a node of yours (srun --pty bash): {program()} run GRID --new, and then {program()} recheck"
+        raise UserError(f"{view.id} ran on Slurm, and a recheck needs a machine for itself", hint)
     if not once(source).finished:
         hint = f"wait for its end, or {program()} stop {view.id}"
-        raise UserError(f"{view.id} still runs, and a canary must be alone on the machine", hint)
+        raise UserError(f"{view.id} still runs, and a recheck must be alone on the machine", hint)
 
 
 def _watch(alone: Target, *, quiet: bool) -> None:
@@ -84,14 +84,14 @@ def _watch(alone: Target, *, quiet: bool) -> None:
     try:
         watch(source, screen, Clock(), Settings(min(source.view.plan.poll, 5.0)))
     except KeyboardInterrupt:
-        click.echo(f"\nNo longer watching. The canary goes on; {program()} stop {alone.run} ends it.", err=True)
+        click.echo(f"\nNo longer watching. The recheck goes on; {program()} stop {alone.run} ends it.", err=True)
         raise
 
 
 def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json: bool) -> None:
     if as_json:
         combos = [vars(combo) for combo in result.combos]
-        answer({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
+        show_json({"run": target.run, "canary": result.run, "combos": combos, "rejected": len(rejects)})
         return
     click.echo()
     show_rows({harmless(combo.name, keep=""): ("! " if combo.differs else "") + combo.words for combo in result.combos})
@@ -105,7 +105,7 @@ def _show(result: Canary, target: Target, rejects: Sequence[Reject], *, as_json:
     elif result.combos:
         click.echo(f"{several(len(result.silent), 'combo')} of {len(result.combos)} could not be compared.")
     elif not rejects:
-        click.echo("The canary left no record, so nothing can be compared.")
+        click.echo("The recheck left no record, so nothing can be compared.")
     if rejects:
         from comborun.reporter.canary import told_rejects
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from monitor_stage import a_plan, a_session
 
-from comborun.addressing import addressed
 from comborun.errors import UserError
 from comborun.model.plan import Plan
+from comborun.monitor.addressing import addressed
 from comborun.planner import range_session
 
 FLAT = replace(a_session("flat", "stairs"), ranged=True)

@@ -9,8 +9,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
-from comborun.grid.axes import AXIS_OF, Combo, some
-from comborun.grid.resources import UNCAPPED
+from comborun.grid.combos import Combo
+from comborun.grid.draft import some
+from comborun.grid.keys.axes import AXIS_OF
+from comborun.grid.keys.resources import UNCAPPED
 from comborun.model.command import (
     BY_INDEX,
     BY_SEED,
@@ -30,7 +32,7 @@ from comborun.text import did_you_mean, listed
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path
-    from comborun.grid.model import SettingKeys
+    from comborun.grid.keys.grid_file import SettingKeys
 
 _AFTER_KNOWS = ("results_dir", "run")
 _OF_SESSIONS = {*PLAN_TIME, *START_TIME}
@@ -52,7 +54,7 @@ _NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
 
 
 @dataclass(frozen=True)
-class Use:
+class CommandUse:
     """A text with placeholders, and the combos for which it is filled."""
 
     path: Path
@@ -64,7 +66,7 @@ class Use:
         return str(self.path[-1])
 
 
-def uses(draft: Draft) -> Iterator[Use]:
+def uses(draft: Draft) -> Iterator[CommandUse]:
     """Every `command` and all `arguments` of the file, even if no combo uses them."""
     for key in ("command", "arguments"):
         texts = {(*path, key): getattr(layer, key) for path, layer in draft.layers if key in layer.model_fields_set}
@@ -72,7 +74,9 @@ def uses(draft: Draft) -> Iterator[Use]:
         for combo in draft.combos:
             if (path := draft.set_at(key, combo=combo)) in runs:
                 runs[path].append(combo)
-        yield from (Use(path, text, tuple(runs[path])) for path, text in texts.items() if text or key == "command")
+        yield from (
+            CommandUse(path, text, tuple(runs[path])) for path, text in texts.items() if text or key == "command"
+        )
 
 
 def command_problems(draft: Draft) -> Iterator[Problem]:
@@ -95,7 +99,7 @@ def command_problems(draft: Draft) -> Iterator[Problem]:
     yield draft.at(None, message, hint)
 
 
-def check_filled(draft: Draft, use: Use, name: str) -> None:
+def check_filled(draft: Draft, use: CommandUse, name: str) -> None:
     """Raise CommandError if `name` is not a placeholder, or has no value for a combo with this command."""
     kind, _, attribute = name.partition(".")
     if attribute and kind in AXIS_OF:
@@ -126,7 +130,7 @@ def check_server(draft: Draft, placeholder: str) -> None:
     raise CommandError(f"{text}: `servers` has no `{name}`", hint, text)
 
 
-def _file_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
+def _file_problem(draft: Draft, use: CommandUse, name: str) -> tuple[str, str] | None:
     lacking = [combo.label for combo in use.combos if name not in combo.settings.files]
     if draft.broken & {"files", "overrides"} or not lacking:
         return None
@@ -135,7 +139,7 @@ def _file_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
     return f"is a file that `files` does not write for {some(lacking)}", hint
 
 
-def _attribute_problem(draft: Draft, use: Use, kind: str, attribute: str) -> tuple[str, str] | None:
+def _attribute_problem(draft: Draft, use: CommandUse, kind: str, attribute: str) -> tuple[str, str] | None:
     axis = AXIS_OF[kind]
     entries = getattr(draft.file, axis)
     known = sorted({name for entry in entries for name in entry.attributes})
@@ -150,7 +154,7 @@ def _attribute_problem(draft: Draft, use: Use, kind: str, attribute: str) -> tup
     return (f"has no value for {kind} {some(lacking)}", hint) if lacking else None
 
 
-def _need_problem(draft: Draft, use: Use, name: str) -> tuple[str, str] | None:
+def _need_problem(draft: Draft, use: CommandUse, name: str) -> tuple[str, str] | None:
     key, met, hint = _NEEDS.get(name, ("", lambda _: True, ""))
     lacking = [combo.label for combo in use.combos if not met(combo.settings)]
     if draft.broken & {"overrides", key} or not lacking:
@@ -173,7 +177,7 @@ def command_warnings(draft: Draft) -> Iterator[Problem]:
         yield from _text_warnings(draft, use)
 
 
-def _placeholder_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
+def _placeholder_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
     texts = (use.text, *(combo.settings.command_text for combo in use.combos))
     names = {name for text in texts for name in placeholders(text)}
     counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
@@ -192,7 +196,7 @@ def _placeholder_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
         yield draft.at_value(
             use.path, message, "`results: {episode: line}` numbers them by their order", "{first_seed}"
         )
-    if "output_dir" not in names and any(combo.settings.record_files for combo in use.combos):
+    if "output_dir" not in names and any(combo.settings.result_rules.files for combo in use.combos):
         message = "`command` has no {output_dir}, and records are looked for only there"
         hint = "let the program write there; or read what it prints: `results: {from: log}`; or `results: none`"
         yield draft.at_value(use.path, message, hint)
@@ -202,7 +206,7 @@ _TELLING = ("command", "setup", "files", "variables", "workdir", "container", "e
 """keys whose values may tell a program its policy or environment"""
 
 
-def _indistinct(use: Use, kind: str) -> str:
+def _indistinct(use: CommandUse, kind: str) -> str:
     """Policies (or environments) that the program can't tell apart, in words; empty if it can."""
     alike: dict[str, dict[str, None]] = {}
     for _, same in groupby(use.combos, key=lambda combo: id(combo.settings)):
@@ -213,7 +217,7 @@ def _indistinct(use: Use, kind: str) -> str:
     return next((some(names) for names in alike.values() if len(names) > 1), "")
 
 
-def _text_warnings(draft: Draft, use: Use) -> Iterator[Problem]:
+def _text_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
     if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
         message = f"`{use.key}`: {match.group()} is not expanded: no shell reads the command"
         hint = "only ~/ at the start of an argument is; for the rest use bash -c '...', or setup"

@@ -1,104 +1,22 @@
-"""The keys `block`, `shards` and `stop_early`: combos cut into sessions, and comparisons that end early."""
+"""Checks how combos are cut and repeated (`block`, `shards`, `seeds`), and comparisons that end early."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
-from comborun.errors import Problem, UserError
-from comborun.grid.axes import MOST_COMBOS, Combo
-from comborun.grid.shapes import ONE_OR_MANY, Keys, key, or_just
-from comborun.grid.values import TEXT, Name, Positive, Reads, Schema, line_of, number_of, parse_whole, scalar_of
-from comborun.grid.yaml_tree import Items, Scalar
+from comborun.errors import Problem
+from comborun.grid.combos import MOST_COMBOS
 from comborun.model.command import BY_SEED, placeholders
-from comborun.model.stopping import StopRequest
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
+    from comborun.grid.combos import Combo
     from comborun.grid.draft import Draft
-    from comborun.grid.model import SettingKeys
+    from comborun.grid.keys.grid_file import SettingKeys
+    from comborun.grid.keys.stopping import StopKeys
 
-ALL = "all"
-AUTO: Literal["auto"] = "auto"
-"""the number of shards with which the run ends soonest"""
-MOST_SHARDS = 1000
 _RANGE = "pass it, such as `--first {first_episode} --episodes {episodes}`"
-_PAIRS_HINT = "`all`, or pairs such as [[rough, flat]]"
-
-ShardCount = int | Literal["auto"]
-
-
-def _shards(tree: object) -> ShardCount:
-    scalar = scalar_of(tree)
-    if scalar.text == AUTO:
-        return AUTO
-    if scalar.quoted or not scalar.text.isdecimal():
-        raise UserError(f"`{scalar.text}` is not a number of shards", "a whole number such as 4, or auto")
-    value = parse_whole(scalar.text)
-    if not 1 <= value <= MOST_SHARDS:
-        raise UserError(f"{value} shards are not possible", f"from 1 to {MOST_SHARDS}, or auto")
-    return value
-
-
-def _alpha(tree: object) -> float:
-    value = number_of(tree, "the chance of any wrong claim, such as 0.05")
-    if not 0 < value <= 0.5:
-        raise UserError(f"`{value:g}` is not a valid chance of error", "above 0 and at most 0.5, usually 0.05")
-    return value
-
-
-def _gap(tree: object) -> float:
-    value = number_of(tree, "a difference of success rates, such as 0.1")
-    if not 0 < value < 1:
-        raise UserError(f"`{value:g}` is not a valid difference of success rates", "above 0 and below 1, such as 0.1")
-    return value
-
-
-def _comparisons(tree: object) -> tuple[tuple[str, str], ...] | None:
-    if isinstance(tree, Scalar):
-        if line_of(tree) == ALL:
-            return None
-        hint = did_you_mean(tree.text, (ALL,)) or _PAIRS_HINT
-        raise UserError(f"`{tree.text}` is neither `all` nor a list of pairs", hint)
-    if not isinstance(tree, Items) or not tree:
-        raise UserError("no pairs of policies", _PAIRS_HINT)
-    return tuple(_pair(entry) for entry in tree)
-
-
-def _pair(tree: object) -> tuple[str, str]:
-    if not isinstance(tree, Items) or len(tree) != 2:
-        raise UserError("a comparison is a pair of policies", "such as [[rough, flat], [rough, blind]]")
-    a, b = (line_of(entry) for entry in tree)
-    return a, b
-
-
-_GAP: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-_PAIR: Schema = {"type": "array", "minItems": 2, "maxItems": 2, "items": TEXT}
-_PAIRS: Schema = {"anyOf": [{"const": ALL}, {"type": "array", "minItems": 1, "items": _PAIR}]}
-_SHARDS: Schema = {"anyOf": [{"type": "integer", "minimum": 1, "maximum": MOST_SHARDS}, {"const": AUTO}]}
-Shards = Annotated[ShardCount, Reads(_shards, _SHARDS)]
-
-
-class StopKeys(Keys):
-    """Comparisons that are tested after every pair of episodes. A decided one starts no new sessions."""
-
-    comparisons: Annotated[tuple[tuple[str, str], ...] | None, Reads(_comparisons, _PAIRS)] = key(
-        "`all`, or pairs of policies: [[A, B], ...]"
-    )
-    alpha: Annotated[float, Reads(_alpha, {"type": "number", "exclusiveMinimum": 0, "maximum": 0.5})] = key(
-        "chance of any wrong claim, over all comparisons", 0.05
-    )
-    n_max: Positive | None = key("most pairs of a comparison; else all episodes")
-    environments: Annotated[tuple[Name, ...], ONE_OR_MANY] | None = key("environments in which it applies; else all")
-    futility: Annotated[float, Reads(_gap, _GAP)] = key("give up when a difference this large is unlikely", 0.0)
-    width: Annotated[float, Reads(_gap, _GAP)] = key("end when the difference's interval is this narrow", 0.0)
-
-    @property
-    def request(self) -> StopRequest:
-        return StopRequest(**dict(self))
-
-
-StopOr = Annotated[StopKeys, or_just("comparisons", _PAIRS)]
 
 
 def cut_problems(draft: Draft) -> Iterator[Problem]:
@@ -113,9 +31,9 @@ def cut_problems(draft: Draft) -> Iterator[Problem]:
     both = [combo for combo in cut if combo.settings.block]
     hint = "`block` for comparisons that stop early, `shards` to fill the host"
     yield from draft.for_combos(both, at, "`shards` and `block` both cut {}: keep one", hint)
-    about_shards = draft.about.shards if draft.about else ""  # begins with `none` if the preset's program can't be cut
-    unable = [combo for combo in cut if about_shards.startswith("none") or not combo.settings.ranged]
-    hint = f"its preset says: {about_shards}" if about_shards else _RANGE
+    possible, how = draft.about.shards if draft.about else (True, "")
+    unable = [combo for combo in cut if not (possible and combo.settings.ranged)]
+    hint = f"its preset says: {how}" if how else _RANGE
     yield from draft.for_combos(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
     endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
     yield from draft.for_combos(
