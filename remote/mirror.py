@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 _COMPONENT = r"[^/\0.][^/\0]*"
 _NAMES = "|".join(map(re.escape, (*FETCHED, *FETCHED_STATE, RUN.done)))
+_PLAN = re.escape(RUN.plan("N")).replace("N", NUMBER)
 _ALLOWED = re.compile(
-    rf"{_NAMES}|{RUN.plan(NUMBER)}|{RUN.attempt(NAME, NUMBER).directory}/"
+    rf"{_NAMES}|{_PLAN}|{RUN.attempt(NAME, NUMBER).directory}/"
     rf"(?:{'|'.join(FETCHED_RECORDS)}|end|log|out/{_COMPONENT}(?:/{_COMPONENT})*)"
 )
 _LARGEST = 1 << 60
