@@ -131,7 +131,6 @@ class RunLayout:
         self.events = f"{dispatch}/events.jsonl"
         self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
         self.told = f"{dispatch}/told.jsonl"
-        self.journal = f"{dispatch}/journal"
         self.waiting = f"{dispatch}/waiting"
         self.hold = f"{dispatch}/hold"
         self.resumed = f"{dispatch}/resumed"
@@ -212,7 +211,7 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.events, RUN.journal)
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.events)
 _RECORDS = AttemptLayout("")
 FETCHED_RECORDS = tuple(
     path[1:] for path in (_RECORDS.claim, _RECORDS.grant, _RECORDS.begin, _RECORDS.stop, _RECORDS.videos)

@@ -30,7 +30,7 @@ _OURS = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "
 class Lock:
     """A lock that works across nodes, unlike flock: one submission or settling of a run at a time.
 
-    It saves work and keeps the journal in order. The claims, not this lock, prevent that something runs twice. So the
+    It saves work and keeps the events in order. The claims, not this lock, prevent that something runs twice. So the
     lock of a dead holder may be removed.
     """
 

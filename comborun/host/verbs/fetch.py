@@ -43,7 +43,7 @@ _ASKED = re.compile(rf"{RUN.attempt(NAME, NUMBER).output}/.+")
 """files that may be requested by name: videos"""
 _LOG_MOST = 1 << 20
 """bytes; a longer log of a failure is not sent with the records. The report shows its last lines"""
-_GROW = re.compile(rf".*\.jsonl|{RUN.journal}", re.DOTALL)
+_GROW = re.compile(r".*\.jsonl", re.DOTALL)
 """files that only grow, so that sending their new bytes is enough"""
 
 
