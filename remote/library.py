@@ -34,7 +34,10 @@ sys.exit(main())
 def library_files() -> dict[str, str]:
     files = {f"{PROGRAM}/comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
     files |= {f"{PROGRAM}/__main__.py": _ENTRY, f"{PROGRAM}/comborun/__init__.py": ""}
-    files |= {FIND_PYTHON: finder(), PurePosixPath(RUN.window).name: (_PACKAGE / "host/window.sh").read_text("utf-8")}
+    files |= {
+        FIND_PYTHON: finder(),
+        PurePosixPath(RUN.window).name: (_PACKAGE / "host" / PurePosixPath(RUN.window).name).read_text("utf-8"),
+    }
     return {name: files[name] for name in sorted(files)}
 
 
