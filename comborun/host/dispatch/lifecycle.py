@@ -167,7 +167,7 @@ class Lifecycle:
                 process.send(int(pid), signal.SIGCONT)
         return True
 
-    def _update(self, session: Session, state: Granted, seen: lives.Look, vanished: list[str]) -> None:
+    def _update(self, session: Session, state: Granted, seen: lives.AttemptState, vanished: list[str]) -> None:
         run, life = self._run, seen.life
         if life == lives.ENDED:
             self._ends.ended(session, session.attempt)
@@ -185,7 +185,7 @@ class Lifecycle:
         elif not isinstance(state, (Closing, Ending)):
             self._note_alive(session, state, seen)
 
-    def _note_alive(self, session: Session, state: Granted, seen: lives.Look) -> None:
+    def _note_alive(self, session: Session, state: Granted, seen: lives.AttemptState) -> None:
         run = self._run
         of_life = _alive(seen.life, state.gpus)
         if type(state) is not type(of_life):
