@@ -25,6 +25,11 @@ class UserError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def headline(self) -> str:
+        """The first line of the message: the others are details, or what another program said."""
+        return self.message.partition("\n")[0]
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -223,7 +223,7 @@ def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
     before = memory.link
     since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
     failures, gone = before.failures + 1, isinstance(error, RunGoneError)
-    link = Link(reachable=False, since=since, failures=failures, complaint=error.message.split("\n")[0], gone=gone)
+    link = Link(reachable=False, since=since, failures=failures, complaint=error.headline, gone=gone)
     return memory._replace(link=link, lost=lost)
 
 

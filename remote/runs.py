@@ -217,7 +217,7 @@ def list_everywhere(
         except UserError as error:
             runs, seen = kept.get(host, ((), None))
             hint = f" ({error.hint})" if error.hint else ""
-            return Listing(host, runs, seen, error.message.split("\n")[0] + hint)
+            return Listing(host, runs, seen, error.headline + hint)
 
     hosts = tuple(hosts)
     found = tuple(listing(host) for host in hosts if host == LOCAL)  # by a fork, which wants no other threads

@@ -141,7 +141,7 @@ def show_status(target: Target, *, as_json: bool) -> int:
         kept = last_look(target.transport.host, target.run, target.directory)
         if kept is None:
             raise away
-        seen = last_seen(kept, away.message.split("\n")[0], Clock())
+        seen = last_seen(kept, away.headline, Clock())
     else:
         seen = _status_now(target)
     if as_json:

@@ -63,7 +63,7 @@ def _decoder(kind: Any) -> Decoder:
 
 def _fields(kind: Any, data: Any) -> dict[str, Any]:
     known = _field_decoders(kind)
-    return {key: known[key](one) for key, one in data.items() if key in known}
+    return {key: known[key](one) for key, one in _checked(dict, data).items() if key in known}
 
 
 @cache

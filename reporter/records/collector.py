@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -163,8 +164,8 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
     """Files of one attempt that count differently. The one with the most episodes is taken."""
-    for found in grouped(aggregates, lambda one: (one.combo, one.session, one.attempt)).values():
-        values = {f"{one.successes} of {one.episodes}" for one in found}
+    for found in grouped(aggregates, attrgetter("combo", "session", "attempt")).values():
+        values = {f"{aggregate.successes} of {aggregate.episodes}" for aggregate in found}
         if len(values) > 1:
             yield Defect(found[0].source, 0, f"{len(values)} files count differently: {', '.join(sorted(values))}")
 
