@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from box import Box, Script, kill, make_box, until
 from recorded import record
-from slurm import SlurmOptions, slurm_at
+from slurm import Slurm, slurm_at
 
 from comborun.generate.slurm_jobs import TaskRequest, array_script, settle_script
 from comborun.model.attempt import Begin, End
@@ -27,7 +27,7 @@ LONG = 40.0
 
 @dataclass
 class SlurmBox(Box):
-    slurm: SlurmOptions = None  # type: ignore[assignment]
+    slurm: Slurm = None  # type: ignore[assignment]
 
     def lay_out(
         self, sessions: dict[str, Script], kind: TaskRequest = KIND, keys: SlurmKeys = NO_SLURM, **limits: object
@@ -90,7 +90,7 @@ class SlurmBox(Box):
 
 
 @contextlib.contextmanager
-def slurm_box_at(parent: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
+def slurm_box_at(parent: Path, slurm: Slurm) -> Iterator[SlurmBox]:
     with make_box(parent, "slurm") as made:
         knobs = {
             "COMBORUN_SETTLE_S": "2",
@@ -108,7 +108,7 @@ def slurm_box_at(parent: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
 
 
 @pytest.fixture
-def slurm_box(tmp_path: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
+def slurm_box(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBox]:
     """A run on a Slurm of two nodes, which is gone afterwards."""
     with slurm_box_at(tmp_path, slurm) as made:
         yield made
