@@ -12,6 +12,7 @@ from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
+from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -98,9 +99,10 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding
         ends = [attempt.end for attempt in history.attempts if attempt.end]
         if ends and all(end.counts.misread for end in ends):
             where = combo_name(history.session.policy, history.session.environment)
-            why = ends[-1].counts.why
-            no_wonder = why.startswith(WROTE_NOTHING) and not ends[-1].clean
-            yield Finding(where, cause_words(ends[-1]) if no_wonder else where_it_ran(why, names))
+            facts = ends[-1].counts.facts
+            no_wonder = not ends[-1].clean and any(fact.code == WROTE_NOTHING for fact in facts)
+            why = cause_words(ends[-1]) if no_wonder else why_not_counted(where_it_ran(facts, names))
+            yield Finding(where, why)
 
 
 def _superseded(session: Session) -> Finding:

@@ -16,11 +16,10 @@ from slurm import Slurm, slurm_at
 
 from comborun.generate.slurm_jobs import TaskRequest, array_script, settle_script
 from comborun.model.attempt import Begin, End
-from comborun.model.resources import NO_SLURM
-from comborun.model.resources import SlurmOptions as SlurmKeys
+from comborun.model.resources import NO_SLURM, SlurmOptions
 
 KIND = TaskRequest(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
-SETTLE = settle_script(SlurmKeys(settle_options=("--mem=100M",)), after=False)
+SETTLE = settle_script(SlurmOptions(settle_options=("--mem=100M",)), after=False)
 LONG = 40.0
 """seconds for what Slurm needs some seconds for"""
 
@@ -30,7 +29,7 @@ class SlurmBox(Box):
     slurm: Slurm = None  # type: ignore[assignment]
 
     def lay_out(
-        self, sessions: dict[str, Script], kind: TaskRequest = KIND, keys: SlurmKeys = NO_SLURM, **limits: object
+        self, sessions: dict[str, Script], kind: TaskRequest = KIND, keys: SlurmOptions = NO_SLURM, **limits: object
     ) -> None:
         """Write the run directory as a launch on Slurm would; all sessions ask for the same."""
         self.plan(sessions, **limits)  # type: ignore[arg-type]
