@@ -16,7 +16,7 @@ from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.names import AttemptLayout
-from comborun.rules.room.order import Stagger, WaitingLine, WarmUp
+from comborun.rules.room.order import BackfillQueue, Stagger, WarmUp
 from comborun.rules.room.placement import Blocker, Request, never
 from comborun.rules.run_files import attempts_of
 
@@ -51,7 +51,7 @@ class Admission:
         self._events = events
         self.book = LeaseBook(run, run_id)
         self._capacity, self._ledger = self.book.capacity, self.book.ledger
-        self.line = WaitingLine(self._ledger)
+        self.line = BackfillQueue(self._ledger)
         self.spacing, self.warm = Stagger(0.0), WarmUp(0.0)
         self.short = Shortages(self._ledger, self.book.layout, events, tell)
         self.barred: Callable[[str], Collection[int]] = lambda _: ()

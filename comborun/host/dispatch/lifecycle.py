@@ -107,14 +107,13 @@ class Lifecycle:
             run.queue.set(session, _alive(life, gpus))
             run.admission.adopt(name, gpus, at.directory, grant)
             run.events.write(Kind.ADOPTED, path, number, life=life)
-            if life == lives.LOST:
-                self._finalize(session)
-                if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
-                    run.attempts.ask(name, number)
-                    return [name]
             if life == lives.STARTING and not os.path.exists(at.claim):
                 self._launcher.start(session)
-        return []
+            elif life == lives.LOST:
+                if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
+                    run.attempts.ask(name, number)
+                self._finalize(session)
+        return [name] if life == lives.LOST and not isinstance(session, Server) else []
 
     def _adopt_ended(self, session: Session, again: bool) -> None:
         self._run.queue.set(session, Ended(self._run.attempts.end(session.path, session.attempt)))

@@ -56,7 +56,7 @@ def _start(arguments: list[str]) -> int:
     given = _options(arguments[1:])
     Events(RunLayout(run)).order("start", **{name[2:]: value for name, value in given.items() if name != "--secrets"})
     if os.path.exists(RunLayout(run).engine):
-        from comborun.host.engines import slurm_reconcile
+        from comborun.host.dispatch import slurm_reconcile
 
         return slurm_reconcile.settle(run, given)  # Slurm uses no multiplexer
     os.environ.pop("COMBORUN_SESSION", None)
