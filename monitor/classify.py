@@ -17,10 +17,11 @@ from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Wait
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, ROOM, hint, notify_problem, retry_words, room_words
 from comborun.monitor.wording import brief, last_line, visible
+from comborun.rules.endings.failures import Failure
 from comborun.rules.names import AFTER
 from comborun.rules.records import clean
 from comborun.rules.results.counts import WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined, where_it_ran
-from comborun.rules.vocabulary import Cause, Completeness, Failure, Life, Outcome
+from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome
 from comborun.text import harmless
 
 _TOGETHER = 2
@@ -269,17 +270,19 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
     failure = None if best is Completeness.COMPLETE else latest.end.failure
     if (best, counts, failure) == (latest.end.completeness, latest.end.counts, latest.end.failure):
         return latest
-    return latest._replace(end=latest.end._replace(completeness=best, counts=counts, failure=failure))
+    judged = outcome(best, latest.end.cause)
+    end = latest.end._replace(completeness=best, outcome=judged, counts=counts, failure=failure)
+    return latest._replace(end=end)
 
 
 def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Session | None) -> SessionStatus:
-    life, outcome = _life(one)
+    life, ended = _life(one)
     begin, end, started = one.begin, one.end, one.started
     idle = one.log_changed or started
     until = (end.ended or None) if end else now if one.alive else None
     return status._replace(
         life=life,
-        outcome=outcome,
+        outcome=ended,
         attempt=one.number,
         gpus=tuple(int(one) for one in begin.gpus.split(",") if one.isdecimal()) if begin else (),
         window=begin.address if begin else "",
@@ -289,9 +292,9 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
         progressed=one.progressed,
-        note=note(end, session) if end else _lost(one) if outcome else _problems(one, now),
+        note=note(end, session) if end else _lost(one) if ended else _problems(one, now),
         stalled=one.stalled if life is Life.STALLED else None,
-        failure=end.failure if end else Failure.LOST if outcome else None,
+        failure=end.failure if end else Failure.LOST if ended else None,
         peak_memory=end.peak_memory if end else None,
     )
 

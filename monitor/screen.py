@@ -16,6 +16,7 @@ from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
 from comborun.rules.vocabulary import LOG_SAYS, Life, Outcome
 from comborun.text import alike, shape
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -183,7 +184,7 @@ def _key(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    parts = [f"{SYMBOLS[session.word]} {session.name}: {session.word}"]
+    parts = [f"{SYMBOLS[session.word]} {session.name}: {outcome_words(session.word)}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):

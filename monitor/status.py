@@ -16,7 +16,8 @@ from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import RunFacts, Waiting
 from comborun.monitor.wording import clock, span, visible
-from comborun.rules.vocabulary import Failure, Life, Outcome
+from comborun.rules.endings.failures import Failure
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, several
 
 SCHEMA = 1

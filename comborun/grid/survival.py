@@ -29,18 +29,15 @@ from comborun.grid.values import (
 )
 from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
+from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.retry import LONGEST_WAIT_S
-from comborun.rules.vocabulary import Failure
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft
 
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""
-SEEN_IN_A_LOG = (
-    *(Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.LAUNCH_FAILED),
-    *(Failure.CRASHED, Failure.SERVER_LOST, Failure.ERROR),
-)
+SEEN_IN_A_LOG = tuple(failure for failure in Failure if failure.row.in_log)
 """classes that a line of the log can show; the others are seen by the supervisor or the dispatcher"""
 _OF_THE_POLICY = (Failure.ERROR, Failure.NO_RESULT)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from comborun.errors import UserError
+from comborun.rules.endings.failures import Failure
 from comborun.rules.results.fields import TRAINING
-from comborun.rules.vocabulary import Failure
 
 Source = Literal["output", "log"]
 """where records are: in files below the output folder, or in the log"""
@@ -171,20 +171,5 @@ class RetryRule:
     """seconds"""
 
 
-DEFAULT_RETRY = (
-    RetryRule(Failure.GPU_MEMORY, 2, 60.0),
-    RetryRule(Failure.GPU_FAULT, 1, 60.0),
-    RetryRule(Failure.HOST_MEMORY, 1, 60.0),
-    RetryRule(Failure.DISK_FULL, 0, 60.0),
-    RetryRule(Failure.STALLED, 1, 10.0),
-    RetryRule(Failure.TIMED_OUT, 0, 10.0),
-    RetryRule(Failure.KILLED, 1, 10.0),
-    RetryRule(Failure.CRASHED, 1, 10.0),
-    RetryRule(Failure.LAUNCH_FAILED, 0, 10.0),
-    RetryRule(Failure.ERROR, 0, 10.0),
-    RetryRule(Failure.NO_RESULT, 0, 10.0),
-    RetryRule(Failure.LOST, 2, 0.0),
-    RetryRule(Failure.SERVER_LOST, 2, 30.0),
-    RetryRule(Failure.PREEMPTED, 10, 0.0),
-)
+DEFAULT_RETRY = tuple(RetryRule(failure, failure.row.retries, failure.row.wait_s) for failure in Failure)
 """Only failures of the machine are retried: a program's own failure says something about the policy."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from comborun.model.attempt import CAUSES, behind
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +53,7 @@ class Ending:
     @property
     def words(self) -> str:
         if self.outcome is not None:
-            return str(self.outcome)
+            return outcome_words(self.outcome)
         return "not ended" if self.attempts else "never started"
 
 

@@ -11,7 +11,8 @@ from box import Box, alive, bash, kill, make_box, until
 from test_retries import FIRST
 from traces import RECORD
 
-from comborun.rules.vocabulary import Cause, Completeness, Failure, Outcome
+from comborun.rules.endings.failures import Failure
+from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
 

@@ -12,7 +12,6 @@ import time
 from comborun.host import engines
 from comborun.host.admission.admission import GPU_MEMORY, Admission
 from comborun.host.dispatch.run_policy import Overseer, failure_of
-from comborun.host.record.attempts import word_of
 from comborun.host.record.queue import (
     BUSY,
     CLOSING,
@@ -30,6 +29,7 @@ from comborun.host.record.queue import (
 from comborun.host.system import children, files, process
 from comborun.rules import records
 from comborun.rules.names import AFTER, bare, window
+from comborun.rules.vocabulary import outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Lifecycle(Overseer):
         session.granted_gpus = None
         failure = failure_of(end)
         at = self.attempts.at(session.name, session.attempt).directory
-        stopped = word_of(end) == "cancelled"
+        stopped = outcome_of(end) == "cancelled"
         crowded = self.admission.ended(session.name, gpus, at, failure, stopped=stopped)
         if session.name == AFTER or crowded or (failure == "server_lost" and session.served):
             return  # a server has a budget of its own

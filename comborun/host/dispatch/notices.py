@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import word_of
 from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
 from comborun.rules.results.counts import Counts
+from comborun.rules.vocabulary import outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
     log = attempts.at(name, number).log if name else ""
     return {
         "session": name,
-        "outcome": word_of(end) if end else "",
+        "outcome": outcome_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
         "note": note if end.get("note", "") in note else f"{note}: {end['note']}",
@@ -240,7 +240,7 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     life = attempts.glance(name, number).life
     if life != "ended":
         return "queued" if life == "queued" else "running"
-    return "queued" if attempts.follows(name, number) else word_of(attempts.end(name, number))
+    return "queued" if attempts.follows(name, number) else outcome_of(attempts.end(name, number))
 
 
 def _planned(path: str) -> tuple[int, int]:

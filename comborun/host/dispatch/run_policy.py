@@ -10,16 +10,17 @@ import time
 
 from comborun.host.dispatch.notices import Notices
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import Due, word_of
+from comborun.host.record.attempts import Due
 from comborun.host.record.holds import HALTED, Hold, Holds
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.system import files
 from comborun.host.system.files import TABLE_MOST
 from comborun.rules import records
-from comborun.rules.endings.breaker import FAILED, HOST, Breaker, too_many
+from comborun.rules.endings.breaker import FAILED, Breaker, too_many
+from comborun.rules.endings.failures import HOST
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import proven
-from comborun.rules.vocabulary import several
+from comborun.rules.vocabulary import Outcome, outcome_of, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +29,10 @@ if TYPE_CHECKING:
     from comborun.host.record.attempts import RunDirectory
     from comborun.host.record.queue import Known
 
-_COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed")
-
 
 def failure_of(end: Mapping[str, Any]) -> str:
     """The class of a failure; empty for what succeeded, was stopped or is not needed."""
-    return "" if word_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
+    return "" if outcome_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
 
 
 class Overseer:
@@ -100,7 +99,7 @@ class Overseer:
         which asks again for cancelled and lost sessions.
         """
         name, number = session.name, session.attempt
-        if person and word_of(session.end) in ("cancelled", "lost") and self.attempts.retried_after(name) < number:
+        if person and outcome_of(session.end) in ("cancelled", "lost") and self.attempts.retried_after(name) < number:
             self.attempts.ask(name, number)
         return self.attempts.follows(name, number)
 
@@ -127,7 +126,7 @@ class Overseer:
 
     def report_end(self, name: str, number: int, end: Mapping[str, Any]) -> None:
         """Write an end into the journal and send its notices; once for each attempt."""
-        entry = name, number, word_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
+        entry = name, number, outcome_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
         self.journal(" ".join(map(str, ("ended", *entry))))
         if end.get("cause") == "stalled":
             self.report_stall(name, number, end.get("note", ""))
@@ -142,7 +141,7 @@ class Overseer:
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
         """Send the notice of a session that gets no further attempt, and apply fail-fast."""
-        outcome = word_of(session.end)
+        outcome = outcome_of(session.end)
         if outcome in FAILED:
             self.notices.tell("failed", session.name, f"{session.name} ended: {outcome}")
         if why := self.too_many_failed(sessions):
@@ -150,7 +149,7 @@ class Overseer:
 
     def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
         """Count an end for the breaker. True if that put a GPU into quarantine."""
-        if word_of(end) == "succeeded":
+        if outcome_of(end) == "succeeded":
             if self.breaker.succeeded(gpus):
                 self._write_breaker()
             return False
@@ -177,7 +176,9 @@ class Overseer:
     def too_many_failed(self, sessions: Iterable[Known]) -> str:
         """Why fail-fast halts the run; empty if it does not."""
         kept = [one for one in sessions if one.flag != DROPPED and one.name != AFTER]
-        self.failed = {one.name for one in kept if one.over and word_of(one.end) in FAILED and not self._forgiven(one)}
+        self.failed = {
+            one.name for one in kept if one.over and outcome_of(one.end) in FAILED and not self._forgiven(one)
+        }
         return too_many(len(self.failed), len(kept), self.policy("fail_fast"), self.policy("fail_fast_percent"))
 
     def _forgiven(self, session: Known) -> bool:
@@ -219,7 +220,7 @@ class Overseer:
             return False
         number = self.attempts.latest(AFTER)
         end = self.attempts.end(AFTER, number) if number else {}
-        if not end or word_of(end) in ("lost", "cancelled"):
+        if not end or outcome_of(end) in ("lost", "cancelled"):
             return True
         begun = files.changed(self.attempts.at(AFTER, number).begin)
         return any(
@@ -229,18 +230,18 @@ class Overseer:
     def record_done(self, sessions: Iterable[Known]) -> bool:
         """Record that the run is done; False if that can't be written."""
         planned = [session for session in sessions if session.flag != DROPPED]
-        outcomes = [word_of(session.end) for session in planned if session.flag != SMOKE]
-        smoke = [word_of(session.end) for session in planned if session.flag == SMOKE]
+        outcomes = [outcome_of(session.end) for session in planned if session.flag != SMOKE]
+        smoke = [outcome_of(session.end) for session in planned if session.flag == SMOKE]
         after = self.attempts.end(AFTER, self.attempts.latest(AFTER))
-        counts = [(one, outcomes.count(one)) for one in _COUNTED]
-        fields = [("at", round(time.time(), 6)), *counts, ("after", word_of(after) if after else "")]
+        counts = [(one.value, outcomes.count(one)) for one in Outcome]
+        fields = [("at", round(time.time(), 6)), *counts, ("after", outcome_of(after) if after else "")]
         if smoke:
-            fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count("succeeded"))]
+            fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count(Outcome.SUCCEEDED))]
         return files.write(self.layout.done, fields)
 
     def report_done(self, sessions: Iterable[Known]) -> None:
-        outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
+        outcomes = [outcome_of(session.end) for session in sessions if session.flag != DROPPED]
         self.journal("done")
         self.notices.tell(
-            "finished", "", f"{outcomes.count('succeeded')} of {several(len(outcomes), 'session')} succeeded"
+            "finished", "", f"{outcomes.count(Outcome.SUCCEEDED)} of {several(len(outcomes), 'session')} succeeded"
         )

@@ -19,7 +19,7 @@ from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING
 from comborun.host.system import files, machine
 from comborun.host.system.process import setting
 from comborun.rules import records
-from comborun.rules.endings import breaker
+from comborun.rules.endings import breaker, failures
 from comborun.rules.names import SERVERS
 from comborun.rules.room.placement import Blocker
 
@@ -35,12 +35,6 @@ IDLE, STARTING, LOADING, READY, ENDING = "idle", "starting", "loading", "ready",
 _RESTARTS = 3
 _FINISH_S, _PAUSE_S = 60.0, 0.05
 _NAME = re.compile("[a-z0-9-]+")
-_TOLD = {
-    "gpu_memory": "out of GPU memory",
-    "host_memory": "out of memory",
-    "gpu_fault": "a GPU fault",
-    "disk_full": "the disk is full",
-}
 
 
 @dataclass
@@ -247,8 +241,9 @@ class Servers:
         """How its last attempt ended, in words."""
         end = files.read(self._at(server).end)
         code = f"exit code {end['code']}" if end.get("code") else ""
-        known = _TOLD.get(end.get("class") or end.get("cause", ""), "")
-        return known or end.get("note") or code or end.get("cause") or LOST
+        known = failures.named(end.get("class") or end.get("cause", ""))
+        told = known and known.cause and known.row.in_log and known is not failures.Failure.LAUNCH_FAILED
+        return (known.row.words if known and told else "") or end.get("note") or code or end.get("cause") or LOST
 
     def _open(self, server: Server) -> None:
         words = self._run.program("session", server.path, server.attempt, self._run.engine.kind)

@@ -13,11 +13,11 @@ from comborun.rules import records
 from comborun.rules.endings import retry
 from comborun.rules.names import AFTER, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
-from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Iterable, Mapping
 
     from comborun.host.engines.slurm import Slurm
     from comborun.host.record import judging
@@ -29,7 +29,6 @@ NAME = re.compile("[A-Za-z0-9_-]+")
 _NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?{NAME.pattern}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
-_COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
 _VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
 _DEFAULTS = {
     "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "", "cpus": "0", "breaker": "3",
@@ -235,8 +234,8 @@ class RunDirectory:
     def due(self, name: str, number: int) -> Due | None:
         """The automatic retry after an ended attempt, or None."""
         end = self.end(name, number)
-        found = outcome_of(end) if end else ""
-        if found not in retry.AGAIN or (name == AFTER and found != Outcome.LOST.value):
+        found = outcome_of(end) if end else None
+        if found not in retry.AGAIN or (name == AFTER and found is not Outcome.LOST):
             return None
         failure = end.get("class", "error")
         if not failure:
@@ -280,16 +279,6 @@ def slurm_of(attempts: RunDirectory) -> Slurm | None:
     attempts.nodes = cluster = Slurm(attempts.layout)
     cluster.refresh()
     return cluster
-
-
-def outcome_of(end: Mapping[str, str]) -> str:
-    completeness = _COMPLETENESS.get(end.get("completeness", ""), Completeness.NONE)
-    return outcome(completeness, _CAUSES.get(end.get("cause", ""), Cause.UNKNOWN)).value
-
-
-def word_of(end: Mapping[str, Any]) -> str:
-    """An outcome as one word, as the journal and `done` have it."""
-    return outcome_of(end).replace(" ", "_")
 
 
 def stopping(at: AttemptLayout) -> bool:

@@ -13,13 +13,14 @@ import time
 
 from comborun.host.system import files
 from comborun.rules import globs, records
+from comborun.rules.endings.failures import failure_of
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
 from comborun.rules.results.counts import Counts, RequiredEvidence, completeness
 from comborun.rules.results.fields import NO_VERDICTS, Identity
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, name_unread, unread
-from comborun.rules.vocabulary import Cause, Completeness, failure_of
+from comborun.rules.vocabulary import Completeness, cause_of, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -308,7 +309,7 @@ def _to_disk(paths: list[str]) -> None:
 
 
 def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
-    cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
+    cause = cause_of({"cause": ending.cause})
     failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
     counts = dict(judged.counts.pairs())
     fields: list[tuple[str, object]] = [
@@ -320,6 +321,7 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("cause", ending.cause),
         ("class", (ending.signature or failure.value) if failure else ""),
         ("completeness", judged.completeness.value),
+        ("outcome", outcome(judged.completeness, cause).value),
         ("records", counts.pop("records")),
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),

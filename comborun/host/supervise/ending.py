@@ -15,7 +15,7 @@ from comborun.host.record.attempts import stopping
 from comborun.host.system import descendants, files, machine, process
 from comborun.host.system.process import setting
 from comborun.rules import counting, patterns, records
-from comborun.rules.endings import signatures
+from comborun.rules.endings import failures, signatures
 from comborun.rules.vocabulary import LOG_SAYS
 
 TYPE_CHECKING = False
@@ -31,8 +31,6 @@ _START_S = 0.02
 _NO_BLAME = {"stopped", "launch_failed", "preempted"}
 """causes that the log can't explain further"""
 _TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|unknown|denied|fail", re.IGNORECASE)
-_IN_A_LOG = {"gpu_memory", "gpu_fault", "host_memory", "disk_full", "server_lost", "launch_failed"}
-"""classes from a log that are also causes"""
 _ENDED_BY_ITSELF = {"exited", "signal"}
 _SEARCH_S = 2.0
 """seconds of CPU time: a pattern of the grid may take for ever"""
@@ -179,7 +177,8 @@ def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
     host_knows = _killed_for_memory(of, ending) or _disk_full(of, ending) if ending.cause in _ENDED_BY_ITSELF else True
     if not host_knows:
         ending.signature = failure
-        ending.cause = failure if failure in _IN_A_LOG else ending.cause
+        known = failures.named(failure)
+        ending.cause = known.cause.value if known and known.cause else ending.cause
     if of.grant.get("served_by"):
         _server(of, ending)
     ending.add(f"{LOG_SAYS}: {line if len(line) <= _NOTE_MOST else f'{line[: _NOTE_MOST - 1]}…'}" if line else "")

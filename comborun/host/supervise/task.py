@@ -17,7 +17,7 @@ import time
 
 from comborun.host.engines.slurm import Slurm
 from comborun.host.record import attempt_lineage, judging
-from comborun.host.record.attempts import ENDED, RunDirectory, outcome_of
+from comborun.host.record.attempts import ENDED, RunDirectory
 from comborun.host.record.holds import Holds
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.supervise.attempt import Attempt, Place
@@ -25,6 +25,7 @@ from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
+from comborun.rules.vocabulary import outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 HELD = "the run is held"
 """the note of a task that leaves because of a hold; settle submits its session again"""
-_OVER = ("succeeded", "cancelled", "not needed")
+_OVER = ("succeeded", "cancelled", "not_needed")
 
 
 class SlurmPlace(Place):

@@ -25,7 +25,7 @@ from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
-from comborun.rules.vocabulary import Outcome, several
+from comborun.rules.vocabulary import Outcome, outcome_of, several
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
 _LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
@@ -152,9 +152,7 @@ class Steering:
             if not number or row.flag == DROPPED:
                 continue
             seen = self.attempts.glance(row.name, number)
-            bad = seen.life == attempts.LOST or (
-                seen.life == attempts.ENDED and attempts.outcome_of(seen.record) in _AGAIN
-            )
+            bad = seen.life == attempts.LOST or (seen.life == attempts.ENDED and outcome_of(seen.record) in _AGAIN)
             if bad and (not stalled or seen.record.get("class") == "stalled"):
                 names.append(row.name)
         return names
@@ -167,7 +165,7 @@ class Steering:
             held = self.holds.look().kind or os.path.exists(self.layout.stopped)
             starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
             self._say(name, f"waits for its turn already{starts}")
-        elif seen.life == attempts.ENDED and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
+        elif seen.life == attempts.ENDED and outcome_of(seen.record) == Outcome.SUCCEEDED:
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (attempts.ENDED, attempts.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))

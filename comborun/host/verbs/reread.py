@@ -12,11 +12,12 @@ import os
 import sys
 
 from comborun.host.record import judging
-from comborun.host.record.attempts import RunDirectory, word_of
+from comborun.host.record.attempts import RunDirectory
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules import records
-from comborun.rules.vocabulary import Cause, Completeness, failure_of
+from comborun.rules.endings.failures import failure_of
+from comborun.rules.vocabulary import cause_of, completeness_of, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def apply(run: str, rules: Mapping[str, Any]) -> None:
     """Judge each attempt by these rules from now on, and ended ones at once. Raises OSError."""
     done, left = files.read(f"{run}/dispatch/done"), {}
     for name, _, at, claim, end, now in _attempts(run, rules):
-        left[name] = (word_of(end), word_of(now)) if end else ("", "")
+        left[name] = (outcome_of(end), outcome_of(now)) if end else ("", "")
         if now is not end:
             judging.list_videos(at, judging.Rules.of(claim))
             _replace(at.end, now)
@@ -94,8 +95,7 @@ def _judged(at: AttemptLayout, rules: judging.Rules, claim: Record, end: Record)
     ending = judging.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
     ending.ended = records.seconds(end, "ended") or 0.0
     ending.peak_memory_kib = records.integer(end, "peak_memory_kib") or 0
-    completeness, cause = Completeness(end.get("completeness", "none")), Cause(end.get("cause", "unknown"))
-    derived = failure_of(completeness, cause, code, signal)
+    derived = failure_of(completeness_of(end), cause_of(end), code, signal)
     if end.get("class") and (not derived or end["class"] != derived.value):
         ending.signature = end["class"]  # from its log
     judged = judging.judged(at, rules, code if end.get("cause") == "exited" else None)

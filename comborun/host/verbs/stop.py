@@ -26,7 +26,8 @@ from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
 from comborun.host.verb_errors import answer, complain, run_directory
 from comborun.rules.names import SERVERS, AttemptLayout, bare
-from comborun.rules.vocabulary import several
+from comborun.rules.vocabulary import outcome_of, several
+from comborun.words.endings import outcome_words
 
 _LOOK_S = 0.25
 """seconds between two looks at unsupervised processes: their end changes no file"""
@@ -251,7 +252,7 @@ class Stopping:
             _say(f"the server {bare(name)}: stopped")
             return
         records = int(end.get("records") or 0)
-        _say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}")
+        _say(f"{name}: {outcome_words(outcome_of(end))}, {several(records, 'record')}")
 
     def _memory_came_back(self) -> bool:
         """Whether all memory of GPUs came back, as far as is known."""

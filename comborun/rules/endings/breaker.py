@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-HOST = "host"
-_HOST_WIDE = frozenset(("host_memory", "disk_full", "launch_failed"))
-"""failures of the host as a whole, whatever GPU the session had"""
-_LOCAL = frozenset(("gpu_memory", "gpu_fault", "stalled", "killed", "crashed", "lost", "server_lost"))
+from comborun.rules.endings.failures import HOST, named
+
 _ROW = re.compile(r"(host|[0-9]{1,4})\t([a-z_]+)\t([0-9]{1,6})")
 _QUARANTINE = re.compile(r"([0-9]{1,4})\t([a-z_]+)(\t.*)?")
 
@@ -32,9 +30,10 @@ class Breaker:
 
         A place is the index of a GPU as text, or HOST.
         """
-        if not self.limit or failure not in _HOST_WIDE | _LOCAL:
+        known = named(failure)
+        if not self.limit or known is None or not known.row.breaker:
             return {}
-        places = [HOST] if failure in _HOST_WIDE or not gpus else [str(gpu) for gpu in gpus]
+        places = [HOST] if known.row.breaker == HOST or not gpus else [str(gpu) for gpu in gpus]
         return {where: times for where in places if (times := self._count(where, failure))}
 
     def succeeded(self, gpus: Iterable[int]) -> bool:

@@ -14,7 +14,7 @@ from comborun.model.command import fill
 from comborun.model.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
 from comborun.model.plan import After, Limits, Notify, Plan
 from comborun.model.resources import BashWord
-from comborun.rules.vocabulary import Failure
+from comborun.rules.endings.failures import Failure
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"
 
