@@ -14,7 +14,8 @@ from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
-from comborun.rules.vocabulary import LOG_SAYS, Life, Outcome
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, shape
 from comborun.words.endings import outcome_words
 
@@ -196,7 +197,8 @@ def _line(session: SessionStatus) -> str:
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
-        told = LOG_SAYS in session.note or session.last_line.removeprefix("comborun: ") in session.note
+        shown = any(one.code == Evidence.LOG_SAYS for one in session.ending)
+        told = shown or session.last_line.removeprefix("comborun: ") in session.note
         parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)
 

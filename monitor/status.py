@@ -17,6 +17,7 @@ from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import RunFacts, Waiting
 from comborun.monitor.wording import clock, span, visible
 from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, several
 
@@ -128,6 +129,8 @@ class SessionStatus(NamedTuple):
     """the class of its latest attempt's failure"""
     peak_memory: int | None = None
     """bytes: the highest sample of its latest attempt"""
+    ending: tuple[Fact, ...] = ()
+    """how its latest attempt ended"""
     node: str = ""
     """the node of its latest attempt; empty without Slurm"""
     task: Task | None = None
@@ -355,6 +358,7 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "failure": str(session.failure) if session.failure else None,
         "peak_memory": session.peak_memory,
         "note": session.note,
+        "ending": data_of(session.ending),
     }
 
 

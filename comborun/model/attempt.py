@@ -12,10 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from comborun.rules.endings.failures import Failure, failure_of, named
-from comborun.rules.records import integer, parse, seconds
+from comborun.rules.facts import Fact
+from comborun.rules.records import ending, integer, parse, seconds
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, cause_of, completeness_of, outcome_of
 from comborun.text import KIB
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -87,8 +89,10 @@ class End(NamedTuple):
     completeness: Completeness
     outcome: Outcome
     counts: Counts
-    note: str
-    """one line: why a launch failed, who stopped it, why it was ended"""
+    facts: tuple[Fact, ...] = ()
+    """how it ended: why a launch failed, who stopped it, what its log says"""
+    remark: str = ""
+    """a sentence instead of facts, in a record of the former version"""
     failure: Failure | None = None
     """None if the work was done, or the user stopped it"""
     peak_memory: int | None = None
@@ -97,6 +101,11 @@ class End(NamedTuple):
     @property
     def records(self) -> int:
         return self.counts.records
+
+    @property
+    def note(self) -> str:
+        """How it ended, in words."""
+        return "; ".join(filter(None, (self.remark, *map(say, self.facts))))
 
     @property
     def clean(self) -> bool:
@@ -122,7 +131,8 @@ class End(NamedTuple):
             completeness=completeness,
             outcome=outcome_of(record),
             counts=Counts.of(record),
-            note=record.get("note", ""),
+            facts=ending(record),
+            remark=record.get("note", ""),
             failure=named(record.get("class", "")) or failure_of(completeness, cause, code, signal),
             peak_memory=None if peak is None else peak * KIB,
         )

@@ -8,8 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
-LOG_SAYS = "its log says"
-
 
 class Word(str, Enum):
     """An enumeration whose members are their words, in text too: Python 3.8 has no StrEnum."""

@@ -8,6 +8,7 @@ from math import fsum
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import CAUSES, behind
+from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 from comborun.words.endings import outcome_words
 
@@ -29,9 +30,8 @@ SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE
 _WORST_FIRST = (Outcome.LOST, Outcome.FAILED, Outcome.PARTIAL, Outcome.CANCELLED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
 _CAUSES = {
     **CAUSES,
+    **{failure.cause: failure.row.report for failure in Failure if failure.cause},
     Cause.STOPPED: "stopped by the user",
-    Cause.LAUNCH_FAILED: "launch failed",
-    Cause.LOST: "lost",
     Cause.UNKNOWN: "cause unknown",
 }
 

@@ -30,6 +30,7 @@ from comborun.host.system import children, files, process
 from comborun.rules import records
 from comborun.rules.names import AFTER, bare, window
 from comborun.rules.vocabulary import outcome_of
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -300,7 +301,8 @@ class Lifecycle(Overseer):
     def _report_stall(self, session: Session) -> None:
         stalled = self.attempts.at(session.name, session.attempt).stalled
         if os.path.exists(stalled):
-            self.report_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
+            record = files.read(stalled)
+            self.report_stall(session.name, session.attempt, said(record) or record.get("why", ""))
 
     def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:

@@ -15,6 +15,7 @@ from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import outcome_of
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
         "outcome": outcome_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
-        "note": note if end.get("note", "") in note else f"{note}: {end['note']}",
+        "note": note if said(end) in note else f"{note}: {said(end)}",
         "log": log,
         "last_lines": last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }

@@ -21,6 +21,7 @@ from comborun.rules.endings.failures import HOST
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import proven
 from comborun.rules.vocabulary import Outcome, outcome_of, several
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Overseer:
         entry = name, number, outcome_of(end), end.get("cause", ""), end.get("code", ""), failure_of(end)
         self.journal(" ".join(map(str, ("ended", *entry))))
         if end.get("cause") == "stalled":
-            self.report_stall(name, number, end.get("note", ""))
+            self.report_stall(name, number, said(end))
         if failure_of(end) == "disk_full":
             self.notices.tell("host", name, "its disk is full")
 
@@ -154,7 +155,7 @@ class Overseer:
                 self._write_breaker()
             return False
         closed = False
-        where, note = "" if self.attempts.nodes else " on this host", end.get("note", "")
+        where, note = "" if self.attempts.nodes else " on this host", said(end)
         failure = failure_of(end)
         for place, times in self.breaker.record(failure, gpus).items():
             why = f"{failure} {times} times in a row"

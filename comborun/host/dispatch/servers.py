@@ -22,6 +22,7 @@ from comborun.rules import records
 from comborun.rules.endings import breaker, failures
 from comborun.rules.names import SERVERS
 from comborun.rules.room.placement import Blocker
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,7 +244,7 @@ class Servers:
         code = f"exit code {end['code']}" if end.get("code") else ""
         known = failures.named(end.get("class") or end.get("cause", ""))
         told = known and known.cause and known.row.in_log and known is not failures.Failure.LAUNCH_FAILED
-        return (known.row.words if known and told else "") or end.get("note") or code or end.get("cause") or LOST
+        return (known.row.words if known and told else "") or said(end) or code or end.get("cause") or LOST
 
     def _open(self, server: Server) -> None:
         words = self._run.program("session", server.path, server.attempt, self._run.engine.kind)
@@ -272,7 +273,7 @@ class Servers:
     def _ended(self, server: Server, end: Mapping[str, Any]) -> None:
         server.life = IDLE
         self._admission.give_back(server.name)
-        cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
+        cause, code, note = end.get("cause", ""), end.get("code", ""), said(end)
         self._run.journal(f"server-ended {server.name} {server.attempt} {cause} {code}")
         if cause not in ("stopped", "not_needed"):
             how = f"{cause}, code {code}" if code else cause

@@ -11,6 +11,7 @@ from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
 from comborun.rules.endings import retry
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import AFTER, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from comborun.host.engines.slurm import Slurm
     from comborun.host.record import judging
+    from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
 
@@ -149,7 +151,7 @@ class RunDirectory:
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
-    def cancel_unstarted(self, name: str, number: int, cause: str, note: str) -> bool:
+    def cancel_unstarted(self, name: str, number: int, cause: str, reason: Fact | str) -> bool:
         """End an attempt before it begins; False if it has been claimed, or nothing can be written."""
         from comborun.host.record import judging
 
@@ -162,7 +164,7 @@ class RunDirectory:
             return False
         nothing = judging.Judged(Counts(), Completeness.NONE)
         # In its own draft: its supervisor may be reserving room just now.
-        if judging.write_end(at, judging.Ending(cause, note), nothing, reserved=False):
+        if judging.write_end(at, judging.Ending(cause, reason), nothing, reserved=False):
             return True
         files.remove(at.claim)  # without a record nothing is decided
         return False
@@ -186,7 +188,7 @@ class RunDirectory:
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
             survivors = descendants.sweep(self.marker(name, number), grace)
-            ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
+            ending.add(fact(Evidence.SURVIVORS, pids=survivors) if survivors else None)
         fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
         try:  # two processes may finalize it at once
             if self._own_end(at):
@@ -209,12 +211,15 @@ class RunDirectory:
             return judging.Ending(Cause.STOPPED.value), 0.0
         verdict = files.read(at.verdict)
         if verdict:
-            note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
-            return judging.Ending(verdict.get("cause", LOST), note), 0.0
+            ending = judging.Ending(verdict.get("cause", LOST), verdict.get("note", ""))
+            ending.facts += records.ending(verdict)
+            ending.add(fact(Evidence.SUPERVISOR_DIED))
+            return ending, 0.0
         if self.nodes:
             return judging.Ending(*self.nodes.why(claim)), 0.0
-        note = f"its supervisor died before recording the end{_killed(begin)}" if here else "the machine rebooted"
-        return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
+        ending = judging.Ending(LOST, fact(Evidence.SUPERVISOR_DIED if here else Evidence.REBOOTED))
+        ending.add(_killed(begin) if here else None)
+        return ending, setting("COMBORUN_GRACE_S", 5.0)
 
     # Whether another attempt follows
 
@@ -304,10 +309,10 @@ def _lock(path: str) -> int:
         return -1
 
 
-def _killed(begin: Mapping[str, str]) -> str:
-    """Says how many processes the kernel has killed for lack of memory since the attempt began."""
+def _killed(begin: Mapping[str, str]) -> Fact | None:
+    """How many processes the kernel has killed for lack of memory since the attempt began."""
     from comborun.host.system import machine
 
     group, _, host = begin.get("kills", "").partition(",")
     count, where = machine.kills_since(f",{host}") if host else (0, "")
-    return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""
+    return fact(Evidence.KILLED_FOR_MEMORY, where=where, count=count) if count and (group or host) else None

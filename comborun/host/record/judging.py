@@ -14,6 +14,7 @@ import time
 from comborun.host.system import files
 from comborun.rules import globs, records
 from comborun.rules.endings.failures import failure_of
+from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
 from comborun.rules.results.counts import Counts, RequiredEvidence, completeness
@@ -245,10 +246,17 @@ class Ending:
     """How an attempt ended, as seen by its supervisor or by whoever found it lost. Times are seconds since 1970."""
 
     def __init__(
-        self, cause: str, note: str = "", code: int | None = None, started: float | None = None, ended: float = 0.0
+        self,
+        cause: str,
+        reason: Fact | str | None = None,
+        code: int | None = None,
+        started: float | None = None,
+        ended: float = 0.0,
     ) -> None:
+        """`reason`: a fact, or the note of a record of the former version."""
         self.cause = cause
-        self.note = note
+        self.note = reason if isinstance(reason, str) else ""
+        self.facts = [reason] if isinstance(reason, Fact) else []
         self.code = code
         self.started = started
         self.ended = ended
@@ -260,9 +268,10 @@ class Ending:
     def signal(self) -> int | None:
         return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
 
-    def add(self, text: str) -> None:
-        if text:
-            self.note = f"{self.note}; {text}" if self.note else text
+    def add(self, fact: Fact | None) -> None:
+        """Add what is known, once."""
+        if fact and fact not in self.facts:
+            self.facts.append(fact)
 
 
 def reserve(at: AttemptLayout) -> bool:
@@ -325,8 +334,9 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("records", counts.pop("records")),
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),
-        ("note", records.clean(ending.note)),
     ]
+    fields += [(records.ENDING, ending.facts)] if ending.facts else []
+    fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += [(key, records.clean(str(value), _WHY_MOST) if key == "why" else value) for key, value in counts.items()]
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 

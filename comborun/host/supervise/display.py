@@ -16,6 +16,7 @@ from comborun.host.supervise.environment import MissingResource
 from comborun.host.system import files, process
 from comborun.host.system.events import spawn
 from comborun.host.system.process import setting
+from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ class Display:
             gpu = gpus.partition(",")[0]
             self.number = dict(pair.split("=", 1) for pair in word.split()).get(gpu, "")
             if not self.number:
-                raise MissingResource(f"`display` names no display for GPU {gpu}")
+                raise MissingResource(fact(Evidence.NO_DISPLAY, gpu=gpu))
 
     def _serve(self, at: str, marker: str, geometry: str) -> None:
         """Start an Xvfb and wait for its number."""
         if not any(os.access(f"{folder}/Xvfb", os.X_OK) for folder in os.get_exec_path()):
-            raise MissingResource("there is no Xvfb on the PATH, which `display: xvfb` asks for")
+            raise MissingResource(fact(Evidence.NO_XVFB))
         read, write = os.pipe()
         try:
             self._server = _xvfb(write, f"{at}/xvfb", marker, geometry)
@@ -62,7 +63,7 @@ class Display:
         if not number:
             self.close()
             said = [line for line in files.read_text(f"{at}/xvfb").splitlines() if line.strip()]
-            raise MissingResource(f"Xvfb did not come up: {said[-1] if said else 'it says nothing'}")
+            raise MissingResource(fact(Evidence.XVFB_FAILED, said=said[-1] if said else None))
         self.number = f":{number}"
         self._connect(number)
 

@@ -25,6 +25,7 @@ from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.vocabulary import Outcome, outcome_of, several
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
@@ -210,8 +211,7 @@ class Steering:
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.follows(name, number))
-        if waits and self.attempts.cancel_unstarted(
-            name, number + 1, "not_needed", "all that it is compared for is decided"
-        ):
+        reason = fact(Evidence.DECIDED)
+        if waits and self.attempts.cancel_unstarted(name, number + 1, "not_needed", reason):
             self.tell(f"ended {name} {number + 1}")
             self._say(name, "not needed any more")

@@ -93,6 +93,7 @@ def _replace(path: str, record: Record) -> None:
 def _judged(at: AttemptLayout, rules: judging.Rules, claim: Record, end: Record) -> Record:
     code, signal = records.integer(end, "code"), records.integer(end, "signal")
     ending = judging.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
+    ending.facts += records.ending(end)
     ending.ended = records.seconds(end, "ended") or 0.0
     ending.peak_memory_kib = records.integer(end, "peak_memory_kib") or 0
     derived = failure_of(completeness_of(end), cause_of(end), code, signal)

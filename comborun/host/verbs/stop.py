@@ -25,8 +25,10 @@ from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
 from comborun.host.verb_errors import answer, complain, run_directory
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import SERVERS, AttemptLayout, bare
 from comborun.rules.vocabulary import outcome_of, several
+from comborun.words import say
 from comborun.words.endings import outcome_words
 
 _LOOK_S = 0.25
@@ -156,25 +158,27 @@ class Stopping:
         """Cancel a session that has not begun; mark one that has as being stopped."""
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
-        note = "before it began"
+        before = "beginning"
         if life in (attempts.QUEUED, attempts.ENDED) and not named:
             return
         if life == attempts.ENDED:
             if name.startswith(SERVERS) or not self.attempts.follows(name, number):
                 _say(f"{bare(name)}: has ended already")
                 return
-            life, note = attempts.QUEUED, "while it waited for another attempt"
+            life, before = attempts.QUEUED, "another_attempt"
         if life == attempts.QUEUED:
             number += 1
         begins = life in (attempts.QUEUED, attempts.STARTING)
-        if begins and self.attempts.cancel_unstarted(name, number, "stopped", note):
+        reason = fact(Evidence.CANCELLED, before=before)
+        if begins and self.attempts.cancel_unstarted(name, number, "stopped", reason):
             self._tell(name, number)
-            _say(f"{bare(name)}: cancelled {note}")
+            _say(f"{bare(name)}: cancelled {say(reason)}")
             return
         at = self._at(name, number)
         if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
             files.remove(at.grant)
-            _say(f"{bare(name)}: cancelled {note}; nothing can be written in {at.directory}, so this is not on record")
+            cant = f"nothing can be written in {at.directory}, so this is not on record"
+            _say(f"{bare(name)}: cancelled {say(reason)}; {cant}")
             return
         self._mark_begun(name, number)
 
