@@ -17,6 +17,7 @@ from comborun.host.record.clients import request, taken_by_another
 from comborun.host.supervise.health import Health
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
 
 PROGRAM = """
 import http.server, os, sys, time
@@ -186,14 +187,16 @@ def test_a_server_that_ended_or_whose_processes_are_gone_is_lost(tmp_path):
     pid, start, boot = process.identity()
     record(at / "claim", supervisor=pid, supervisor_start=start, boot=boot)
     (tmp_path / "id").write_text("grid-1\n")
-    assert clients.lost(str(tmp_path), "tiny/2") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") is None
     record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start=start, boot=boot)
-    assert clients.lost(str(tmp_path), "tiny/2") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") is None
     record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start="1", boot=boot)
-    assert clients.lost(str(tmp_path), "tiny/2") == "its server tiny ended"
+    assert clients.lost(str(tmp_path), "tiny/2") == fact(Evidence.SERVER_ENDED, server="tiny")
     record(at / "end", cause="signal", code=137)
-    assert clients.lost(str(tmp_path), "tiny/2") == "its server tiny ended (signal, code 137)"
-    assert clients.lost(str(tmp_path), "") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") == fact(
+        Evidence.SERVER_ENDED, server="tiny", cause="signal", exit="137"
+    )
+    assert clients.lost(str(tmp_path), "") is None
 
 
 def test_a_server_that_answers_with_an_error_or_not_at_all_is_silent(serve, tmp_path):
