@@ -22,6 +22,7 @@ from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
+from comborun.rules.endings.breaker import quarantined
 from comborun.rules.facts import data_of
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.records import ENDING
@@ -186,11 +187,9 @@ class Probe:
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
 
     def _quarantine(self) -> list[Document]:
-        rows = _rows(f"{self.layout.dispatch}/quarantine", 3)
         return [
-            {"gpu": int(gpu), "failure": failure, "since": records.seconds({"at": at}, "at")}
-            for gpu, failure, at in rows
-            if gpu.isdecimal()
+            {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            for one in quarantined(files.read_text(f"{self.layout.dispatch}/quarantine"))
         ]
 
     def _waiting(self) -> list[Document]:
