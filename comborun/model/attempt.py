@@ -17,7 +17,7 @@ from comborun.rules.records import ending, integer, parse, seconds
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, cause_of, completeness_of, outcome_of
 from comborun.text import KIB
-from comborun.words import say
+from comborun.words.endings import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -105,7 +105,7 @@ class End(NamedTuple):
     @property
     def note(self) -> str:
         """How it ended, in words."""
-        return "; ".join(filter(None, (self.remark, *map(say, self.facts))))
+        return in_words(self.remark, self.facts)
 
     @property
     def clean(self) -> bool:

@@ -8,11 +8,13 @@ from comborun.rules.vocabulary import Outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping
+    from typing import Any, Iterable, Mapping
 
     from comborun.rules.facts import Fact
     from comborun.words import Words
 
+_MOST = 600
+"""characters of a line about an end"""
 _WHERE = {"group": "in its control group", "machine": "on this machine"}
 _CANCELLED = {"beginning": "before it began", "another_attempt": "while it waited for another attempt"}
 _INTERRUPTED = {"window": "interrupted in its window", "signal": "its supervisor was told to end"}
@@ -30,10 +32,15 @@ def outcome_words(outcome: str | None) -> str:
 
 
 def said(record: Mapping[str, Any]) -> str:
-    """What an end record tells, in words: its facts, and the note of a record of the former version."""
+    """What an end record tells, in words."""
+    return in_words(record.get("note", ""), records.ending(record))
+
+
+def in_words(note: str, facts: Iterable[Fact]) -> str:
+    """One line: the note of a record of the former version, or facts."""
     from comborun.words import say
 
-    return "; ".join(filter(None, (record.get("note", ""), *map(say, records.ending(record)))))
+    return records.clean("; ".join(filter(None, (note, *map(say, facts)))), _MOST)
 
 
 def _could_not_run(fact: Fact) -> str:

@@ -10,7 +10,7 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
-from comborun.host.system.process import setting
+from comborun.host.system.timing import Timing
 from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal
 from comborun.rules import records
 from comborun.rules.names import RunLayout, bare, window
@@ -45,6 +45,7 @@ class Attempt:
         if not self.run_id:
             raise LookupError(f"{run} is not a run directory")
         self.folder, self.at = layout.session(name), layout.attempt(name, self.number)
+        self.timing = Timing()
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}
         """session.json"""
@@ -140,7 +141,7 @@ class Place:
         attempt, folder = self._attempt, self._attempt.folder
         try:
             os.makedirs(self.output, exist_ok=True)
-            lock = files.lock(self._lock, setting("COMBORUN_LOCK_S", 10.0))
+            lock = files.lock(self._lock, attempt.timing.lock_s)
             if lock < 0 and os.path.exists(f"{folder}/attempt-{attempt.number - 1}/end"):
                 descendants.sweep(f"{attempt.run_id}/{attempt.name}/", 0.0)  # processes of earlier attempts
                 lock = files.lock(self._lock, 2.0)

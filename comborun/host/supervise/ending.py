@@ -14,7 +14,6 @@ from comborun.host.record import clients, judging
 from comborun.host.record.attempts import stopping
 from comborun.host.system import files, machine, process
 from comborun.host.system.descendants import Leftovers
-from comborun.host.system.process import setting
 from comborun.rules import counting, patterns, records
 from comborun.rules.endings import evidence, failures, signatures
 from comborun.rules.endings.evidence import Evidence, fact
@@ -50,7 +49,7 @@ class Finishing:
         self._stopped = stopping(self._at)
         self._end = judging.Ending("exited", None, code, attempt.started, time.time())
         self._end.cause = "exited" if self._end.signal is None else "signal"
-        self._grace = setting("COMBORUN_GRACE_S", 5.0)
+        self._grace = attempt.timing.grace_s
         self._behind = self._end_group(0.0 if at_once or self._stopped else self._grace)
 
     def _end_group(self, grace: float) -> int:
@@ -235,7 +234,7 @@ def _blame_server(attempt: Attempt, ending: Ending) -> None:
         return
     lost = clients.lost(run, served_by)
     if not lost and ending.cause not in {"stalled", "hung"} and ending.signature in {"", "server_lost"}:
-        lost = clients.silent(run, served_by, setting("COMBORUN_ANSWER_S", 5.0))
+        lost = clients.silent(run, served_by, attempt.timing.answer_s)
     if lost:
         ending.cause = ending.signature = "server_lost"
         ending.add(lost)

@@ -21,7 +21,6 @@ from comborun.host.record.clients import healthy, request, taken_by_another
 from comborun.host.record.judging import LogLine
 from comborun.host.supervise.watch import PollingWatch
 from comborun.host.system import files
-from comborun.host.system.process import setting
 from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
@@ -129,7 +128,7 @@ class Health(PollingWatch):
             return self._lines[check].look(self.attempt.at.log)
         kind, _, rest = check.partition(" ")
         status, path, text = [*rest.split(" ", 2), "", ""][:3] if kind == "http" else ("", "", "")
-        answer = request(self._port, setting("COMBORUN_ANSWER_S", 5.0), path)
+        answer = request(self._port, self.attempt.timing.answer_s, path)
         if kind != "http":
             return answer.connected
         return str(answer.status) == status and text in answer.body.decode("utf-8", "surrogateescape")
@@ -164,7 +163,7 @@ class Health(PollingWatch):
         while misses < self._most_misses:
             if self._pause(self._every):
                 return None
-            if healthy(self._port, self._path, setting("COMBORUN_ANSWER_S", 5.0)):
+            if healthy(self._port, self._path, self.attempt.timing.answer_s):
                 if misses:
                     files.remove(self.attempt.at.unhealthy)
                     self.attempt.tell("ready")

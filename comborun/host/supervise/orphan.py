@@ -14,7 +14,6 @@ from comborun.host.supervise.running import watch_over
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import process_end
 from comborun.host.system.events import Events
-from comborun.host.system.process import setting
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +29,7 @@ def main(arguments: list[str]) -> int:
     attempt.port = begin.get("port", "")
     attempt.pid = _command(attempt, begin)
     if not attempt.pid:  # a remaining process holds the session's lock
-        descendants.sweep(attempt.marker, setting("COMBORUN_GRACE_S", 5.0))
+        descendants.sweep(attempt.marker, attempt.timing.grace_s)
         return 0
     look = process.look(attempt.pid)
     attempt.start = look.start if look else ""

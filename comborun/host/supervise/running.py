@@ -9,7 +9,6 @@ from comborun.host.supervise.attempt import StopSequence
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
 from comborun.host.system import descendants, files, process
-from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_MEMORY, complain
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
@@ -61,7 +60,7 @@ class RunningCommand:
 
     def until_ended(self, display: Display | None) -> int:
         """Show the log, watch the command and forward signals until it ends; returns its exit code."""
-        every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
+        every = self._attempt.timing.watch_s
         look_again = time.monotonic() + min(every, 1.0)  # a command of one second needs no watch
         stop_sequence, pid = self._stop_sequence, self._attempt.pid
         while pid not in self._events.status:

@@ -207,7 +207,7 @@ class Supervisor:
         if asked := attempt.data.get("display"):
             from comborun.host.supervise.display import Display
 
-            self._display = Display(asked, command_env.gpus.indexes, attempt.at.directory, attempt.marker)
+            self._display = Display(asked, command_env.gpus.indexes, attempt)
             number = self._display.number
             command_env.environment.update(DISPLAY=number, COMBORUN_DISPLAY=number)
 

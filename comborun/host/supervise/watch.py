@@ -15,7 +15,6 @@ import time
 from comborun.host.record import clients, judging
 from comborun.host.record.attempts import stopping
 from comborun.host.system import files, process
-from comborun.host.system.process import setting
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import progress
 from comborun.rules.endings.evidence import Evidence, fact
@@ -112,7 +111,7 @@ class PollingWatch:
         self.attempt = attempt
         self.activity = Activity(attempt.marker)
         self.over = False
-        self.every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
+        self.every = attempt.timing.watch_s
         self.looks = 0
         self.next = self._last = time.monotonic()
 
@@ -159,7 +158,7 @@ class Watch(PollingWatch):
         super().__init__(attempt)
         data = attempt.data
         hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
-        limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
+        limits = progress.Limits(hang=hang, stall=stall, most=most, tell=attempt.timing.stalled_s)
         self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), attempt.count))
         self._judging = judging.Watched(attempt.at, attempt.rules) if "judging" in data else None
         self._changes = _Changes(attempt.at, self._judging)
@@ -215,7 +214,7 @@ class Watch(PollingWatch):
             return "timed_out", fact(Evidence.RAN_TOO_LONG, limit_s=limits.most)
         if self._memory_mib and (held := self.activity.own_mib(self._memory_mib)) > self._memory_mib:
             return "host_memory", fact(Evidence.HELD_MEMORY, mib=held, limit_mib=self._memory_mib)
-        late = self._lost_for >= setting("COMBORUN_SERVER_GRACE_S", 10.0)  # a program that notices it can say more
+        late = self._lost_for >= self.attempt.timing.server_grace_s  # a program that notices it can say more
         if late and (why := self._unserved()):
             return "server_lost", why
         if course.asks_evidence:

@@ -5,7 +5,6 @@ Comments name the fields. `said` is text of another program: a log line, an erro
 
 from __future__ import annotations
 
-from comborun.rules import records
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Word
 
@@ -71,15 +70,14 @@ class Evidence(Word):
 
 
 def fact(code: Evidence, **fields: Any) -> Fact:
-    """A fact whose texts are one line of limited length each; fields that are None are left out."""
+    """A fact whose texts have a limited length; fields that are None are left out."""
     return Fact(code, **{key: _cut(value) for key, value in fields.items() if value is not None})
 
 
 def _cut(value: object) -> object:
     if not isinstance(value, str) or isinstance(value, Word):
         return value
-    text = records.clean(value, len(value))
-    return text if len(text) <= TEXT_MOST else f"{text[: TEXT_MOST - 1]}…"
+    return value if len(value) <= TEXT_MOST else f"{value[: TEXT_MOST - 1]}…"
 
 
 _OF_SCRIPT = frozenset(
@@ -97,6 +95,6 @@ def of_script(text: str) -> Fact | None:
     """
     code, *words = text.split("\0")
     if code in _OF_SCRIPT and len(words) % 2:
-        return fact(Evidence(code), **dict(zip(words[::2], words[1::2])))
+        return fact(Evidence(code), **dict(zip(words[::2], map(str.strip, words[1::2]))))
     said = " ".join(text.replace("\0", " ").split())
     return fact(Evidence.NOT_STARTED, said=said) if said else None
