@@ -94,7 +94,7 @@ def of_script(text: str) -> Fact | None:
     is the sentence of a script of the former version. None for an empty file.
     """
     code, *words = text.split("\0")
-    if code in _OF_SCRIPT and len(words) % 2:
+    if code in _OF_SCRIPT and len(words) % 2 and not words[-1]:
         return fact(Evidence(code), **dict(zip(words[::2], map(str.strip, words[1::2]))))
     said = " ".join(text.replace("\0", " ").split())
     return fact(Evidence.NOT_STARTED, said=said) if said else None
