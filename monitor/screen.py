@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
+from comborun.errors import shape
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Life, Outcome
-from comborun.text import alike, shape
+from comborun.text import alike
 from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from comborun.amendment.resumption import Rejected
     from comborun.model.work import Combo
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
 
 
 ERRORED = {Verdict.ERRORED}
@@ -45,7 +45,7 @@ class MergedCombo:
     replays: Spans
     differing: Spans
     contested: Spans
-    """episodes of which one record says success and another failure"""
+    """episodes with a record of success and one of failure"""
     retried: int
     """accepted records that come from a second attempt or a later one"""
 
@@ -132,7 +132,7 @@ class _Episode:
 
     @property
     def _attempts(self) -> Iterable[Sequence[EpisodeRecord]]:
-        """Each session counts its own: attempt 2 of one and attempt 2 of another are two."""
+        """By session, too: attempt 2 of one session is not attempt 2 of another."""
         return grouped(self.records, lambda record: (record.session, record.attempt)).values()
 
 
@@ -150,7 +150,7 @@ def missing(collected: Collected) -> dict[Combo, Spans]:
 
 
 def rejected(collected: Collected) -> dict[str, Rejected]:
-    """Session -> rows that gave no record. Lines that are cut off are left out: their end may still come."""
+    """Session -> rows that gave no record. Without lines that are cut off: their end may still come."""
     from comborun.amendment.resumption import Rejected  # imports the planner and the grid, which a report does not need
 
     kept = (reject for reject in collected.rejects if reject.kind is not RejectKind.TORN)

@@ -6,21 +6,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from comborun.reporter.comparing.comparisons import MOST, Overall
+from comborun.reporter.comparing.comparison import Overall
+from comborun.reporter.comparing.family import MOST
 from comborun.reporter.counting.quality import Finding
-from comborun.reporter.text import fraction, number, of, p_value, points, points_interval, rate
+from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
 from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.model.work import Combo
-    from comborun.reporter.comparing.comparisons import (
-        Comparison,
-        Comparisons,
-        EnvironmentComparisons,
-        Tested,
-    )
+    from comborun.reporter.comparing.comparison import Comparison, Tested
+    from comborun.reporter.comparing.family import Comparisons, EnvironmentComparisons
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.statistics.proportion import Proportion
 
@@ -153,12 +150,12 @@ def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
         return f"{one.a} and {one.b}"
     p = "" if one.bounded else f", Holm p {p_value(one.p_holm)}"
     if any(one.unknown) and not one.bounded:
-        p += f" ({p_value(one.worst_holm).removeprefix('= ')} if episodes without a verdict count against it)"
+        p += f" ({p_number(one.worst_holm)} if episodes without a verdict count against it)"
     return f"{one.a} minus {one.b} is {points(one.difference)} points {points_interval(one.interval)}{p}"
 
 
 def _limit(group: EnvironmentComparisons) -> str:
-    """The gap that these episodes could show, so that nobody reads `not decided` as `equal`."""
+    """The gap that these episodes could show: `not decided` must not read like `equal`."""
     if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
         given_up = any(one.sequential and one.sequential.stopped and not one.decided for one in group.comparisons)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""

@@ -1,7 +1,7 @@
 """The comparisons of a run that may stop early: how far they are, and which sessions are not needed any more.
 
 A decision uses the pairs from the first one up to the first pair that lacks a record. So it does not depend on the
-order in which episodes arrive, on the number of sessions, or on when somebody looks.
+order in which episodes arrive, on the number of sessions, or on the time of the look.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.model.stopping import StopRequest, StopRule, stop_rule
-from comborun.model.work import Spans, combo_of, minus, spans, union, within
+from comborun.model.work import Spans, combo_of, episodes_by_combo, minus, spans, union, within
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
+from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, outcomes, pairs_in_order, results_of
 from comborun.reporter.statistics.sequential import (
     Decision,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from comborun.model.stopping import PlannedComparison
     from comborun.model.work import Combo
     from comborun.reporter.comparing.pairing import Side
-    from comborun.reporter.records.collector import Collected, SessionHistory
+    from comborun.reporter.records.collected import Collected, SessionHistory
 
 
 @dataclass(frozen=True)
@@ -165,11 +165,11 @@ class Stopping:
 
 def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping | None:
     """By the rule of the grid. Without a rule, comparisons of an unfinished run are tested as if they could stop it,
-    so that a claim holds however often somebody looks. None for a finished run without a rule."""
+    so that a claim holds however often the run is reported. None for a finished run without a rule."""
     rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
     if so_far and collected.plan:
         counted = [one for one in collected.plan.sessions if one.unit == "episode" and one.count]
-        rule = stop_rule(StopRequest(ALPHA, None, so_far, None), counted)
+        rule = stop_rule(StopRequest(ALPHA, None, so_far, None), episodes_by_combo(counted))
     if rule is None:
         return None
     return Stopping(rule, standings(rule, last_arms(collected, sides), alike=not so_far), so_far=bool(so_far))
@@ -183,7 +183,7 @@ def under_way(collected: Collected) -> tuple[str, ...]:
 
 
 def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, Arm]:
-    """The episodes of every combo with records. Those without a verdict are left out if they may run again."""
+    """The episodes of every combo with records, without those that lack a verdict and may run again."""
     histories = collected.by_combo
     arms = {}
     for combo, side in sides.items():

@@ -13,15 +13,17 @@ from dataclasses import dataclass
 from comborun.host.record import attempt_lineage
 from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
+from comborun.rules.events import Kind
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import outcome_of
 from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Sequence
+    from typing import Any, Iterable, Sequence
 
     from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.events import Events
     from comborun.host.system.children import Child
 
 _LOG_TAIL = 16384
@@ -75,9 +77,9 @@ class Throttle:
 class Notices:
     """The notices of a run: at most one per kind in `every`, and always one when the run is done."""
 
-    def __init__(self, attempts: RunDirectory, journal: Callable[[str], None]) -> None:
+    def __init__(self, attempts: RunDirectory, events: Events) -> None:
         self._attempts = attempts
-        self._journal = journal
+        self._events = events
         self._folder = attempts.layout.dispatch
         self._kinds: Sequence[str] = ()
         self._throttle = Throttle(0)
@@ -93,7 +95,7 @@ class Notices:
     def tell(self, kind: str, who: str, note: str) -> None:
         if kind not in self._kinds or not os.path.exists(self._attempts.layout.notify):
             return
-        self._journal(f"notice {kind} {who} {note}")
+        self._events.write(Kind.NOTICE, who, notice=kind, reason=note)
         if self._throttle.waits(kind, time.time()):
             self._throttle.hold_back(kind, who)
             self._write()
@@ -116,7 +118,7 @@ class Notices:
                 streams = null.fileno(), out.fileno(), out.fileno()
                 child = children.fork(lambda: hand_over(self._attempts, kind, who, note, held), streams)
         except OSError as error:
-            self._journal(f"no-notice {kind} {error.strerror}")
+            self._events.write(Kind.NOTICE_FAILED, who, notice=kind, error=error.strerror)
         else:
             self.children.append(child)
 

@@ -174,10 +174,11 @@ class Place:
         files.remove(self.at.claim)
 
     def address(self) -> str:
-        """The address for `combo attach`."""
-        if self.engine == "tmux":
-            return window(self._attempt.name, self._attempt.number, self._attempt.run_id)
-        return os.environ.get("STY", "") if self.engine == "screen" else ""
+        """The address for `combo attach`; empty without a window."""
+        from comborun.host.engines.multiplexers import MULTIPLEXERS
+
+        engine = MULTIPLEXERS.get(self.engine)
+        return engine.address(window(self._attempt.name, self._attempt.number, self._attempt.run_id)) if engine else ""
 
     def heartbeat(self) -> str:
         """Show that it lives. Returns `closed` if another process has ended this attempt, `stop` if it must end."""

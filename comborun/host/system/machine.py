@@ -21,9 +21,11 @@ _LACKS = {
 }
 
 
-def lack(said: str = "") -> str:
-    """Why nothing more can be started here now: as somebody `said`, or as an attempt shows; empty if it can be."""
-    number = next((one for one in (errno.EAGAIN, *_LACKS) if os.strerror(one) in said), 0) or _tried()
+def lack(error: int = 0) -> str:
+    """Why nothing more can be started here now; empty if it can be. `error`: the number of an error, or 0; for an error
+    that is of no limit, an attempt shows it.
+    """
+    number = error if error == errno.EAGAIN or error in _LACKS else _tried()
     return lacking(number) if number else ""
 
 

@@ -9,11 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
+from happened import events
 
 from comborun.host.admission.admission import Admission, Pick
 from comborun.host.admission.leasebook import Measured, Measuring
 from comborun.host.admission.leases import Lease, Leases
+from comborun.host.record.events import Events
 from comborun.host.system import driver, files, machine, process
+from comborun.rules.names import RunLayout
 from comborun.rules.room.placement import Blocker, Card, Request
 
 # The driver
@@ -200,14 +203,13 @@ class Desk:
     def __init__(self, folder: Path, *total: int, **policy: int) -> None:
         (folder / "dispatch").mkdir(parents=True, exist_ok=True)
         self.folder, self.total, self.number = folder, total, 0
-        self.journal: list[str] = []
         self.told: list[str] = []
         self.begin(**policy)
 
     def begin(self, **policy: int) -> None:
         """A dispatcher."""
         tell = lambda kind, who, text: self.told.append(text)  # noqa: E731
-        self.admission = Admission(str(self.folder), "run", self.journal.append, tell)
+        self.admission = Admission(str(self.folder), "run", Events(RunLayout(str(self.folder))), tell)
         words = {key: str(value) for key, value in policy.items()}
         self.admission.configure({"gpus": ",".join(map(str, range(len(self.total)))), **words})
         self.admission.open()
@@ -271,7 +273,8 @@ def test_after_one_ran_out_of_memory_beside_others_one_fewer_runs_there_until_a_
         desk.ask(name, 1, 3000)
         desk.start(name)
     assert desk.fail("a", "gpu_memory"), "not alone: it says nothing of the GPU"
-    assert (desk.journal[-1], len(desk.told)) == ("fewer 0 2 a", 1)
+    assert [(one.session, one.fields) for one in events(desk.folder, "gpu_cap")] == [("a", {"gpu": 0, "most": 2})]
+    assert len(desk.told) == 1
     assert desk.waits("a") == ["cap"]
     desk.fail("b", "")
     desk.admission.again("a", alone=True)

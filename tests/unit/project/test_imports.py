@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from structure import CHECKOUT, LINKED, imports, modules
 
-CHECKOUT = Path(__file__).parents[3]
 ALLOWED = {
     "comborun.rules": {"comborun.rules"},
     "comborun.words": {"comborun.rules", "comborun.words"},
@@ -38,7 +36,7 @@ ROOMS = {
 """of each package, from the ground up: a room imports of the others only those before it"""
 
 HEAVY = {"paramiko", "scipy", "matplotlib", "numpy", "jinja2", "libtmux"}
-OF_GRIDS = {"pydantic", "ruamel.yaml", "comborun.grid.model"}
+OF_GRIDS = {"pydantic", "ruamel.yaml", "comborun.grid.keys.grid_file"}
 """slow to load, too, and only commands that read a grid file need them"""
 
 
@@ -48,29 +46,10 @@ def home(module: str) -> str:
     return part if part in ALLOWED else module.split(".", maxsplit=1)[0]
 
 
-def imports(path: Path) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} imports relatively"
-            assert node.module
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
-
-
-def modules() -> list[Path]:
-    links = ("remote", "monitor", "reporter")
-    assert all((CHECKOUT / "comborun" / name).resolve() == CHECKOUT / name for name in links)
-    folders = (CHECKOUT / "comborun", *(CHECKOUT / "comborun" / name for name in links))
-    return sorted({path for folder in folders for path in folder.rglob("*.py")})
-
-
 def test_a_module_imports_only_what_its_package_and_its_room_may() -> None:
-    for path in modules():
-        relative = path.relative_to(CHECKOUT)
-        module, asked = ".".join(relative.with_suffix("").parts), imports(path)
+    assert all((CHECKOUT / "comborun" / name).resolve() == CHECKOUT / name for name in LINKED)
+    for module, path in modules().items():
+        relative, asked = path.relative_to(CHECKOUT), imports(path)
         package = home(module)
         if module != "comborun.__main__":
             ours = {home(name) for name in asked if home(name) in ALLOWED}

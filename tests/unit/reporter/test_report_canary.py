@@ -7,9 +7,10 @@ from typing import Any
 from monitor_stage import a_plan, a_session
 from report_runs import episode
 
-from comborun.amendment.smoke import canary_plan, episodes_each
+from comborun.amendment.smoke import episodes_each, recheck_plan
 from comborun.model.attempt import EpisodeRecord
-from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from comborun.reporter.canary import compare_canary, told_rejects
+from comborun.reporter.records.collected import Canary, CanaryCombo
 from comborun.reporter.records.reading import Reject, RejectKind
 
 
@@ -61,17 +62,19 @@ def test_starts_are_compared_by_the_best_field_that_both_have() -> None:
 def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> None:
     rejects = [Reject("out/a.jsonl", line, "no episode", RejectKind.NOT_A_RECORD) for line in (1, 2)]
     assert told_rejects(Canary("canary-1", ()), rejects) == (
-        "2 records of the canary were rejected and none is left, so nothing can be said;"
+        "2 records of the recheck were rejected and none is left, so nothing can be said;"
         " the first, out/a.jsonl:1: no episode"
     )
     found = compare_canary("canary-1", [], [record(0)])
-    assert told_rejects(found, rejects[:1]).startswith("1 record of the canary was rejected; the first, out/a.jsonl:1:")
+    assert told_rejects(found, rejects[:1]).startswith(
+        "1 record of the recheck was rejected; the first, out/a.jsonl:1:"
+    )
 
 
 def test_what_is_told_to_run_is_what_the_canary_has_planned_however_many_were_asked_for() -> None:
-    four = canary_plan(a_plan([a_session("act", "grass", 4)]), "RUN", 99)
+    four = recheck_plan(a_plan([a_session("act", "grass", 4)]), "RUN", 99)
     assert episodes_each(four) == "4 episodes"
-    uneven = canary_plan(a_plan([a_session("act", "grass", 4), a_session("act", "maze", 6)]), "RUN", 6)
+    uneven = recheck_plan(a_plan([a_session("act", "grass", 4), a_session("act", "maze", 6)]), "RUN", 6)
     assert episodes_each(uneven) == "up to 6 episodes"
 
 
