@@ -33,14 +33,14 @@ def outcome_words(outcome: str | None) -> str:
 
 def said(record: Mapping[str, Any]) -> str:
     """What an end record tells, in words."""
-    return in_words(record.get("note", ""), records.ending(record))
+    return records.clean(in_words(record.get("note", ""), records.ending(record)), _MOST)
 
 
 def in_words(note: str, facts: Iterable[Fact]) -> str:
-    """One line: the note of a record of the former version, or facts."""
+    """The note of a record of the former version, or facts."""
     from comborun.words import say
 
-    return records.clean("; ".join(filter(None, (note, *map(say, facts)))), _MOST)
+    return "; ".join(filter(None, (note, *map(say, facts))))
 
 
 def _could_not_run(fact: Fact) -> str:

@@ -15,7 +15,6 @@ import signal
 import time
 from collections.abc import Callable
 
-from comborun import words
 from comborun.host.dispatch.windows import dismiss
 from comborun.host.engines import slurm_of
 from comborun.host.engines.multiplexers import multiplexer
@@ -30,7 +29,7 @@ from comborun.host.verb_errors import answer, complain, run_directory, say
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import SERVERS, AttemptLayout, bare
 from comborun.rules.vocabulary import outcome_of, several
-from comborun.words.endings import outcome_words
+from comborun.words.endings import in_words, outcome_words
 
 _LOOK_S = 0.25
 """seconds between two looks at unsupervised processes: their end changes no file"""
@@ -174,15 +173,16 @@ class Stopping:
             number += 1
         begins = life in (attempts.QUEUED, attempts.STARTING)
         reason = fact(Evidence.CANCELLED, before=before)
+        why = in_words("", [reason])
         if begins and self.attempts.cancel_unstarted(name, number, "stopped", reason):
             self._tell(name, number)
-            say(f"{bare(name)}: cancelled {words.say(reason)}", session=bare(name))
+            say(f"{bare(name)}: cancelled {in_words('', [reason])}", session=bare(name))
             return
         at = self._at(name, number)
         if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
             files.remove(at.grant)
             lost = f"nothing can be written in {at.directory}, so this is not on record"
-            say(f"{bare(name)}: cancelled {words.say(reason)}; {lost}", session=bare(name))
+            say(f"{bare(name)}: cancelled {in_words('', [reason])}; {lost}", session=bare(name))
             return
         self._mark_begun(name, number)
 

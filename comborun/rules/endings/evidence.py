@@ -5,6 +5,7 @@ Comments name the fields. `said` is text of another program: a log line, an erro
 
 from __future__ import annotations
 
+from comborun.rules import records
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Word
 
@@ -70,14 +71,18 @@ class Evidence(Word):
 
 
 def fact(code: Evidence, **fields: Any) -> Fact:
-    """A fact whose texts have a limited length; fields that are None are left out."""
-    return Fact(code, **{key: _cut(value) for key, value in fields.items() if value is not None})
+    """A fact whose texts have a limited length and no control characters; fields that are None are left out.
+
+    An `interpreter` keeps them: a file with the line ends of Windows asks for one that ends in a carriage return.
+    """
+    return Fact(code, **{key: _short(key, value) for key, value in fields.items() if value is not None})
 
 
-def _cut(value: object) -> object:
-    if not isinstance(value, str) or isinstance(value, Word):
+def _short(key: str, value: object) -> object:
+    if not isinstance(value, str):
         return value
-    return value if len(value) <= TEXT_MOST else f"{value[: TEXT_MOST - 1]}…"
+    text = value if key == "interpreter" else records.clean(value, len(value))
+    return text if len(text) <= TEXT_MOST else f"{text[: TEXT_MOST - 1]}…"
 
 
 _OF_SCRIPT = frozenset(

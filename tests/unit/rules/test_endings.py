@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from recorded import record
 
-from comborun.grid.survival import SEEN_IN_A_LOG
+from comborun.grid.keys.limits_retry import SEEN_IN_A_LOG
 from comborun.model.attempt import End
 from comborun.rules.endings.breaker import Breaker
 from comborun.rules.endings.failures import GPU, HOST, Failure, grid_lines
