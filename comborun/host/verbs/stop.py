@@ -176,13 +176,13 @@ class Stopping:
         why = in_words("", [reason])
         if begins and self.attempts.cancel_unstarted(name, number, "stopped", reason):
             self._tell(name, number)
-            say(f"{bare(name)}: cancelled {in_words('', [reason])}", session=bare(name))
+            say(f"{bare(name)}: cancelled {why}", session=bare(name))
             return
         at = self._at(name, number)
         if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
             files.remove(at.grant)
             lost = f"nothing can be written in {at.directory}, so this is not on record"
-            say(f"{bare(name)}: cancelled {in_words('', [reason])}; {lost}", session=bare(name))
+            say(f"{bare(name)}: cancelled {why}; {lost}", session=bare(name))
             return
         self._mark_begun(name, number)
 
