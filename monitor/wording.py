@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from comborun.rules.counting import shown
 from comborun.rules.vocabulary import Life, Outcome, amount, three, unit_of
 from comborun.text import harmless
+from comborun.words.endings import outcome_words
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _CLOCK_S = 60.0
@@ -46,7 +47,7 @@ SERVER_SYMBOLS = {"ready": "●", "loading": "○", "starting": "○", "silent":
 
 def listed(counts: Mapping[str, int]) -> str:
     """`2 failed, 6 succeeded`."""
-    return ", ".join(f"{count} {word}" for word, count in counts.items())
+    return ", ".join(f"{count} {outcome_words(word)}" for word, count in counts.items())
 
 
 def brief(seconds: float) -> str:

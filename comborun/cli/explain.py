@@ -17,6 +17,7 @@ from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
 from comborun.remote.logs import end_of_log
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
+from comborun.words.endings import outcome_words
 
 
 @click.command()
@@ -61,7 +62,8 @@ def _show(found: Explanation, options: str) -> None:
     word = found.outcome or found.state
     sign = SYMBOLS.get(word) or SERVER_SYMBOLS.get(word, "·")
     style = STYLES.get(word, "dim")
-    state = click.style(f"{sign} {word}", dim=style == "dim" or None, fg=None if style == "dim" else style)
+    text = f"{sign} {outcome_words(word)}"
+    state = click.style(text, dim=style == "dim" or None, fg=None if style == "dim" else style)
     combo = harmless(f" ({found.policy} in {found.environment})" if found.policy else "")
     click.echo(f"{click.style(found.session, bold=True)}{combo} is {state}")
     for reason in found.reasons:

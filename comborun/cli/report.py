@@ -17,6 +17,7 @@ from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
 from comborun.rules.vocabulary import Life
 from comborun.text import alike, clean, harmless, printable, several
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -312,7 +313,8 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
         reported = outcomes.get((session.policy, session.environment))
         alone = not session.part  # otherwise the combo's outcome is that of several sessions
         if alone and session.life is Life.ENDED and reported not in {None, session.outcome}:
-            lines.append(f"{session.policy} in {session.environment}: {session.outcome}, but {reported} by its records")
+            words = f"{outcome_words(session.outcome)}, but {outcome_words(reported)} by its records"
+            lines.append(f"{session.policy} in {session.environment}: {words}")
     return lines
 
 

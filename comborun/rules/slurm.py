@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.names import NAME
 from comborun.rules.vocabulary import Life
 
@@ -100,8 +102,8 @@ def life(attempt: Life, cause: str, facts: Collection[str]) -> Life:
     return attempt if attempt == LOST else STRAY if forgot else RUNNING
 
 
-def why(output: Sequence[str]) -> tuple[str, str] | None:
-    """Cause and note of a task that Slurm ended, from the last lines of its output; None if they don't show it.
+def why(output: Sequence[str]) -> tuple[str, Fact] | None:
+    """Cause and fact of a task that Slurm ended, from the last lines of its output; None if they don't show it.
 
     slurmstepd writes them before it signals, so the controller need not be asked even if a thousand tasks end together.
     """
@@ -113,7 +115,7 @@ def why(output: Sequence[str]) -> tuple[str, str] | None:
             cause, line = "host_memory", before
         if cause:
             said = line.partition("error: ")[2] or line
-            return cause, f"Slurm: {said[:160]}"
+            return cause, fact(Evidence.SLURM_SAYS, said=said)
     return None
 
 

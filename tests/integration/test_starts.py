@@ -13,9 +13,11 @@ from recorded import record
 from traces import HOLD, RECORD
 
 from comborun.model.judging import ProgressRules
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.room.placement import Request
 
 NAMES = [f"env_p{i}" for i in range(6)]
+ON_WRONG_GPU = fact(Evidence.WRONG_GPU, used=[[0, 1000], [1, 700]], granted=[0])
 
 
 @pytest.fixture
@@ -116,11 +118,11 @@ def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box
     box.start()
     wrong = box.attempt(NAMES[0]) / "wrong_gpu"
     until(wrong.exists, "it is told")
-    assert "700 MiB on GPU 1, and 1000 MiB on GPU 0" in wrong.read_text()
+    assert box.fields(f"sessions/{NAMES[0]}/attempt-1/wrong_gpu")["reason"] == ON_WRONG_GPU
     asked = gpus.asked
     until(lambda: gpus.asked >= asked + 2, "both were looked at once more")
     box.write("go", "")
     box.await_done()
-    assert "WRONG_GPU: 700 MiB on GPU 1" in box.ended(NAMES[0]).note
-    assert "WRONG_GPU" not in box.ended(NAMES[1]).note
+    assert ON_WRONG_GPU in box.ended(NAMES[0]).facts
+    assert not any(one.code == Evidence.WRONG_GPU for one in box.ended(NAMES[1]).facts)
     assert box.done["succeeded"] == "2"

@@ -11,13 +11,14 @@ import time
 from dataclasses import dataclass
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import word_of
 from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
 from comborun.rules import counting, records
 from comborun.rules.events import Kind
 from comborun.rules.names import NAME
 from comborun.rules.results.counts import Counts
+from comborun.rules.vocabulary import outcome_of
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,10 +176,10 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
     log = attempts.at(name, number).log if name else ""
     return {
         "session": name,
-        "outcome": word_of(end) if end else "",
+        "outcome": outcome_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
-        "note": note if end.get("note", "") in note else f"{note}: {end['note']}",
+        "note": note if said(end) in note else f"{note}: {said(end)}",
         "log": log,
         "last_lines": last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }
@@ -246,7 +247,7 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     life = attempts.glance(name, number).life
     if life != "ended":
         return "queued" if life == "queued" else "running"
-    return "queued" if attempts.follows(name, number) else word_of(attempts.end(name, number))
+    return "queued" if attempts.follows(name, number) else outcome_of(attempts.end(name, number))
 
 
 def _planned(path: str) -> tuple[int, int]:

@@ -30,6 +30,7 @@ from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.rules import slurm
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
@@ -200,13 +201,13 @@ class Settling:
         output = self.cluster.output(session.task)
         said = files.read_text(output, TABLE_MOST).replace("\0", "").rstrip().split("\n")
         if not os.path.exists(output):
-            cause, note = "stopped", "its task was cancelled in Slurm before it began"
+            cause, reason = "stopped", fact(Evidence.TASK_CANCELLED)
         elif any(line.startswith("task: ") and HELD in line for line in said):
             session.life = QUEUED  # it left because of a hold that is over
             return
         else:
-            cause, note = "launch_failed", ": ".join(filter(None, ["its task ended before it began", said[-1]]))
-        if self.attempts.cancel_unstarted(session.name, number, cause, note):
+            cause, reason = "launch_failed", fact(Evidence.TASK_ENDED_EARLY, said=said[-1])
+        if self.attempts.cancel_unstarted(session.name, number, cause, reason):
             session.attempt = number
             self._ended(session)
 

@@ -18,6 +18,8 @@ from comborun.host.record.attempts import Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout, batch_number
 from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
 from comborun.rules.vocabulary import Life
@@ -146,10 +148,11 @@ class Slurm(Backend):
             return False  # the answer is older than its start
         return task.state in WAITING if task else self.at is not None and not self.silence
 
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG002 - of pids
-        return self.words(claim) or ("lost", "its task is gone, and its end was not recorded")
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:  # noqa: ARG002 - of pids
+        cause, reason = self.words(claim) or ("lost", fact(Evidence.TASK_GONE))
+        return cause, [reason]
 
-    def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
+    def words(self, claim: Mapping[str, str]) -> tuple[str, Fact] | None:
         """Slurm's message about its end in the task's own output; not one about an earlier start."""
         lines = _end_of(self.output(task_of(claim)), records.integer(claim, "said") or 0)
         return slurm.why(lines)

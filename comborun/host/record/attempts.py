@@ -11,16 +11,18 @@ from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
 from comborun.rules.endings import retry
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.run_files import attempts_of
-from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome
+from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Iterable, Mapping
 
     from comborun.host.record import judging
+    from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
 
@@ -29,7 +31,6 @@ ORPHANED, LOST, ENDED = Life.ORPHANED, Life.LOST, Life.ENDED
 _SESSION = re.compile(f"({SERVERS})?{NAME}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
-_COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
 _VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
 _DEFAULTS = {
     "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "", "cpus": "0", "breaker": "3",
@@ -69,8 +70,8 @@ class Backend:
         """RUNNING, ORPHANED or LOST, of an attempt with a claim and no end. `record`: its begin, else its claim."""
         raise NotImplementedError
 
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
-        """Cause and note of an attempt that is lost."""
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
+        """Cause and facts of an attempt that is lost."""
         raise NotImplementedError
 
     def freeze(self, at: AttemptLayout) -> None:
@@ -83,10 +84,10 @@ class ThisMachine(Backend):
             return RUNNING
         return ORPHANED if process.named(record, "pid") else LOST
 
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
         if (begin or claim).get("boot") != process.boot_id():
-            return LOST, "the machine rebooted"
-        return LOST, f"its supervisor died before recording the end{_killed(begin)}"
+            return LOST, [fact(Evidence.REBOOTED)]
+        return LOST, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
 
 
 class RunDirectory:
@@ -166,7 +167,7 @@ class RunDirectory:
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
-    def cancel_unstarted(self, name: str, number: int, cause: str, note: str) -> bool:
+    def cancel_unstarted(self, name: str, number: int, cause: str, reason: Fact | str) -> bool:
         """End an attempt before it begins; False if it has been claimed, or nothing can be written."""
         from comborun.host.record import judging
 
@@ -179,7 +180,7 @@ class RunDirectory:
             return False
         nothing = judging.Judged(Counts(), Completeness.NONE)
         # In its own draft: its supervisor may be reserving room just now.
-        if judging.write_end(at, judging.Ending(cause, note), nothing, reserved=False):
+        if judging.write_end(at, judging.Ending(cause, reason), nothing, reserved=False):
             return True
         files.remove(at.claim)  # without a record nothing is decided
         return False
@@ -201,7 +202,7 @@ class RunDirectory:
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
             survivors = descendants.sweep(self.marker(name, number), grace)
-            ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
+            ending.add(fact(Evidence.SURVIVORS, pids=survivors) if survivors else None)
         fd = -1 if self.backend.elsewhere else _lock(self.layout.session_lock(name))
         try:  # two processes may finalize it at once
             if self._own_end(at):
@@ -224,10 +225,15 @@ class RunDirectory:
             return judging.Ending(Cause.STOPPED.value), 0.0
         verdict = files.read(at.verdict)
         if verdict:
-            note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
-            return judging.Ending(verdict.get("cause", LOST), note), 0.0
+            ending = judging.Ending(verdict.get("cause", LOST), verdict.get("note", ""))
+            ending.facts += records.ending(verdict)
+            ending.add(fact(Evidence.SUPERVISOR_DIED))
+            return ending, 0.0
         grace = 0.0 if self.backend.elsewhere else setting("COMBORUN_GRACE_S", 5.0)
-        return judging.Ending(*self.backend.why(claim, begin)), grace
+        cause, facts = self.backend.why(claim, begin)
+        ending = judging.Ending(cause)
+        ending.facts += facts
+        return ending, grace
 
     # Whether another attempt follows
 
@@ -247,8 +253,8 @@ class RunDirectory:
     def due(self, name: str, number: int) -> NextRetry | None:
         """The automatic retry after an ended attempt, or None."""
         end = self.end(name, number)
-        found = outcome_of(end) if end else ""
-        if found not in retry.AGAIN or (name == AFTER and found != Outcome.LOST.value):
+        found = outcome_of(end) if end else None
+        if found not in retry.AGAIN or (name == AFTER and found is not Outcome.LOST):
             return None
         failure = end.get("class", "error")
         if not failure:
@@ -283,16 +289,6 @@ def counts(at: AttemptLayout) -> Counts:
     return judging.counted(at)
 
 
-def outcome_of(end: Mapping[str, str]) -> str:
-    completeness = _COMPLETENESS.get(end.get("completeness", ""), Completeness.NONE)
-    return outcome(completeness, _CAUSES.get(end.get("cause", ""), Cause.UNKNOWN)).value
-
-
-def word_of(end: Mapping[str, Any]) -> str:
-    """An outcome as one word, as the journal and `done` have it."""
-    return outcome_of(end).replace(" ", "_")
-
-
 def stopping(at: AttemptLayout) -> bool:
     """Whether a stop is ending it or has signalled it. The mark of a stop that died before its first signal is void."""
     try:
@@ -312,10 +308,10 @@ def _lock(path: str) -> int:
         return -1
 
 
-def _killed(begin: Mapping[str, str]) -> str:
-    """Says how many processes the kernel has killed for lack of memory since the attempt began."""
+def _killed(begin: Mapping[str, str]) -> list[Fact]:
+    """How many processes the kernel has killed for lack of memory since the attempt began."""
     from comborun.host.system import machine
 
     group, _, host = begin.get("kills", "").partition(",")
     count, where = machine.kills_since(f",{host}") if host else (0, "")
-    return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""
+    return [fact(Evidence.KILLED_FOR_MEMORY, where=where, count=count)] if count and (group or host) else []

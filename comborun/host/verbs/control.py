@@ -27,7 +27,8 @@ from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
-from comborun.rules.vocabulary import Outcome, several
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.vocabulary import Outcome, outcome_of, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,9 +165,7 @@ class Steering:
             if not number or row.flag == DROPPED:
                 continue
             seen = self.attempts.glance(row.name, number)
-            bad = seen.life == attempts.LOST or (
-                seen.life == attempts.ENDED and attempts.outcome_of(seen.record) in _AGAIN
-            )
+            bad = seen.life == attempts.LOST or (seen.life == attempts.ENDED and outcome_of(seen.record) in _AGAIN)
             if bad and (not stalled or seen.record.get("class") == "stalled"):
                 names.append(row.name)
         return names
@@ -179,7 +178,7 @@ class Steering:
             held = self.holds.look().kind or os.path.exists(self.layout.stopped)
             starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
             self._say(name, f"waits for its turn already{starts}")
-        elif seen.life == attempts.ENDED and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
+        elif seen.life == attempts.ENDED and outcome_of(seen.record) == Outcome.SUCCEEDED:
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (attempts.ENDED, attempts.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))
@@ -225,8 +224,7 @@ class Steering:
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.follows(name, number))
-        if waits and self.attempts.cancel_unstarted(
-            name, number + 1, "not_needed", "all that it is compared for is decided"
-        ):
+        reason = fact(Evidence.DECIDED)
+        if waits and self.attempts.cancel_unstarted(name, number + 1, "not_needed", reason):
             self.tell(f"ended {name} {number + 1}")
             self._say(name, "not needed any more")

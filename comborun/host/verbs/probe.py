@@ -23,9 +23,12 @@ from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
-from comborun.rules.facts import Fact
+from comborun.rules.endings.breaker import quarantined
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER, SERVERS
+from comborun.rules.records import ENDING
 from comborun.rules.run_files import attempts_of, newest_plan
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,8 +118,8 @@ class Probe:
 
     def _live(self, document: Document, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
-        document["wrong_gpu"] = files.read(at.wrong_gpu).get("found", "")
-        document["ending"] = files.read(at.verdict).get("note", "")
+        document["wrong_gpu"] = _held(files.read(at.wrong_gpu))
+        document["ending"] = said(files.read(at.verdict))
         if document["claimed"]:
             document["live"] = dict(attempts.counts(at).pairs())
 
@@ -177,11 +180,9 @@ class Probe:
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
 
     def _quarantine(self) -> list[Document]:
-        rows = _rows(self.layout.quarantine, 3)
         return [
-            {"gpu": int(gpu), "failure": failure, "since": records.seconds({"at": at}, "at")}
-            for gpu, failure, at in rows
-            if gpu.isdecimal()
+            {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            for one in quarantined(files.read_text(self.layout.quarantine))
         ]
 
     def _waiting(self) -> list[Document]:
@@ -207,7 +208,7 @@ class Probe:
             state = seen.life
         elif seen.life in (attempts.ENDED, attempts.LOST):
             state, since = "ended", record.get("ended", "")
-            record = {"cause": record.get("cause", attempts.LOST), "note": record.get("note", "")}
+            record = {"cause": record.get("cause", attempts.LOST), "note": said(record)}
         elif silent := files.read(at.unhealthy):
             state, since = "silent", silent.get("since", "")
         elif ready := files.read(at.ready):
@@ -255,8 +256,16 @@ def _hold(hold: Hold) -> Document | None:
     return {"kind": hold.kind, "since": at, "why": hold.why} if hold.kind else None
 
 
-def _filled(record: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in record.items() if value}
+def _filled(record: dict[str, Any]) -> Document:
+    """A record without empty fields, with the facts of its end as JSON."""
+    filled = {key: value for key, value in record.items() if value}
+    return {**filled, ENDING: data_of(filled[ENDING])} if ENDING in filled else filled
+
+
+def _held(record: dict[str, Any]) -> str:
+    """`GPU:MIB,...`: the memory of a session that is on a GPU that it was not granted."""
+    pairs = next((fact.fields.get("used") for fact in records.ending(record)), ())
+    return ",".join(f"{gpu}:{mib}" for gpu, mib in pairs or ()) or record.get("found", "")
 
 
 def _rows(path: str, columns: int) -> list[list[str]]:
