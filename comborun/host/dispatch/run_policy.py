@@ -15,9 +15,10 @@ from comborun.rules.endings.breaker import FAILED, Breaker, too_many
 from comborun.rules.endings.failures import HOST
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
-from comborun.rules.results.counts import proven
+from comborun.rules.results.counts import Counts, proven
 from comborun.rules.vocabulary import Outcome, outcome_of, several
 from comborun.words.endings import said
+from comborun.words.rows import why_not_counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ class RunPolicy:
 
     def _with_why(self, session: Known) -> str:
         """Its name, and why its rows don't count."""
-        why = session.end.get("why", "")
+        why = why_not_counted(Counts.of(session.end).facts)
         return f"{session.name} ({why})" if why else session.name
 
     # The end of the run

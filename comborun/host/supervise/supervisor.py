@@ -222,7 +222,7 @@ class Supervisor:
             "SESSION": attempt.marker,
             "FAILURE": attempt.at.failure,
             "EPISODES": str(attempt.count),
-            "FIRST_EPISODE": str(attempt.first - attempt.rules.base),
+            "FIRST_EPISODE": str(attempt.first - attempt.rules.results.base),
         }
         if attempt.data.get("files"):
             own["FILES"] = attempt.at.files

@@ -27,7 +27,7 @@ from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, NAME, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, Mapping
 
 _CHUNK = 1 << 20
 _ASKED = re.compile(f"sessions/{NAME}/attempt-[0-9]{{1,9}}/out/.+")
@@ -101,7 +101,7 @@ class Answer:
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
-        if claim.get("source") == "log" or (end and _tells_of_a_failure(at)):
+        if _rules(claim).get("source") == "log" or (end and _tells_of_a_failure(at)):
             self._result(f"{at}/log")
         self._add(*(f"{at}/{record}" for record in FETCHED_RECORDS), *end)
 
@@ -164,6 +164,12 @@ class Answer:
         self._announced.append(piece)
         self._pieces.append(data)
         self._room -= len(data)
+
+
+def _rules(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rules of results in a claim; the former version has them beside its other fields."""
+    judging = claim.get(records.JUDGING)
+    return judging.get("results", {}) if isinstance(judging, dict) else claim
 
 
 def _tells_of_a_failure(at: str) -> bool:
