@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from comborun.rules.counting import shown
 from comborun.rules.vocabulary import Life, Outcome, amount, three, unit_of
 from comborun.text import harmless
 
@@ -110,7 +111,7 @@ def sizes(part: int, whole: int) -> str:
 
 def last_line(log: bytes) -> str:
     lines = reversed(log.decode("utf-8", "replace").split("\n"))
-    return next((shown for line in lines if (shown := visible(line))), "")
+    return next((text for line in lines if (text := visible(line))), "")
 
 
 def visible(line: str) -> str:
@@ -120,6 +121,5 @@ def visible(line: str) -> str:
 
 def indented(line: str) -> str:
     """The same, but with leading blanks, which tracebacks need. Of a progress bar only the last drawing stays."""
-    drawn = harmless(line, keep="\r\t").replace("\t", " ").split("\r")
-    shown = next((one.rstrip() for one in reversed(drawn) if one.strip()), "")
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+    text = shown(harmless(line, keep="\r\t").replace("\t", " ")).rstrip()
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

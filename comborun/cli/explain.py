@@ -15,7 +15,7 @@ from comborun.monitor.explain import explain as explain_session
 from comborun.monitor.observe import History
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
 from comborun.remote.logs import end_of_log
-from comborun.rules.names import RunLayout
+from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
 
 
@@ -49,7 +49,7 @@ def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
     for session in sessions_of(source, words, note, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
-            log = layout.attempt(f"servers/{session}", one.attempt).log if one.attempt else ""
+            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
         else:
             one, attempts = explain_session(view, history, status, session), history.of(session)
             log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""

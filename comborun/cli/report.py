@@ -14,6 +14,7 @@ from comborun.cli.terminal import program, show_json, show_rows, show_table, wor
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
+from comborun.rules.names import RUN
 from comborun.rules.vocabulary import Life
 from comborun.text import alike, clean, harmless, printable, several
 
@@ -222,7 +223,7 @@ def _is_folder(word: str, where: HostChoice) -> bool:
     if where.host is None and not folder.is_dir() and is_path and not is_remembered(word):
         what = "is a file, not a folder of results" if folder.exists() else "no such file or folder"
         raise UserError(f"{word}: {what}", "combo report RUN reports on a run; combo runs lists them")
-    if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
+    if where.host is not None or not folder.is_dir() or (folder / RUN.manifest).is_file():
         return False
     if is_path:
         return True

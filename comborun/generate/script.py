@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from comborun.model.command import FILES, asks_for
 from comborun.model.plan import Session
 from comborun.model.servers import FIELDS, variable
-from comborun.rules.names import AFTER
+from comborun.rules.names import AFTER, RunLayout
 from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
@@ -237,7 +237,8 @@ def _display(display: Display) -> str:
 def _server(name: str) -> Iterator[str]:
     """The address of a model server; by hand, that of one of this run that is ready."""
     url, host, port = (variable(name, field) for field in FIELDS)
-    yield f'export {url}="${{{url}:-$(cat -- "$run/servers/{name}"{{,-gpu*}}/url 2>/dev/null | head -n 1)}}"'
+    file = RunLayout("$run").server_url(f'{name}"{{,-gpu*}}')
+    yield f'export {url}="${{{url}:-$(cat -- "{file} 2>/dev/null | head -n 1)}}"'
     yield f"export {port}=${{{url}##*:}} {host}=${{{url}#http://}}"
     yield f"export {host}=${{{host}%:*}}"
 

@@ -10,7 +10,7 @@ _ROOMS = {
     "doctor": "doctor",
     "orphan": "supervise.orphan",
     "session": "supervise.supervisor",
-    "settle": "engines.slurm_reconcile",
+    "settle": "dispatch.slurm_reconcile",
     "task": "supervise.task",
 }
 """verbs whose module stands elsewhere than in `verbs`"""

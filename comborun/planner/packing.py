@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import UserError
 from comborun.model.work import combo_of
 from comborun.rules.room.ledger import Ledger
-from comborun.rules.room.order import Stagger, WaitingLine
+from comborun.rules.room.order import BackfillQueue, Stagger
 from comborun.rules.room.placement import Blocker, Capacity, Request, never
 from comborun.text import MIB
 
@@ -86,7 +86,7 @@ class _Host:
         known = {gpu: has.gpu_memory.get(gpu, _UNKNOWN) for gpu in has.gpus}
         memory = _UNKNOWN if has.memory is None else has.memory
         self.ledger = Ledger(replace(has, gpu_memory=known, memory=memory))
-        self.line = WaitingLine(self.ledger)
+        self.line = BackfillQueue(self.ledger)
         self.spacing = Stagger(on.stagger)
         self.now = 0.0
         for number, server in enumerate(on.servers):

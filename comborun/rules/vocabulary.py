@@ -18,6 +18,8 @@ class Word(str, Enum):
 
 
 class Life(Word):
+    """Where an attempt, or its session, is between the grant and the end."""
+
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
@@ -25,7 +27,16 @@ class Life(Word):
     """running, without progress for longer than allowed"""
     ORPHANED = "orphaned"
     """its supervisor is gone, its processes live"""
+    LOST = "lost"
+    """none of its processes lives, and there is no end record"""
     ENDED = "ended"
+    # Only on Slurm
+    SENT = "sent"
+    """Slurm has a task for its next attempt"""
+    GONE = "gone"
+    """it had one, which began nothing"""
+    STRAY = "stray"
+    """it runs, but Slurm has no task for it"""
 
 
 class Completeness(Word):

@@ -13,7 +13,7 @@ from comborun.host.system import files, machine, process
 from comborun.host.system.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.system.process import setting
 from comborun.rules import records
-from comborun.rules.names import RunLayout
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.room.ledger import Ledger
 from comborun.rules.room.placement import Blocker, Capacity, Card, Request, others_use
 
@@ -200,7 +200,7 @@ class LeaseBook:
         for who, lease in self.made.items():
             held = {gpu: mib for (marker, gpu), mib in self._measured.held.items() if marker == lease.marker}
             wrong = [gpu for gpu, mib in held.items() if gpu not in lease.gpus and mib > _MOST_MIB]
-            record, session = f"{lease.at}/wrong_gpu", self.layout.session_json(who)
+            record, session = AttemptLayout(lease.at).wrong_gpu, self.layout.session_json(who)
             if not (wrong and lease.gpus and os.path.exists(session)) or os.path.exists(record):
                 continue
             if files.read(session).get("pin") != "none":

@@ -107,14 +107,13 @@ class Lifecycle:
             run.queue.set(session, _alive(life, gpus))
             run.admission.adopt(name, gpus, at.directory, grant)
             run.events.write(Kind.ADOPTED, path, number, life=life)
-            if life == lives.LOST:
-                self._finalize(session)
-                if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
-                    run.attempts.ask(name, number)
-                    return [name]
             if life == lives.STARTING and not os.path.exists(at.claim):
                 self._launcher.start(session)
-        return []
+            elif life == lives.LOST:
+                if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
+                    run.attempts.ask(name, number)
+                self._finalize(session)
+        return [name] if life == lives.LOST and not isinstance(session, Server) else []
 
     def _adopt_ended(self, session: Session, again: bool) -> None:
         self._run.queue.set(session, Ended(self._run.attempts.end(session.path, session.attempt)))
@@ -167,7 +166,7 @@ class Lifecycle:
                 process.send(int(pid), signal.SIGCONT)
         return True
 
-    def _update(self, session: Session, state: Granted, seen: lives.Look, vanished: list[str]) -> None:
+    def _update(self, session: Session, state: Granted, seen: lives.AttemptState, vanished: list[str]) -> None:
         run, life = self._run, seen.life
         if life == lives.ENDED:
             self._ends.ended(session, session.attempt)
@@ -185,7 +184,7 @@ class Lifecycle:
         elif not isinstance(state, (Closing, Ending)):
             self._note_alive(session, state, seen)
 
-    def _note_alive(self, session: Session, state: Granted, seen: lives.Look) -> None:
+    def _note_alive(self, session: Session, state: Granted, seen: lives.AttemptState) -> None:
         run = self._run
         of_life = _alive(seen.life, state.gpus)
         if type(state) is not type(of_life):

@@ -6,7 +6,7 @@ import os
 import time
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import Due, word_of
+from comborun.host.record.attempts import NextRetry, word_of
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.told import END, STALL, Told
 from comborun.host.system import files
@@ -47,13 +47,13 @@ class RunPolicy:
         self._told = Told(self._run.layout)
 
     def read(self) -> None:
-        folder = self._run.layout.dispatch
-        rows, quarantine = files.read_text(f"{folder}/breaker"), files.read_text(f"{folder}/quarantine")
+        layout = self._run.layout
+        rows, quarantine = files.read_text(layout.breaker), files.read_text(layout.quarantine)
         self.breaker = Breaker(self._run.configured("breaker"), rows, quarantine)
 
     # One end
 
-    def follows(self, session: Known, person: bool = False) -> Due | None:
+    def follows(self, session: Known, person: bool = False) -> NextRetry | None:
         """The attempt that follows its latest one; None: that was the last. `person`: a user has just started the run,
         which asks again for cancelled and lost sessions.
         """
@@ -122,7 +122,7 @@ class RunPolicy:
                 self._run.halt(f"{why}{where}, at last: {note}" if note else f"{why}{where}")
                 continue
             closed = True
-            files.write_text(f"{self._run.layout.dispatch}/quarantine", self.breaker.quarantined(f"{time.time():.6f}"))
+            files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
             of_gpu: dict[str, Any] = {"gpu": int(place), "class": failure, "times": times}
             self._run.events.write(Kind.QUARANTINE, **of_gpu)
             self._run.notices.tell("host", "", f"GPU {place} gets no new sessions: {why} there")
@@ -132,7 +132,7 @@ class RunPolicy:
         return closed
 
     def _write_breaker(self) -> None:
-        files.write_text(f"{self._run.layout.dispatch}/breaker", self.breaker.rows())
+        files.write_text(self._run.layout.breaker, self.breaker.rows())
 
     # All sessions
 

@@ -18,6 +18,7 @@ from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.endings import breaker
 from comborun.rules.events import Kind
+from comborun.rules.names import RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Servers:
         count, last = breaker.failures(self._past(server))
         if count > server.restarts:
             self._stuck = f"the server {server.name} ended {count} times in a row ({self._how(server)})"
-            self._stuck += f"; its log is servers/{server.name}/attempt-{server.attempt}/log"
+            self._stuck += f"; its log is {RUN.attempt(server.path, server.attempt).log}"
             return True
         wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
         return 0 < last + wait - time.time() <= wait  # a clock that was set back makes no wait longer

@@ -37,10 +37,10 @@ def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str,
 
 def _url_by_hand(run: str, name: str, gpus: str) -> str:
     """The URL of the server: of the one on its GPU, or of any."""
-    folder = f"{run}/servers"
-    on_gpus = sorted(one for one in files.entries(folder) if one.startswith(f"{name}-gpu"))
+    layout = RunLayout(run)
+    on_gpus = sorted(one for one in files.entries(layout.servers) if one.startswith(f"{name}-gpu"))
     for one in (name, f"{name}-gpu{gpus.partition(',')[0]}", *on_gpus):
-        if url := files.read_line(f"{folder}/{one}/url"):
+        if url := files.read_line(layout.server_url(one)):
             return url
     return ""
 

@@ -12,7 +12,7 @@ import re
 import time
 
 from comborun.host.system import files
-from comborun.rules import globs, records
+from comborun.rules import counting, globs, records
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
@@ -116,7 +116,7 @@ class LogLine:
         return self.there or self._matches(self._rest)
 
     def _take(self, data: bytes) -> None:
-        lines = (self._rest + data).replace(b"\r", b"\n").replace(b"\0", b"\n").split(b"\n")
+        lines = counting.with_line_ends(self._rest + data).split(b"\n")
         self._rest = lines.pop()[-_LOG_CHUNK:]
         self.there = any(self._matches(line) for line in lines)
 
@@ -231,7 +231,7 @@ def list_videos(at: AttemptLayout, rules: Rules) -> None:
         try:
             with open(f"{at.output}/{path}", "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
-                rows.append((size, videos.fault(path, stream, size), f"out/{path}"))
+                rows.append((size, videos.fault(path, stream, size), f"{os.path.basename(at.output)}/{path}"))
         except OSError:
             continue
     files.write_text(at.videos, videos.render(rows))

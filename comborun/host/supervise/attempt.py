@@ -40,6 +40,8 @@ class Attempt:
         if not self.run_id:
             raise LookupError(f"{run} is not a run directory")
         self.folder, self.at = layout.session(name), layout.attempt(name, self.number)
+        self.former, self.lock = layout.attempt(name, self.number - 1), layout.session_lock(name)
+        self.script, self.session_json = layout.script(name), layout.session_json(name)
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}
         """session.json"""
@@ -53,7 +55,7 @@ class Attempt:
 
     def read(self, grant: dict[str, str]) -> None:
         """Read the granted range of episodes and the files of the session. Raises LookupError."""
-        path = f"{self.folder}/session.json"
+        path = self.session_json
         try:
             self.data = json.loads(files.read_text(path))
             self.first, self.count = int(self.data["first"]), int(self.data["count"])
@@ -118,7 +120,7 @@ class Place:
         """descriptors that stay open as long as the command runs"""
         self._of = of
         self._engine = engine
-        self._lock = f"{of.folder}/lock"
+        self._lock = of.lock
 
     def make_files(self) -> bool:
         """Make the folder of the output, the file of the lock, and room for the end. None of them claims anything."""
@@ -131,7 +133,7 @@ class Place:
         try:
             os.makedirs(self.output, exist_ok=True)
             lock = files.lock(self._lock, setting("COMBORUN_LOCK_S", 10.0))
-            if lock < 0 and os.path.exists(f"{folder}/attempt-{of.number - 1}/end"):
+            if lock < 0 and os.path.exists(of.former.end):
                 descendants.sweep(f"{of.run_id}/{of.name}/", 0.0)  # processes of earlier attempts
                 lock = files.lock(self._lock, 2.0)
         except OSError as error:

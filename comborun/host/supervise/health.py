@@ -147,7 +147,7 @@ class Health(PollingWatch):
 
     @property
     def _url_file(self) -> str:
-        return f"{self.of.folder}/url"
+        return self.of.run_layout.server_url(self.of.name)
 
     def _ready(self) -> bool:
         """Record that it is ready; False on a full disk."""

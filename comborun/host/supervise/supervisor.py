@@ -267,7 +267,7 @@ class Supervisor(Attempt):
         ]
         if not refusal:
             try:
-                return spawn(["bash", f"{self.folder}/session.sh"], environment, actions)
+                return spawn(["bash", self.script], environment, actions)
             except OSError as error:
                 if error.errno in _LATER:
                     raise

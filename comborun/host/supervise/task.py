@@ -25,6 +25,7 @@ from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
+from comborun.rules.names import RUN, RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class SlurmPlace(Place):
 
     def heartbeat(self) -> str:
         """Write the heartbeat. A stop normally sends a signal, so its mark counts only from the second look on."""
-        with contextlib.suppress(OSError), open(f"{self.at.directory}/beat", "w") as file:
+        with contextlib.suppress(OSError), open(self.at.heartbeat, "w") as file:
             file.write(f"{time.time():.6f}\n")
         names = files.entries(self.at.directory)  # listing updates the node's cache
         if "end" in names and files.read(self.at.end).get("nonce") == self.nonce:
@@ -147,7 +148,7 @@ def restarts() -> int:
 
 def program(run: str, *words: str) -> NoReturn:
     """Become another verb of the run's host program."""
-    os.execv(sys.executable, [sys.executable, "-I", "-S", f"{run}/lib/comborun_host", *words])
+    os.execv(sys.executable, [sys.executable, "-I", "-S", RunLayout(run).program, *words])
 
 
 def main(arguments: list[str]) -> int:
@@ -169,7 +170,7 @@ def _task(arguments: list[str]) -> int:
     index = task.partition("_")[2]
     row = _row(cluster, arguments[1], index)
     if not row:
-        raise Refusal(NO_RUN, f"slurm/batch-{arguments[1]}.tsv has no line {index}")
+        raise Refusal(NO_RUN, f"{RUN.batch(int(arguments[1]))} has no line {index}")
     name, planned = row
     attempt, why = 0, _kept_back(attempts, name)
     if not why:

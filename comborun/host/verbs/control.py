@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
-_LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
-"""files below dispatch/ that a resume removes"""
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
 
 
@@ -116,7 +114,9 @@ class Steering:
 
     def _resume(self) -> int:
         was = self._was()
-        there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
+        layout = self.layout
+        lifted = (layout.hold, layout.quarantine, layout.breaker, layout.gpu_caps, layout.stopped)
+        there = [path for path in lifted if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
         done = not any(map(os.path.exists, there))
@@ -205,7 +205,7 @@ class Steering:
     def _write_decided(self, text: str) -> None:
         """Append the lines that are not there yet."""
         try:
-            lock = files.lock(f"{self.layout.dispatch}/.decided.lock", 30)
+            lock = files.lock(self.layout.decided_lock, 30)
         except OSError:
             lock = -1
         self._must(lock >= 0, self.layout.dispatch)

@@ -25,6 +25,7 @@ from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
+from comborun.rules.run_files import attempts_of, newest_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ VERSION = "3"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 """bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
 _SERVER = re.compile("[a-z0-9-]+")
-_PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
 
 
 def main(arguments: list[str]) -> int:
@@ -90,15 +90,11 @@ class Probe:
 
     def _find(self, name: str, known: int) -> None:
         """Add every attempt that is newer than the one whose end is known."""
-        number = known + 1
-        at = self.layout.attempt(name, number)
-        while any(map(os.path.exists, (at.claim, at.grant, at.end))):
-            self.documents.append(self._attempt(name, number, at))
-            number += 1
-            at = self.layout.attempt(name, number)
+        for number in attempts_of(self.layout, name, known):
+            self.documents.append(self._attempt(name, number))
 
-    def _attempt(self, name: str, number: int, at: AttemptLayout) -> Document:
-        seen = self.attempts.look(name, number)
+    def _attempt(self, name: str, number: int) -> Document:
+        seen, at = self.attempts.look(name, number), self.layout.attempt(name, number)
         document: Document = {"session": name, "number": number, "life": seen.life}
         ended = seen.life == attempts.ENDED
         if seen.life != attempts.STARTING:  # a begin that was written after this look belongs to the next look
@@ -150,7 +146,7 @@ class Probe:
             "slots": int(slots) if slots.isdecimal() else None,
             "stopped": os.path.exists(layout.stopped),
             "multiplexer": multiplexer,
-            "plan": self._plan(),
+            "plan": newest_plan(self.layout.directory),
             "hold": _hold(Holds(layout).look()),
             "notice_failed": self._notice(),
             "quarantine": self._quarantine(),
@@ -168,13 +164,9 @@ class Probe:
         record = files.read(self.layout.dispatcher)
         return int(record["pid"]) if process.named(record) else None
 
-    def _plan(self) -> int | None:
-        found = filter(None, map(_PLAN.fullmatch, os.listdir(self.layout.directory)))
-        return max((int(match[1]) for match in found), default=None)
-
     def _notice(self) -> tuple[int, float] | None:
         """The code of the grid's notify command, and when, if its last run failed."""
-        failed = f"{self.layout.dispatch}/notify.failed"
+        failed = self.layout.notify_failed
         try:
             if os.stat(failed).st_mtime_ns <= os.stat(self.layout.notify).st_mtime_ns:
                 return None
@@ -185,7 +177,7 @@ class Probe:
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
 
     def _quarantine(self) -> list[Document]:
-        rows = _rows(f"{self.layout.dispatch}/quarantine", 3)
+        rows = _rows(self.layout.quarantine, 3)
         return [
             {"gpu": int(gpu), "failure": failure, "since": records.seconds({"at": at}, "at")}
             for gpu, failure, at in rows

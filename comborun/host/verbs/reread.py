@@ -16,6 +16,7 @@ from comborun.host.record.attempts import RunDirectory, word_of
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules import records
+from comborun.rules.names import RunLayout
 from comborun.rules.vocabulary import Cause, Completeness, failure_of
 
 TYPE_CHECKING = False
@@ -45,7 +46,8 @@ def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def apply(run: str, rules: Mapping[str, Any]) -> None:
     """Judge each attempt by these rules from now on, and ended ones at once. Raises OSError."""
-    done, left = files.read(f"{run}/dispatch/done"), {}
+    done_file = RunLayout(run).done
+    done, left = files.read(done_file), {}
     for name, _, at, claim, end, now in _attempts(run, rules):
         left[name] = (word_of(end), word_of(now)) if end else ("", "")
         if now is not end:
@@ -57,8 +59,8 @@ def apply(run: str, rules: Mapping[str, Any]) -> None:
         if done and before != after:
             done[before] = str(int(done.get(before, "0")) - 1)
             done[after] = str(int(done.get(after, "0")) + 1)
-    if done and os.path.exists(f"{run}/dispatch/done"):
-        files.write(f"{run}/dispatch/done", done.items())
+    if done and os.path.exists(done_file):
+        files.write(done_file, done.items())
 
 
 def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, AttemptLayout, Record, Record, Record]]:

@@ -56,7 +56,7 @@ def _start(arguments: list[str]) -> int:
     given = _options(arguments[1:])
     Events(RunLayout(run)).order("start", **{name[2:]: value for name, value in given.items() if name != "--secrets"})
     if os.path.exists(RunLayout(run).engine):
-        from comborun.host.engines import slurm_reconcile
+        from comborun.host.dispatch import slurm_reconcile
 
         return slurm_reconcile.settle(run, given)  # Slurm uses no multiplexer
     os.environ.pop("COMBORUN_SESSION", None)
@@ -122,7 +122,7 @@ class Start:
 
     def _alone(self) -> None:
         """Take the lock of starts; it is held until this process ends."""
-        path = f"{self.layout.dispatch}/.start"
+        path = self.layout.start_lock
         try:
             held = files.lock(path, _OTHERS_S)
         except OSError:
@@ -170,7 +170,7 @@ class Start:
     def _signed(self) -> str:
         """The pid of a dispatcher that lives, has taken over and is not about to leave; empty without one."""
         record = files.read(self.layout.dispatcher)
-        leaves = os.path.exists(f"{self.layout.dispatch}/leaving")
+        leaves = os.path.exists(self.layout.leaving)
         return record["pid"] if process.named(record) and not leaves else ""
 
     def _nothing(self) -> str:

@@ -105,7 +105,7 @@ class Stopping:
             if not over(self.layout):
                 files.append(self.layout.stopped)
             self._end_dispatcher()
-            dismiss(self.layout.dispatch)
+            dismiss(self.layout)
             names = files.entries(self.layout.sessions)
         if self.slurm and self.slurm.silence:
             complain("stop: Slurm does not answer")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from comborun.rules import counting
+
 BUSY = 0.03
 """share of a core that counts as work"""
 _START = 0.05
@@ -153,7 +155,7 @@ class Repetition:
 
     def look(self, tail: bytes, *, cut: bool) -> bool:
         """Whether the log says something new since the last look; `cut`: its first line is not whole."""
-        text = tail.decode("utf-8", "replace").replace("\r", "\n").replace("\0", "\n")
+        text = counting.with_line_ends(tail).decode("utf-8", "replace")
         lines = [line for line in text.split("\n")[1 if cut else 0 :] if line]
         if not lines:
             return True

@@ -11,7 +11,7 @@ _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
 """a session that waits for one of these does not hold up those behind it; a token is kept for it at once"""
 
 
-class WaitingLine:
+class BackfillQueue:
     """First come, first served; a request that fits overtakes those that don't.
 
     A request that doesn't fit may be overtaken N times, where N is the number of sessions that ran when it first had to

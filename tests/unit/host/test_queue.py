@@ -1,4 +1,4 @@
-"""Rows of queue.jsonl, the numbers that follow from lives, and the messages at the FIFO."""
+"""Rows of queue.jsonl, and the messages at the FIFO."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recorded import record
 
-from comborun.host.dispatch.dispatcher import Fifo
+from comborun.host.dispatch.messages import Fifo
 from comborun.host.record.queue import rows
 from comborun.rules.room.placement import Request
 

@@ -9,7 +9,7 @@ from fake_cluster import Cluster, cluster, task
 from happened import events
 from recorded import queue_rows, record
 
-from comborun.host.engines import slurm_reconcile
+from comborun.host.dispatch import slurm_reconcile
 from comborun.host.system import files
 from comborun.host.verbs import start
 

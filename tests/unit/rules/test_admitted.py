@@ -7,7 +7,7 @@ import random
 import pytest
 
 from comborun.rules.room.ledger import Ledger
-from comborun.rules.room.order import WaitingLine
+from comborun.rules.room.order import BackfillQueue
 from comborun.rules.room.placement import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
 
 BIG = 1 << 40
@@ -171,7 +171,7 @@ class Queue:
     """Sessions that come in an order and start when the line lets them; nobody ends by itself."""
 
     def __init__(self, host: Ledger) -> None:
-        self.host, self.line = host, WaitingLine(host)
+        self.host, self.line = host, BackfillQueue(host)
         self.waiting: list[tuple[str, Request]] = []
 
     def round(self) -> list[str]:

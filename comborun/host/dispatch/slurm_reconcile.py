@@ -126,7 +126,7 @@ class Settling:
         session.record = record if life == ENDED else {}
         made_by = task_of(record)
         next_task = submitted.get((session.name, number + 1), "")
-        at = self.attempts.at(session.name, number).directory
+        at = self.attempts.at(session.name, number)
         facts = {
             "forgot": number > 0 and life != ENDED and self.cluster.forgot(at, record),
             "restarts": made_by in self.cluster.tasks,
@@ -310,7 +310,7 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
         secrets.gather(layout, sys.stdin.buffer.read() if "--secrets" in given else None)
     except LookupError as error:
         raise Refusal(CONFIG, f"{error}; nothing was submitted") from error
-    os.makedirs(f"{layout.slurm}/out", exist_ok=True)
+    os.makedirs(layout.task_outputs, exist_ok=True)
     if "--parallel" in given and not files.write_text(layout.slots, given["--parallel"] + "\n"):
         raise Refusal(CANT_WRITE, f"can't write in {layout.dispatch}")
 
