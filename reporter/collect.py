@@ -30,6 +30,7 @@ from comborun.rules import counting, globs, names
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
+from comborun.rules.results.counts import where_it_ran
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
 from comborun.rules.results.result_files import Folder, uncounted
@@ -294,13 +295,14 @@ def _misread(
     for record in records:
         if record.verdict is not Verdict.ERRORED:
             held[record.session].add(record.episode)
+    known = {kind: {getattr(one, kind) for one in sessions} for kind in ("policy", "environment")}
     for session in sessions:
         names, planned = files.get(session.name), range(session.first, session.first + session.count)
         if names and not (held[session.name] and held[session.name].issuperset(planned)):
             folder = _folder(directory, names, session, session.results.format)
             counts = tally(folder.read(), folder.identity, (session.first, session.count), over=True)
             if counts.misread:
-                yield Defect(names[0], 0, why_not_counted(counts.facts))
+                yield Defect(names[0], 0, why_not_counted(where_it_ran(counts.facts, known)))
 
 
 def _folder(directory: Path, names: Sequence[str], session: Session, kind: str) -> Folder:
