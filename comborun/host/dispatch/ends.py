@@ -56,7 +56,7 @@ class Ends:
         self._run.queue.set(session, state)
 
     def ended(self, session: Session, number: int) -> None:
-        """Follow the end of an attempt, if there is one and nobody has followed it."""
+        """Follow the end of an attempt, if there is one; once for each attempt."""
         name, before = session.name, session.state
         known = number == session.attempt and not isinstance(before, Granted)
         end = {} if known or number < session.attempt else self._run.attempts.end(session.path, number)

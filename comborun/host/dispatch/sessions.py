@@ -50,7 +50,7 @@ class State:
 
 
 class New(State):
-    """Nobody has looked at its files yet."""
+    """Its files were not read yet."""
 
     __slots__ = ()
 

@@ -73,7 +73,7 @@ def fork(work: Callable[[], object], streams: Sequence[int] = (), keep: Sequence
                     os.close(int(name))
         said = work()
         code = said if isinstance(said, int) else 0
-    except Exception:  # noqa: BLE001 # a child has nobody to hand it to
+    except Exception:  # noqa: BLE001 # no caller is left in a child
         import traceback
 
         traceback.print_exc()

@@ -8,7 +8,7 @@ from comborun.rules.room.ledger import Ledger, Reservation
 from comborun.rules.room.placement import Blocker, Request
 
 _NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
-"""a session that waits for one of these does not hold up those behind it; a token is kept for it at once"""
+"""others may always overtake a session that waits for one of these; a token is reserved for it at once"""
 
 
 class BackfillQueue:
@@ -89,7 +89,7 @@ class Stagger:
 class WarmUp:
     """The first session of each program starts alone and fills caches for the others.
 
-    The others wait until it makes progress, has ended, or takes longer than `seconds`; 0: nobody waits.
+    The others wait until it makes progress, has ended, or takes longer than `seconds`; 0: no session waits.
     """
 
     def __init__(self, seconds: float) -> None:
