@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from comborun.generate.bundle import bundle
-from comborun.model.judging import ResultRules
 from comborun.model.plan import Limits, Plan, Session
 from comborun.model.resources import BashWord
 from comborun.remote.library import library_files
+from comborun.rules.results.fields import ResultRules
 
 STAMP = """\
 printf 's %s\\n' "$EPOCHREALTIME" >>"$1"

@@ -24,10 +24,10 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT))
 
-from comborun.model.judging import ResultRules  # noqa: E402
 from comborun.model.plan import Limits, Plan, Session  # noqa: E402
 from comborun.rules import records  # noqa: E402
 from comborun.rules.names import RUN  # noqa: E402 - after the path to it
+from comborun.rules.results.fields import ResultRules  # noqa: E402
 
 POLICIES = 8
 REPORT = (

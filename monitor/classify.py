@@ -18,10 +18,8 @@ from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunS
 from comborun.monitor.waiting import RETRY, ROOM, hint, notify_problem, retry_words, room_words
 from comborun.monitor.wording import brief, last_line, visible
 from comborun.rules.names import AFTER
-from comborun.rules.records import clean
 from comborun.rules.results.counts import WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined, where_it_ran
 from comborun.rules.vocabulary import Cause, Completeness, Failure, Life, Outcome
-from comborun.text import harmless
 
 _TOGETHER = 2
 """least number of sessions that must vanish together to count as an event of the host, without a restart"""
@@ -92,8 +90,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     for session in plan.sessions:
         attempts = history.of(session.name)
         status = session_status(session, attempts, now, parts[session.name])
-        if status.uncounted:
-            status = status._replace(uncounted=where_it_ran(status.uncounted, names))
+        status = status._replace(reasons=where_it_ran(status.reasons, names))
         if session.name in waits:
             status = _waiting(status, waits[session.name], plan, attempts, now)
         if task := tasks.get(session.name):
@@ -202,12 +199,12 @@ def session_status(session: Session, attempts: Sequence[Attempt], now: float, pa
     counts = _counts(session, attempts)
     counted = recorded and counts.countable
     end = attempts[-1].end
-    crashed = counts.why.startswith(WROTE_NOTHING) and end is not None and not end.clean
+    crashed = end is not None and not end.clean and any(fact.code == WROTE_NOTHING for fact in counts.facts)
     return _of_attempt(status, _judged(session, attempts, counts), now, session)._replace(
         done=_done_so_far(session, attempts, counts if counted else None),
         recorded=counts.verdicts if counted else None,
         successes=counts.successes if counted else None,
-        uncounted=clean(harmless(counts.why)) if recorded and not crashed else "",
+        reasons=counts.facts if recorded and not crashed else (),
         own=attempts[-1].done,
         whole=attempts[-1].whole,
     )
@@ -243,7 +240,7 @@ def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
 def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
     """The number of its records; while it runs, the count from its log, unless some rows don't count. None: unknown."""
     parts = _chain(session, attempts)
-    if counts and (attempts[-1].end or counts.why):
+    if counts and (attempts[-1].end or counts.facts):
         done = counts.records
     elif counts:
         done = sum(one.done for one in parts)

@@ -17,8 +17,11 @@ from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import RunFacts, Waiting
 from comborun.monitor.wording import clock, span, visible
+from comborun.rules.facts import Fact, data_of
+from comborun.rules.records import clean
 from comborun.rules.vocabulary import Failure, Life, Outcome
-from comborun.text import alike, several
+from comborun.text import alike, harmless, several
+from comborun.words.rows import why_not_counted
 
 SCHEMA = 1
 """version of the JSON document"""
@@ -93,8 +96,8 @@ class SessionStatus(NamedTuple):
     """episodes that succeeded"""
     first: int = 0
     """index of its first planned episode"""
-    uncounted: str = ""
-    """one sentence: why rows of its result files don't count, or have no verdict"""
+    reasons: tuple[Fact, ...] = ()
+    """why rows of its result files don't count, or have no verdict"""
     life: Life = Life.QUEUED
     outcome: Outcome | None = None
     attempt: int = 0
@@ -131,6 +134,11 @@ class SessionStatus(NamedTuple):
     node: str = ""
     """the node of its latest attempt; empty without Slurm"""
     task: Task | None = None
+
+    @property
+    def uncounted(self) -> str:
+        """The reasons in one sentence."""
+        return clean(harmless(why_not_counted(self.reasons)))
 
     @property
     def word(self) -> str:
@@ -314,6 +322,7 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         **_or_null(chosen(session, "part", "window", "node", "uncounted")),
         **_expected(session.expected),
         "task": _task(session.task),
+        "facts": data_of(session.reasons),
         "waiting": waits and {"for": waits.reason, "until": waits.until, "detail": waits.detail},
     }
 

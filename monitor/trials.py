@@ -34,10 +34,12 @@ from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import remove
+from comborun.rules.facts import data_of
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
 from comborun.rules.vocabulary import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
+from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -192,7 +194,7 @@ class TryResult:
     def counts(self) -> bool:
         """Whether the results of such a session count, and no line for `results:` would make more of them count."""
         counts = self.end.counts
-        return "`results: " not in counts.why and (counts.verdicts > 0 or self.end.completeness == "complete")
+        return not counts.proposes and (counts.verdicts > 0 or self.end.completeness == "complete")
 
     @property
     def command(self) -> str:
@@ -229,7 +231,8 @@ class TryResult:
             "counted": counts.records,
             "successes": counts.successes,
             "verdicts": counts.verdicts,
-            "why": counts.why,
+            "why": why_not_counted(counts.facts),
+            "facts": data_of(counts.facts),
             "counts": self.counts,
             "seed": self.seed,
         }
@@ -274,5 +277,5 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
     left = program.answer(setup.transport, answer)
     files, log = tuple(map(tuple, left["files"])), tuple(left["log"].split("\n"))
     end = attempts[-1].end
-    end.counts.why = where_it_ran(end.counts.why, names_of(setup.grid))
+    end.counts.facts = where_it_ran(end.counts.facts, names_of(setup.grid))
     return TryResult(session, at, end, files, log, left["seed"], setup.grid.path)

@@ -27,6 +27,7 @@ from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect
 from comborun.rules import counting, globs, names
+from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.results.filename_results import FILE
@@ -35,13 +36,15 @@ from comborun.rules.results.result_files import Folder, uncounted
 from comborun.rules.results.tally import tally
 from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.text import clean
+from comborun.words import say
+from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.model.attempt import EpisodeRecord
-    from comborun.model.judging import ResultRules
     from comborun.model.work import Combo
+    from comborun.rules.results.fields import ResultRules
 
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
@@ -278,9 +281,9 @@ def _unmatched(directory: Path, name: PurePosixPath, session: Session) -> Iterat
     """A file with episodes that no pattern of the grid takes, with the line that would count them."""
     rules = session.results
     folder = _folder(directory, [str(name)], session, "")
-    own, keys = f"the pattern takes {', '.join(rules.files) or 'the log'}", {"files": f'"**/*{name.suffix}"'}
-    if why := uncounted(folder.read(), folder.identity, (session.first, session.count), keys, own):
-        yield Defect(str(name), 0, why.removeprefix(f"{name}: "))
+    keys = {"files": f"**/*{name.suffix}"}
+    if found := uncounted(folder.read(), folder.identity, (session.first, session.count), keys):
+        yield Defect(str(name), 0, say(Fact(found.code, **{**found.fields, "file": "", "taken": list(rules.files)})))
 
 
 def _misread(
@@ -297,7 +300,7 @@ def _misread(
             folder = _folder(directory, names, session, session.results.format)
             counts = tally(folder.read(), folder.identity, (session.first, session.count), over=True)
             if counts.misread:
-                yield Defect(names[0], 0, counts.why)
+                yield Defect(names[0], 0, why_not_counted(counts.facts))
 
 
 def _folder(directory: Path, names: Sequence[str], session: Session, kind: str) -> Folder:

@@ -79,11 +79,11 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
         accepted=accepted,
         missing=gaps(known, indices),
         outside=outside,
-        duplicates=spans(one.index for one in several if one.repeats == {False}),
-        conflicts=spans(one.index for one in several if True in one.repeats),
-        replays=spans(one.index for one in several if len(one.verdicts) > 1),
-        differing=spans(one.index for one in several if len(set(one.verdicts)) > 1),
-        contested=spans(one.index for one in several if len({*map(attrgetter("verdict"), one.records)} - ERRORED) > 1),
+        duplicates=spans(episode.index for episode in several if episode.repeats == {False}),
+        conflicts=spans(episode.index for episode in several if True in episode.repeats),
+        replays=spans(episode.index for episode in several if len(episode.verdicts) > 1),
+        differing=spans(episode.index for episode in several if len(set(episode.verdicts)) > 1),
+        contested=spans(episode.index for episode in several if episode.contested),
         retried=sum(record.attempt > 1 for record in accepted),
     )
 
@@ -105,7 +105,8 @@ def _accepted(records: Sequence[EpisodeRecord]) -> tuple[tuple[EpisodeRecord, ..
     if all(map(lt, indices, islice(indices, 1, None))):  # the common case, fast
         return tuple(records), []
     episodes = [_Episode(index, tuple(group)) for index, group in groupby(records, attrgetter("episode"))]
-    return tuple(one.accepted for one in episodes), [one for one in episodes if len(one.records) > 1]
+    several = [episode for episode in episodes if len(episode.records) > 1]
+    return tuple(episode.accepted for episode in episodes), several
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,10 @@ class _Episode:
     def verdicts(self) -> list[Verdict]:
         judged = ([one.verdict for one in records if one.success is not None] for records in self._attempts)
         return [verdicts[0] for verdicts in judged if verdicts]
+
+    @property
+    def contested(self) -> bool:
+        return len({record.verdict for record in self.records} - ERRORED) > 1
 
     @property
     def repeats(self) -> set[bool]:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.amendment.changes import ChangeKind
 from comborun.model.work import combo_of, episodes_of, grouped, name_of_combo
+from comborun.rules import records
 from comborun.rules.results.counts import Counts
 from comborun.text import first_of, several
+from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,24 +108,29 @@ class Rereading:
 
     session: str
     attempt: int
-    before: Mapping[str, str]
+    before: Mapping[str, Any]
     """of its end record"""
-    now: Mapping[str, str]
+    now: Mapping[str, Any]
 
     @property
     def fewer(self) -> bool:
         """Whether less of it would count."""
-        had, has = Counts.of(self.before), Counts.of(self.now)
+        had, has = self._counts
         incomplete = self.before["completeness"] == "complete" != self.now["completeness"]
         return incomplete or has.records < had.records or has.verdicts < had.verdicts
 
     @property
     def words(self) -> str:
         """`0 episodes before, 10 now (7 with success)`, and why the rest does not count."""
-        had, has = Counts.of(self.before), Counts.of(self.now)
+        had, has = self._counts
         counted = f"{several(had.records, 'episode')} before, {has.records} now ({has.successes} with success)"
         was, now = self.before["completeness"], self.now["completeness"]
-        return "; ".join(filter(None, (counted, f"{was} before, {now} now" if was != now else "", has.why)))
+        whole = f"{was} before, {now} now" if was != now else ""
+        return "; ".join(filter(None, (counted, whole, why_not_counted(has.facts))))
+
+    @property
+    def _counts(self) -> tuple[Counts, Counts]:
+        return Counts.of(records.read(self.before)), Counts.of(records.read(self.now))
 
 
 def reading_lines(changes: Sequence[Rereading]) -> Iterator[str]:

@@ -15,17 +15,19 @@ from comborun.errors import UserError
 from comborun.grid import find_preset, preset_starter, schema_text, starter_grid
 from comborun.model.work import combo_of
 from comborun.reference import example_grid, key_reference, pages, shared
+from comborun.rules.facts import data_of
 from comborun.rules.names import RUN, AttemptLayout
-from comborun.text import clean, harmless, several
+from comborun.text import clean, several
+from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.cli.options import GridChoice
     from comborun.grid import Grid
-    from comborun.model.judging import ResultRules
     from comborun.model.plan import Session
     from comborun.rules.results.counts import Counts
+    from comborun.rules.results.fields import ResultRules
 
 
 @click.command()
@@ -103,7 +105,8 @@ def check(grid: GridChoice, as_json: bool) -> None:
         document: dict[str, Any] = {"grid": checked.name, "combos": len(checked.combos)}
         if latest:
             session, counts = latest
-            document["latest"] = {"session": session.name, "counted": counts.records, "why": counts.why}
+            document["latest"] = {"session": session.name, "counted": counts.records}
+            document["latest"] |= {"why": why_not_counted(counts.facts), "facts": data_of(counts.facts)}
         show_json({**document, "warnings": [str(w) for w in checked.warnings]})
         return
     warn(*map(str, checked.warnings))
@@ -113,7 +116,7 @@ def check(grid: GridChoice, as_json: bool) -> None:
         session, counts = latest
         planned = f" of {session.count}" if session.count else ""
         click.echo(f"  the last results of {session.name}: {counts.records}{planned} episodes count by this grid")
-        show_why(harmless(counts.why), checked.path)
+        show_why(counts.facts, checked.path)
 
 
 def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
@@ -125,7 +128,7 @@ def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     for session, at in _ended(grid):
         if combo := combos.get(combo_of(session)):
             counts = _counts(at, session, combo.result_rules)
-            counts.why = where_it_ran(counts.why, names_of(grid))
+            counts.facts = where_it_ran(counts.facts, names_of(grid))
             return session, counts
     return None
 
@@ -148,11 +151,11 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
 
 def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
     """The counts as the session's host would count by these rules."""
-    from comborun.reporter.records.reading import Context
+    from comborun.rules.results.fields import Identity
     from comborun.rules.results.result_files import Folder, name_unread
     from comborun.rules.results.tally import tally
 
-    identity = Context("", session.policy, session.environment, rules).identity
+    identity = Identity(session.policy, session.environment, rules)
     log = os.path.relpath(at.log, at.output) if rules.source == "log" else ""
     folder, span = Folder(at.output, rules.files, identity, rules.format, log), (session.first, session.count)
     counts = tally(folder.read(), identity, span, over=True)

@@ -116,7 +116,7 @@ def watch_until_the_end(target: Target, shown: Shown) -> int:
 
 def _unread(session: SessionStatus) -> bool:
     """Whether it ended well, but wrote files that the grid does not read."""
-    wrote = session.uncounted and not session.uncounted.startswith(WROTE_NOTHING)
+    wrote = session.reasons and not any(fact.code == WROTE_NOTHING for fact in session.reasons)
     return bool(wrote) and not session.done_with and session.failure in (None, Failure.NO_RESULT)
 
 

@@ -22,7 +22,9 @@ from comborun.errors import UserError
 from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from comborun.rules.facts import Fact
 
 QUIET_S = 2.0
 """shorter work prints nothing"""
@@ -40,7 +42,6 @@ _HUSHES: list[Callable[[], None]] = []
 _LONG_WORD = re.compile(r"(\S{400})\S+")
 """a path or name that would fill the screen"""
 _OF_REPORT = {"matplotlib", "numpy", "scipy"}
-_PROPOSED = re.compile(r": `results: (.*?)` counts them")
 SOME_DID_NOT = 1
 INTERRUPTED = 130
 
@@ -259,37 +260,35 @@ def wrapped(sentence: str, lead: str = "") -> str:
     return f"\n{' ' * len(lead)}".join((f"{lead}{first}", *others))
 
 
-def show_why(why: str, grid: Path) -> None:
+def show_why(facts: Sequence[Fact], grid: Path) -> None:
     """Print why rows don't count by a grid. The line that would count them stands alone, to be copied."""
-    proposed = _PROPOSED.search(why)
-    if not proposed:
-        if why:
-            click.echo(wrapped(why, "  "))
+    from comborun.words.rows import other_way, proposed, why_not_counted, without_line
+
+    at = next((place for place, fact in enumerate(facts) if proposed(fact)), None)
+    if at is None:
+        if facts:
+            click.echo(wrapped(harmless(why_not_counted(facts)), "  "))
         return
-    click.echo(wrapped(f"{why[: proposed.start()]}. This line of the grid counts them:", "  "))
-    show_line(proposed[1], grid)
-    if rest := why[proposed.end() :].lstrip("; "):
-        click.echo(wrapped(rest, "  "))
+    before = why_not_counted([*facts[:at], *without_line(facts[at])])
+    click.echo(wrapped(harmless(f"{before}. This line of the grid counts them:"), "  "))
+    show_line(proposed(facts[at]), grid)
+    if rest := "; ".join(filter(None, (other_way(facts[at]), why_not_counted(facts[at + 1 :])))):
+        click.echo(wrapped(harmless(rest), "  "))
 
 
-def show_line(keys: str, grid: Path) -> None:
+def show_line(keys: Mapping[str, Any], grid: Path) -> None:
     """Print the line `results: {...}` of a grid with these keys, to be copied."""
-    click.echo(f"    {click.style(_results_line(grid, keys), bold=True)}")
+    click.echo(f"    {click.style(harmless(_results_line(grid, keys)), bold=True)}")
 
 
-def _results_line(path: Path, keys: str) -> str:
+def _results_line(path: Path, keys: Mapping[str, Any]) -> str:
     """The line `results: {...}` with these keys, added to those of a grid file."""
     from ruamel.yaml import YAML  # slow to import
 
-    yaml = YAML(typ="safe", pure=True)
-    own, new = yaml.load(path.read_text("utf-8")).get("results"), yaml.load(keys)
+    from comborun.words.rows import flow
+
+    own = YAML(typ="safe", pure=True).load(path.read_text("utf-8")).get("results")
     kept = dict(own) if isinstance(own, dict) else {}
-    if "from" in new:
+    if "from" in keys:
         kept.pop("files", None)
-    if not kept.keys() - new.keys():
-        return f"results: {keys}"
-    yaml.default_flow_style = True
-    yaml.width, yaml.sort_base_mapping_type_on_output = 10_000, False  # type: ignore[assignment]  # declared as None
-    text = io.StringIO()
-    yaml.dump({"results": {**kept, **new}}, text)
-    return text.getvalue().strip().removeprefix("{").removesuffix("}")
+    return f"results: {flow({**kept, **keys})}"

@@ -20,6 +20,7 @@ from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless
+from comborun.words.rows import why_not_counted, without_line
 
 if TYPE_CHECKING:
     from comborun.cli.options import GridChoice, HostChoice
@@ -81,11 +82,12 @@ def _show(tried: TryResult, then: str) -> None:
     after = f" after {brief(tried.seconds)}" if tried.seconds is not None else ""
     click.echo(f"  {how}{after}" + (f" ({harmless(end.note)})" if end.note else ""))
     _show_files(tried)
-    if (why := end.counts.why) != _trouble(tried) and not why.startswith(WROTE_NOTHING):  # else it has been said
-        show_why(harmless(why), tried.grid)
+    said = why_not_counted(end.counts.facts) == _trouble(tried)
+    if not said and not any(fact.code == WROTE_NOTHING for fact in end.counts.facts):
+        show_why(end.counts.facts, tried.grid)
     if tried.seed and tried.counts:
         click.echo(f"  Its rows have the seed in {harmless(tried.seed)!r}. This line compares policies by it:")
-        show_line(f"{{seed: {tried.seed}}}", tried.grid)
+        show_line({"seed": tried.seed}, tried.grid)
     click.echo(f"\nNext: {then}")
 
 
@@ -94,7 +96,7 @@ def _trouble(tried: TryResult) -> str:
     if tried.counts:
         return ""
     if tried.end.clean:
-        return tried.end.counts.why.partition(": `results:")[0]
+        return why_not_counted([kept for fact in tried.end.counts.facts for kept in without_line(fact)])
     last = next((line.strip() for line in reversed(tried.log) if line.strip()), "")
     return ": ".join(filter(None, (ended_by(tried.end), tried.end.note or indented(last))))
 
@@ -121,7 +123,7 @@ def _verdict(tried: TryResult) -> str:
     if not counts.records:
         return "no episode counts"
     noun = "episode counts" if max(planned, counts.records) == 1 else "episodes count"
-    if tried.session.results.success == NO_VERDICTS:
+    if tried.session.results.success.word == NO_VERDICTS:
         return f"{counts.records}{of} {noun}, by numbers alone"
     verdicts = f"{counts.successes} with success, {counts.failures} without"
     errored = f", {counts.errored} without a verdict" if counts.errored else ""

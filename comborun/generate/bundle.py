@@ -218,24 +218,9 @@ def judging(session: Session) -> dict[str, Any]:
     """What comborun/host/record/judging.py reads as `Rules`."""
     results, evidence = session.results, session.evidence
     records = evidence.records and results.counted
+    files = bool(results.files) and evidence.records and not (records or evidence.files)
     return {
-        "policy": session.policy,
-        "environment": session.environment,
-        "unit": session.unit,
-        "files": list(results.files),
-        "success": results.success,
-        "episode": results.episode,
-        "policy_field": results.policy,
-        "environment_field": results.environment,
-        "pattern": results.pattern,
-        **({"seed_field": results.seed} if results.seed else {}),
-        **({"base": str(results.base)} if results.base else {}),
-        "format": results.format,
-        "source": results.source,
-        "videos": list(results.videos),
-        "ranged": session.ranged,
-        "records": records,
-        "results": bool(results.files) and evidence.records and not (records or evidence.files),
-        "line": evidence.line,
-        "evidence_files": list(evidence.files),
+        **{key: getattr(session, key) for key in ("policy", "environment", "unit", "ranged")},
+        "results": results.as_data(),
+        "evidence": {"records": records, "any_files": files, "line": evidence.line, "files": list(evidence.files)},
     }

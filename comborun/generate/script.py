@@ -10,10 +10,10 @@ import shlex
 from typing import TYPE_CHECKING
 
 from comborun.model.command import FILES, asks_for
-from comborun.model.judging import ResultRules
 from comborun.model.plan import Session
 from comborun.model.servers import FIELDS, variable
 from comborun.rules.names import AFTER, RunLayout
+from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,8 +12,8 @@ from comborun.grid.keys.results import naming
 from comborun.grid.keys.shapes import merged
 from comborun.grid.keys.values import OWNED, line_of, parse_whole
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
-from comborun.model.judging import ResultRules
 from comborun.model.policy_files import CHECKPOINT, PolicyGlob
+from comborun.rules.results.fields import ResultRules
 from comborun.text import session_name
 
 MOST_COMBOS = 10_000
@@ -45,10 +45,8 @@ class Combo:
     def result_rules(self) -> ResultRules:
         """The rules for its records, with its attributes filled in. Raises UserError."""
         rules = self.settings.result_rules
-        return replace(
-            rules,
-            policy=naming(rules.policy, "policy", self.policy),
-            environment=naming(rules.environment, "environment", self.environment),
+        return rules.replace(
+            policy=naming(rules.policy, self.policy), environment=naming(rules.environment, self.environment)
         )
 
     def number(self, count: str | None) -> int:

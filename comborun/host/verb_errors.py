@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 
 from comborun.host.system import files, machine
+from comborun.rules.facts import Fact
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
@@ -57,7 +58,7 @@ def answered(verb: str, act: Callable[[], Any]) -> int:
         signal.signal(number, lambda _number, _frame: sys.exit(143))
 
     def work(_arguments: list[str]) -> int:
-        sys.stdout.write(json.dumps(act()) + "\n")
+        sys.stdout.write(json.dumps(act(), default=Fact.as_data) + "\n")
         return 0
 
     return answer(verb, work, [])

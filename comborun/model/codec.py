@@ -14,6 +14,9 @@ from inspect import ismethod
 from types import UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
+from comborun.rules import records
+from comborun.rules.results.fields import ResultRules
+
 _LARGEST = 10**15
 
 Decoder = Callable[[Any], Any]
@@ -23,6 +26,8 @@ def encoded(value: Any, like: Any = None) -> Any:
     """A value for `json.dumps`: of a dataclass the fields that differ from their defaults, or from those of `like`."""
     if isinstance(value, tuple):
         return [encoded(one) for one in value]
+    if isinstance(value, ResultRules):
+        return value.as_data()
     if not is_dataclass(value):
         return value
     pairs = [(field, getattr(value, field.name)) for field in fields(value)]
@@ -41,8 +46,10 @@ def decoded(kind: Any, data: Any, like: Any = None) -> Any:
 @cache
 def _decoder(kind: Any) -> Decoder:
     origin, parts = get_origin(kind), get_args(kind)
+    if kind is ResultRules:
+        return lambda data: kind.of(_checked(dict, data))
     if ismethod(getattr(kind, "of", None)):  # it is made of a record
-        return lambda data: kind.of({key: one for key, one in _checked(dict, data).items() if isinstance(one, str)})
+        return lambda data: kind.of(records.read(_checked(dict, data)))
     if hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields"):
         return lambda data: kind(**_fields(kind, data))
     if origin is tuple and parts[-1] is Ellipsis:
@@ -63,7 +70,7 @@ def _decoder(kind: Any) -> Decoder:
 
 def _fields(kind: Any, data: Any) -> dict[str, Any]:
     known = _field_decoders(kind)
-    return {key: known[key](one) for key, one in data.items() if key in known}
+    return {key: known[key](one) for key, one in _checked(dict, data).items() if key in known}
 
 
 @cache

@@ -11,48 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from comborun.errors import UserError
-from comborun.rules.results.fields import TRAINING
 from comborun.rules.vocabulary import Failure
-
-Source = Literal["output", "log"]
-"""where records are: in files below the output folder, or in the log"""
-
-
-@dataclass(frozen=True)
-class ResultRules:
-    """Where a session's records are, and what their fields mean."""
-
-    files: tuple[str, ...] = ("**/*.jsonl",)
-    """globs below the output folder; empty: the program leaves no records, and its exit code decides"""
-    success: str = "success"
-    """the field of the verdict: a word, or a JSON object with a test (rules/results/fields.py)"""
-    episode: str = "episode"
-    metrics: tuple[str, ...] = ()
-    """the fields to report, in this order; empty: every numeric field"""
-    compare: tuple[str, ...] = ()
-    """metrics by which policies are compared, as by their success rates"""
-    format: str = ""
-    """one of FORMATS (rules/results/formats.py); empty: recognised for each file"""
-    source: Source = "output"
-    videos: tuple[str, ...] = ()
-    pattern: str = ""
-    """regular expression: a log line that matches is a record, and the groups are its fields"""
-    policy: str = ""
-    environment: str = ""
-    seed: str = ""
-    """the fields of the policy, the environment and the seed; empty: fields of these names"""
-    base: int = 0
-    """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
-
-    @property
-    def has_records(self) -> bool:
-        return bool(self.files) or self.source == "log"
-
-    @property
-    def counted(self) -> bool:
-        """Whether its records are episodes; a training has none."""
-        return self.has_records and self.format != TRAINING
-
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
 

@@ -15,7 +15,6 @@ from comborun.model.judging import (
     EvidenceRules,
     NoticeKind,
     ProgressRules,
-    ResultRules,
     RetryRule,
     Signature,
     WatchRules,
@@ -37,6 +36,7 @@ from comborun.model.resources import (
 from comborun.model.servers import ModelServer, ServerInstance
 from comborun.model.stopping import StopRule
 from comborun.rules.names import NAME
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.placement import Request
 
 Unit = Literal["episode", "step"]

@@ -127,7 +127,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=replace(combo.result_rules, base=base),
+        results=combo.result_rules.replace(base=base),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(

@@ -1,8 +1,8 @@
 """The records of a run: one JSON object each, each file complete or absent. The one reader and writer of both halves.
 
 Fields are read as text and as lists of text, whatever their JSON type; `integer` and `seconds` say what is a number.
-Two fields hold facts: `facts` a list of them, `reason` one. So a record that another program has written never holds a
-value of an unexpected type.
+Two fields hold facts: `facts` a list of them, `reason` one; `judging` holds the rules by which a session is judged. So
+a record that another program has written never holds a value of an unexpected type.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 FACTS, REASON = "facts", "reason"
 """the fields that hold facts"""
+JUDGING = "judging"
+"""of a claim: a JSON object, which `host/record/judging.py` reads"""
 
 NOTE_MOST = 300
 """characters of a note"""
@@ -34,9 +36,12 @@ def parse(text: str) -> dict[str, Any]:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(found, dict):
-        return {}
-    return {key: _value(key, value) for key, value in found.items()}
+    return read(found)
+
+
+def read(found: object) -> dict[str, Any]:
+    """The fields of a record from its JSON object; none where it is something else."""
+    return {key: _value(key, value) for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def _value(key: str, value: object) -> object:
@@ -44,6 +49,8 @@ def _value(key: str, value: object) -> object:
         return facts_of(value)
     if key == REASON:
         return Fact.of(value)
+    if key == JUDGING:
+        return value if isinstance(value, dict) else {}
     return [_text(one) for one in value] if isinstance(value, list) else _text(value)
 
 

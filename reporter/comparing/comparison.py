@@ -77,6 +77,10 @@ class Tested:
         return self.a if self.difference > 0 else self.b
 
     @property
+    def behind(self) -> str:
+        return self.b if self.difference > 0 else self.a
+
+    @property
     def better(self) -> str | None:
         """The better policy; None if undecided."""
         return self.ahead if self.decided else None
@@ -169,11 +173,11 @@ def comparison_of(met: Meeting) -> Comparison:
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:
     """p if every episode without a verdict counts against the better policy; 1 if it is then not better."""
-    if not any(one.a.unknown or one.b.unknown for one in meetings):
+    if not any(meeting.a.unknown or meeting.b.unknown for meeting in meetings):
         return p
     sign = 1 if difference > 0 else -1
-    against = [one.against(sign) for one in meetings]
-    return max(p, test(against)) if sum(one.difference for one in against) * sign > 0 else 1.0
+    against = [meeting.against(sign) for meeting in meetings]
+    return max(p, test(against)) if sum(meeting.difference for meeting in against) * sign > 0 else 1.0
 
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
@@ -184,8 +188,9 @@ def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Propo
     return first, second
 
 
-def p_of(one: Stratum) -> float:
-    return barnard(one.a, one.b) if one.pairs is None else mcnemar(one.pairs.only_a, one.pairs.only_b)
+def p_of(stratum: Stratum) -> float:
+    pairs = stratum.pairs
+    return barnard(stratum.a, stratum.b) if pairs is None else mcnemar(pairs.only_a, pairs.only_b)
 
 
 # -- over all environments --------------------------------------------------------------------------------------------
@@ -220,7 +225,7 @@ def corrected(found: Sequence[One], weights: Sequence[float] | None = None) -> l
     """With p adjusted by Holm, all of them in one family. `weights` may be longer: comparisons that were planned but
     can't be made belong to the family, too."""
     absent = [1.0] * (len(weights) - len(found) if weights else 0)
-    plain = holm([*(one.p for one in found), *absent], weights)
-    worst = holm([*(one.worst_p for one in found), *absent], weights)
+    plain = holm([*(comparison.p for comparison in found), *absent], weights)
+    worst = holm([*(comparison.worst_p for comparison in found), *absent], weights)
     adjusted = zip(found, plain, worst, strict=False)
-    return [replace(one, p_holm=p, worst_holm=worst_p) for one, p, worst_p in adjusted]
+    return [replace(comparison, p_holm=p, worst_holm=worst_p) for comparison, p, worst_p in adjusted]

@@ -42,7 +42,7 @@ class EnvironmentComparisons:
 
     @property
     def so_far(self) -> bool:
-        return any(one.so_far for one in self.comparisons)
+        return any(comparison.so_far for comparison in self.comparisons)
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Comparisons:
 
     @property
     def all(self) -> tuple[Comparison, ...]:
-        return tuple(one for group in self.environments for one in group.comparisons)
+        return tuple(comparison for group in self.environments for comparison in group.comparisons)
 
     def letters_of(self, policy: str, environment: str) -> str:
         found = (dict(group.letters) for group in self.environments if group.environment == environment)
@@ -75,9 +75,9 @@ class Comparisons:
 
         M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm, The Review of Economic Studies 91 (2024) 476-518.
         """
-        own = [one for one in self.overall if policy in {one.a, one.b}]
-        lost = sum(one.better not in {None, policy} for one in own)
-        won = sum(one.better == policy for one in own)
+        own = [comparison for comparison in self.overall if policy in {comparison.a, comparison.b}]
+        lost = sum(comparison.better not in {None, policy} for comparison in own)
+        won = sum(comparison.better == policy for comparison in own)
         return (1 + lost, 1 + len(own) - won) if own else None
 
 
@@ -147,7 +147,8 @@ def _environment(
     ranked = sorted(_usable(sides), key=lambda side: -side.counts[0] / side.counts[1])
     all_pairs = 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
     different = [(comparison.a, comparison.b) for comparison in comparisons if comparison.decided]
-    n = min(min(one.rate_a.starts or one.rate_a.n, one.rate_b.starts or one.rate_b.n) for one in comparisons)
+    rates = (rate for comparison in comparisons for rate in (comparison.rate_a, comparison.rate_b))
+    n = min(rate.starts or rate.n for rate in rates)
     return EnvironmentComparisons(
         environment=environment,
         comparisons=tuple(comparisons),

@@ -105,15 +105,15 @@ class Stopping:
         """A line with a JSON object for each comparison that is over."""
         final = (
             {
-                "environment": one.planned.environment,
-                "a": one.planned.a,
-                "b": one.planned.b,
-                "better": one.winner,
-                "pairs": one.pairs,
-                "n_max": one.planned.n_max,
+                "environment": progress.planned.environment,
+                "a": progress.planned.a,
+                "b": progress.planned.b,
+                "better": progress.winner,
+                "pairs": progress.pairs,
+                "n_max": progress.planned.n_max,
             }
-            for one in self.standings
-            if one.final
+            for progress in self.standings
+            if progress.final
         )
         return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in final)
 
@@ -177,9 +177,11 @@ def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping |
 
 def under_way(collected: Collected) -> tuple[str, ...]:
     """Environments with episodes that may still be run."""
-    counted = (one for one in collected.sessions if one.session.unit == "episode")
-    open_ones = (one for one in counted if (one.end.cause is Cause.STOPPED if one.end else not collected.done))
-    return tuple(dict.fromkeys(one.session.environment for one in open_ones))
+    counted = (history for history in collected.sessions if history.session.unit == "episode")
+    may_go_on = (
+        history for history in counted if (history.end.cause is Cause.STOPPED if history.end else not collected.done)
+    )
+    return tuple(dict.fromkeys(history.session.environment for history in may_go_on))
 
 
 def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, Arm]:
@@ -188,7 +190,8 @@ def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, 
     arms = {}
     for combo, side in sides.items():
         if isinstance(side, Arm):
-            last = union(one.session.episodes for one in histories.get(combo, ()) if _is_last(one, collected))
+            of_combo = histories.get(combo, ())
+            last = union(history.session.episodes for history in of_combo if _is_last(history, collected))
             errored, missing = (
                 frozenset(episode for episode in some if within(last, episode)) for some in (side.errored, side.missing)
             )
@@ -230,8 +233,13 @@ def spared(histories: Iterable[SessionHistory], recorded: Iterable[int]) -> Span
 
 def as_run(histories: Sequence[SessionHistory]) -> tuple[SessionHistory, ...]:
     """The histories of a combo without sessions and attempts that were not needed."""
-    kept = (replace(one, attempts=one.attempts[:-1]) if _was_not_needed(one) else one for one in histories)
-    return tuple(one for one, before in zip(kept, histories, strict=True) if one.attempts or not before.attempts)
+    kept = []
+    for history in histories:
+        if not _was_not_needed(history):
+            kept.append(history)
+        elif earlier := history.attempts[:-1]:
+            kept.append(replace(history, attempts=earlier))
+    return tuple(kept)
 
 
 def _was_not_needed(history: SessionHistory) -> bool:

@@ -12,6 +12,7 @@ from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
+from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -93,14 +94,15 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
 def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
     """Why rows of sessions don't count, in the host's words, with the line for `results` that counts them."""
     histories = list(histories)
-    names = {kind: {getattr(one.session, kind) for one in histories} for kind in ("policy", "environment")}
+    names = {kind: {getattr(history.session, kind) for history in histories} for kind in ("policy", "environment")}
     for history in histories:
         ends = [attempt.end for attempt in history.attempts if attempt.end]
         if ends and all(end.counts.misread for end in ends):
             where = combo_name(history.session.policy, history.session.environment)
-            why = ends[-1].counts.why
-            no_wonder = why.startswith(WROTE_NOTHING) and not ends[-1].clean
-            yield Finding(where, cause_words(ends[-1]) if no_wonder else where_it_ran(why, names))
+            facts = ends[-1].counts.facts
+            no_wonder = not ends[-1].clean and any(fact.code == WROTE_NOTHING for fact in facts)
+            why = cause_words(ends[-1]) if no_wonder else why_not_counted(where_it_ran(facts, names))
+            yield Finding(where, why)
 
 
 def _superseded(session: Session) -> Finding:
@@ -235,15 +237,13 @@ def between_runs(before: Collected, after: Collected) -> Iterator[str]:
 
 def _versions(run: Collected) -> dict[str, str]:
     """What a run was made with: its host, commits of folders, and digests of shipped files and of checkpoints."""
-    code = (
-        f"{one['commit'][:SHORT]} in {one['folder']}" for one in _entries(run.provenance, "code", "commit", "folder")
-    )
-    sync = (f"{one['sha256'][:SHORT]} of {one['from']}" for one in _entries(run.provenance, "sync", "sha256", "from"))
+    folders = _entries(run.provenance, "code", "commit", "folder")
+    shipped = _entries(run.provenance, "sync", "sha256", "from")
     origin, checkpoints = run.origin, sorted(_checkpoints(run.provenance).items())
     return {
         **{words: origin.get(name, "") for name, words in _OF_RUNS.items()},
-        "code on the host": ", ".join(code),
-        "files that were shipped": ", ".join(sync),
+        "code on the host": ", ".join(f"{one['commit'][:SHORT]} in {one['folder']}" for one in folders),
+        "files that were shipped": ", ".join(f"{one['sha256'][:SHORT]} of {one['from']}" for one in shipped),
         **{f"checkpoint of {policy}": digest for policy, digest in checkpoints},
     }
 
@@ -251,8 +251,8 @@ def _versions(run: Collected) -> dict[str, str]:
 def _uncommitted(provenance: Mapping[str, Any], run: str) -> Iterator[str]:
     changed = {
         "the grid's folder": provenance.get("uncommitted") is True,
-        "files that were shipped": any(one.get("uncommitted") is True for one in _entries(provenance, "sync")),
-        "the folder on the host": any(one.get("uncommitted") is True for one in _entries(provenance, "code")),
+        "files that were shipped": any(entry.get("uncommitted") is True for entry in _entries(provenance, "sync")),
+        "the folder on the host": any(entry.get("uncommitted") is True for entry in _entries(provenance, "code")),
     }
     if any(changed.values()):
         code = " and ".join(where for where, found in changed.items() if found)
@@ -262,8 +262,8 @@ def _uncommitted(provenance: Mapping[str, Any], run: str) -> Iterator[str]:
 def _entries(provenance: Mapping[str, Any], name: str, *texts: str) -> list[dict[str, Any]]:
     """The entries of a list, with these texts; empty if the manifest has another form."""
     found = provenance.get(name)
-    entries = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-    return [one for one in entries if all(isinstance(one.get(key), str) for key in texts)]
+    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return [entry for entry in entries if all(isinstance(entry.get(key), str) for key in texts)]
 
 
 def _checkpoints(provenance: Mapping[str, Any]) -> dict[str, str]:
@@ -279,10 +279,10 @@ def _code_of_policies(collected: Collected) -> Iterator[tuple[str, str]]:
     folders = _entries(collected.provenance, "code", "commit", "folder")
     for history in collected.sessions:
         workdir = (history.session.workdir or "").removeprefix("~")
-        for one in folders:
-            if workdir and one["folder"].endswith(workdir):
-                changed = " with uncommitted changes" if one.get("uncommitted") else ""
-                yield history.session.policy, f"{one['commit'][:SHORT]}{changed}"
+        for entry in folders:
+            if workdir and entry["folder"].endswith(workdir):
+                changed = " with uncommitted changes" if entry.get("uncommitted") else ""
+                yield history.session.policy, f"{entry['commit'][:SHORT]}{changed}"
 
 
 def _same_files(provenance: Mapping[str, Any]) -> Iterator[str]:

@@ -217,16 +217,16 @@ def kinds_compared(found: Sequence[KindComparison]) -> Table | None:
     return Table("Failure kinds compared", heads, rows, note, len(found)) if rows else None
 
 
-def strong(text: str, one: Tested) -> str:
-    return Strong(text) if one.decided else text
+def strong(text: str, comparison: Tested) -> str:
+    return Strong(text) if comparison.decided else text
 
 
-def _better(one: Tested) -> str:
-    return Strong(one.better) if one.better else ""
+def _better(comparison: Tested) -> str:
+    return Strong(comparison.better) if comparison.better else ""
 
 
-def holm_p(one: Tested) -> str:
-    return p_number(one.p_holm, bound=one.bounded)
+def holm_p(comparison: Tested) -> str:
+    return p_number(comparison.p_holm, bound=comparison.bounded)
 
 
 def _both(a: int, b: int) -> str:

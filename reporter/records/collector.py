@@ -6,6 +6,7 @@ import os
 import sys
 from collections import Counter, defaultdict
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,10 +16,12 @@ from comborun.model.work import grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
-from comborun.rules.results.episodes import UNKNOWN, rebuild
+from comborun.rules.facts import Fact
+from comborun.rules.results.episodes import rebuild
 from comborun.rules.results.filename_results import groups
 from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.text import several
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +57,7 @@ class RecordCollector:
         if not expected and reading.format in {TABLE, EPISODES, DATABASE} and not reading.records:
             return  # any table, any document
         if expected and not reading.format and not reading.rejects:
-            reading.reject(0, reading.unknown or UNKNOWN, RejectKind.UNREADABLE)
+            reading.reject(0, reading.unknown or say(Fact("unknown_format")), RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
             self._rebuilt[group] += len(reading.records)
         if reading.format or reading.rejects:
@@ -163,8 +166,8 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
     """Files of one attempt that count differently. The one with the most episodes is taken."""
-    for found in grouped(aggregates, lambda one: (one.combo, one.session, one.attempt)).values():
-        values = {f"{one.successes} of {one.episodes}" for one in found}
+    for found in grouped(aggregates, attrgetter("combo", "session", "attempt")).values():
+        values = {f"{aggregate.successes} of {aggregate.episodes}" for aggregate in found}
         if len(values) > 1:
             yield Defect(found[0].source, 0, f"{len(values)} files count differently: {', '.join(sorted(values))}")
 

@@ -29,12 +29,14 @@ from comborun.rules.results.formats import (
     LOG_PATTERN,
     NAMED,
     SUMMARY,
+    SUMMARY_NOT_READ,
     TABLE,
     WHY,
     look,
 )
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, Lines, decode_line
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,7 +69,7 @@ def read(stream: BinaryIO, context: Context) -> Reading:
         reading.format = file.kind or JSONL_ROWS
         reading.why = "the grid names it" if named else WHY[reading.format]
         if reading.format == JOB_ROWS and rules.metrics:
-            context = replace(context, rules=replace(rules, metrics=(*rules.metrics, ORDER)))
+            context = replace(context, rules=rules.replace(metrics=(*rules.metrics, ORDER)))
         if reading.format not in NAME_COMBO | NAME_ENVIRONMENT:
             context = context.named(*combo_of_path(context.path))
         source = file.reader(context.identity, context.path, decoded)
@@ -90,13 +92,13 @@ def read_names(found: Sequence[str], context: Context) -> Reading:
 
 def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
     """Record that the whole file gives nothing. An unknown format is a fault only if the grid names the file."""
-    if refused.reason == FORMAT and str(refused).startswith("a summary"):
+    if refused.fact.code == SUMMARY_NOT_READ:
         reading.format, reading.why = SUMMARY, WHY[SUMMARY]
-        reading.defect(0, str(refused))
+        reading.defect(0, say(refused.fact))
     elif refused.reason == FORMAT and not named:
-        reading.format, reading.why, reading.unknown = "", "", str(refused)
+        reading.format, reading.why, reading.unknown = "", "", say(refused.fact)
     else:
-        reading.reject(0, str(refused), _KINDS.get(refused.reason, RejectKind.UNREADABLE))
+        reading.reject(0, say(refused.fact), _KINDS.get(refused.reason, RejectKind.UNREADABLE))
 
 
 def _entries(stream: BinaryIO, source: Reader) -> Iterator[Entry]:
@@ -117,13 +119,13 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
             continue
         own = replace(context, path=value[VIDEO]) if reading.format == NAMED else context
         if remark:
-            reading.defect(line, remark, own.path)
+            reading.defect(line, say(remark), own.path)
         if value is NOTHING:
             continue
         if isinstance(value, RefusedError):
             if not line and value.reason in {FORMAT, UNREADABLE}:
                 raise value
-            reading.reject(line, str(value), _KINDS.get(value.reason, RejectKind.NOT_A_RECORD))
+            reading.reject(line, say(value.fact), _KINDS.get(value.reason, RejectKind.NOT_A_RECORD))
         elif isinstance(value, Count):
             reading.take_count(context.named(*_combo_of(context, value.environment)), line, value)
         else:

@@ -11,20 +11,20 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
-from comborun.model.judging import ResultRules
 from comborun.reporter.records.plain import PlainRows, once
 from comborun.rules.results.episodes import DEPTH_LIMIT
 from comborun.rules.results.fields import (
-    ENVIRONMENT,
+    NAMES_ANOTHER,
     NO_RECORD,
-    POLICY,
     Field,
     Identity,
     Record,
     RefusedError,
+    ResultRules,
     integer,
     read_row,
 )
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -55,12 +55,7 @@ class Context:
 
     @cached_property
     def identity(self) -> Identity:
-        if self.words:
-            return self.words
-        rules = self.rules
-        fields = {"policy_field": rules.policy, "environment_field": rules.environment}
-        fields |= {"seed": rules.seed, "pattern": rules.pattern, "base": str(rules.base)}
-        return Identity(self.policy, self.environment, rules.success, rules.episode, **fields)
+        return self.words or Identity(self.policy, self.environment, self.rules)
 
     def named(self, policy: str, environment: str | None) -> Context:
         return replace(self, policy=self.policy or policy, environment=self.environment or environment)
@@ -153,8 +148,8 @@ class Reading:
             if alike and len(self.defects) == known:
                 self.plain.learn(value, record)
         except RefusedError as refused:
-            foreign = refused.reason in {POLICY, ENVIRONMENT} and refused.about
-            self.reject(line, str(refused), RejectKind.FOREIGN if foreign else RejectKind.NOT_A_RECORD)
+            foreign = refused.fact.code == NAMES_ANOTHER
+            self.reject(line, say(refused.fact), RejectKind.FOREIGN if foreign else RejectKind.NOT_A_RECORD)
 
     def take_count(self, context: Context, line: int, counted: Count) -> None:
         """Accept a count. Which episodes succeeded is unknown: nothing can be paired."""
@@ -186,7 +181,7 @@ class Reading:
         if not isinstance(row.get(identity.episode.name), str):
             known.add(identity.episode.name)
         if record.complaint:
-            self.defect(line, record.complaint)
+            self.defect(line, f"{say(record.complaint)}: errored")
         elif not identity.success.tests:
             known.add(identity.success.name)
         metrics, extra = self._fields(row, known, context.rules.metrics, line)
@@ -241,7 +236,7 @@ def finite(value: float) -> bool:
 def _without_nan(value: JsonValue, depth: int = 0) -> JsonValue:
     """The list or object, with null for values that JSON can't express."""
     if depth > DEPTH_LIMIT:
-        raise RefusedError(NO_RECORD, "nested too deeply")
+        raise RefusedError(NO_RECORD, "nested_too_deeply")
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, list):

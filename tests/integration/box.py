@@ -28,12 +28,14 @@ from bytecode import compiled_library, share
 from happened import events, words
 from recorded import record
 
+from comborun.generate.bundle import server_manifest, session_manifest
 from comborun.generate.script import FRONT, page
 from comborun.model.attempt import Begin, End
-from comborun.model.judging import ResultRules
 from comborun.model.plan import Session
-from comborun.model.resources import NOTHING, BashWord, Display
+from comborun.model.resources import NOTHING, BashWord
+from comborun.model.servers import ModelServer, ServerInstance
 from comborun.rules.records import parse
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.placement import Request
 
 WAIT = 20.0
@@ -67,86 +69,48 @@ def put_library(run: Path) -> None:
 
 @dataclass(frozen=True)
 class Script:
-    """What a generated script holds. Words are bash text: quoted literals and "$COMBORUN_..."."""
+    """A session, or a model server, of a run that is made by hand. Words are bash text: quoted literals and
+    "$COMBORUN_..."."""
 
     command: tuple[str, ...]
     count: int = 1
     first: int = 0
-    results: tuple[str, ...] = ()
-    success: str = "success"
-    """the field of the verdict"""
+    results: tuple[str, ...] | ResultRules = ()
     workdir: str = ""
     variables: tuple[str, ...] = ()
     setup: str = ""
     gpus: int = 0
     request: Request = NOTHING
-    constants: tuple[str, ...] = ()
-    """further data, such as `stall_s=2` or `servers=(tiny)`"""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """further fields of the session in a plan, such as `watch=WatchRules(2)`; for a server those of `Server`"""
 
     def text(self, name: str, family: str = "sessions") -> str:
         """The page, as a plan's would be."""
-        told = self._told
-        session = Session(
-            name=name,
-            policy="",
-            environment="",
-            unit="episode",
-            first=self.first,
-            count=self.count,
-            seed=None,
-            command=tuple(map(BashWord, self.command)),
-            setup=self.setup,
-            workdir=BashWord(self.workdir) if self.workdir else None,
-            variables=tuple(
-                (key, BashWord(value)) for key, _, value in (word.partition("=") for word in self.variables)
-            ),
-            gpus=0,
-            results=ResultRules(self.results),
-            digest="",
-            servers=tuple((server, "") for server in told.get("servers", ())),
-            threads=int(told.get("threads", 0)),
-            display=Display(server="xvfb") if "display" in told else None,
-        )
-        return page(session, "made by hand", family=family)
+        return page(self._session(name, family), "made by hand", family=family)
 
-    def session_json(self, name: str) -> str:
+    def session_json(self, name: str, family: str = "sessions") -> str:
         """session.json, as a plan's would be."""
-        told = self._told
-        judging = {
-            "files": self.results,
-            "ranged": told.get("ranged") == "1",
-            "records": told.get("evidence_records") != "0",
-        }
-        judging |= {"episode": told.get("episode", "episode"), "success": self.success}
-        judging |= {"line": told.get("evidence_line", ""), "evidence_files": told.get("evidence_files", ())}
-        judging |= {"results": told.get("evidence_results") == "1"}
-        judging |= {"videos": told.get("videos", ()), "source": "log" if "results_log" in told else "output"}
-        data = {"name": name, "unit": "episode", "first": self.first, "count": self.count, "judging": judging}
-        numbers = ("hang_s", "stall_s", "max_s", "memory_mib", "ready_within_s", "health_s", "health_misses")
-        data |= {key: int(told[key]) for key in numbers if key in told}
-        data |= {"wants_port": True} if "wants_port" in told else {}
-        data["draws"] = told.get("draws", "").split()
-        data |= {key: told[key] for key in ("pin", "servers", "ready") if key in told}
-        data["signatures"] = [entry.split(" ", 1) for entry in told.get("signatures", ())]
-        data["progress"] = told.get("progress_line", "")
-        if "warm_up" in told:
-            method, path, kind, seconds, body = told["warm_up"]
-            data["warm_up"] = [method, path, kind, int(seconds), body]
-        if "display" in told:
-            data["display"] = {
-                "word": told["display"],
-                **({"geometry": told["geometry"]} if "geometry" in told else {}),
-            }
-        return json.dumps(data)
+        if family == "sessions":
+            return session_manifest(self._session(name, family))
+        return server_manifest(ServerInstance(name, None, ModelServer(name=name, **self._run, **self.more)))
+
+    def _session(self, name: str, family: str) -> Session:
+        own: dict[str, Any] = {"policy": "", "environment": "", "unit": "episode", "seed": None, "digest": ""}
+        own |= {"first": self.first, "count": self.count, "request": self.request}
+        own |= {"results": self.results if isinstance(self.results, ResultRules) else ResultRules(self.results)}
+        return Session(name=name, **{**own, **self._run, **(self.more if family == "sessions" else {})})
 
     @property
-    def _told(self) -> dict[str, Any]:
-        """The constants: a text each, or a list of texts."""
-        told: dict[str, Any] = {}
-        for line in self.constants:
-            key, _, value = line.partition("=")
-            told[key] = shlex.split(value[1:-1]) if value.startswith("(") else "".join(shlex.split(value))
-        return told
+    def _run(self) -> dict[str, Any]:
+        """What a session and a server have in common."""
+        pairs = (word.partition("=") for word in self.variables)
+        return {
+            "command": tuple(map(BashWord, self.command)),
+            "setup": self.setup,
+            "workdir": BashWord(self.workdir) if self.workdir else None,
+            "variables": tuple((key, BashWord(value)) for key, _, value in pairs),
+            "gpus": self.gpus,
+        }
 
 
 def bash(text: str, **options: object) -> Script:
@@ -196,7 +160,7 @@ class Box:
     def lay(self, name: str, script: Script, family: str = "sessions") -> None:
         """Write what a session, or a model server, consists of."""
         self.write(f"{family}/{name}/session.sh", script.text(name, family))
-        self.write(f"{family}/{name}/session.json", script.session_json(name))
+        self.write(f"{family}/{name}/session.json", script.session_json(name, family))
 
     def supervisor(self, name: str = "stairs_flat", attempt: object = 1, engine: str = "none") -> list[str]:
         """The words that supervise an attempt in a terminal."""

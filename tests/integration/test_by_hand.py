@@ -30,7 +30,7 @@ def test_a_session_runs_by_hand_in_any_terminal_and_shows_its_output(box: Box) -
 
 
 def test_what_a_start_would_grant_can_be_given_by_hand(box: Box) -> None:
-    box.plan({"stairs_flat": bash(SHOW + '; echo "$COMBORUN_PORT"', first=5, count=10, constants=("wants_port=1",))})
+    box.plan({"stairs_flat": bash(SHOW + '; echo "$COMBORUN_PORT"', first=5, count=10)})
     out = box.directory / "elsewhere"
     shown = in_a_terminal(box, COMBORUN_OUTPUT_DIR=str(out), COMBORUN_EPISODES="2", COMBORUN_PORT="7777")
     assert shown.stdout == "5-6 of 2\n7777\n"

@@ -13,16 +13,19 @@ from pathlib import Path
 import pytest
 from box import Box, Script, bash, make_box, python
 
+from comborun.model.judging import EvidenceRules
+from comborun.rules.results.fields import ResultRules
+
 TWO_OF_THREE = """printf '{"episode": %d, "success": true}\\n' 0 1 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 GREEDY = "x = []\nwhile True: x.append(bytearray(64 << 20))"
 
 
-def session(text: str, *constants: str, setup: str = "") -> Script:
-    return bash(text, count=3, results=("*.jsonl",), constants=constants, setup=setup)
+def session(text: str, setup: str = "", episode: str = "episode", **more: object) -> Script:
+    return bash(text, count=3, results=ResultRules(("*.jsonl",), episode=episode), setup=setup, more=more)
 
 
-def says(line: str, then: str = "exit 1", *constants: str) -> Script:
-    return session(f"{TWO_OF_THREE} printf '%s\\n' {shlex.quote(line)}; {then}", *constants)
+def says(line: str, then: str = "exit 1", **more: object) -> Script:
+    return session(f"{TWO_OF_THREE} printf '%s\\n' {shlex.quote(line)}; {then}", **more)
 
 
 CASES = {
@@ -37,46 +40,47 @@ CASES = {
     "python_limit": (python(GREEDY, setup="ulimit -v 400000"), "host_memory", "host_memory"),
     "bar": (session("printf '10%%|#   |\\rCUDA error: out of memory\\r20%%'; exit 1"), "gpu_memory", "gpu_memory"),
     "own_pattern": (
-        says("Kit: licence server busy", "exit 1", "signatures=('killed licence server')"),
+        says("Kit: licence server busy", "exit 1", failures=(("killed", "licence server"),)),
         "exited",
         "killed",
     ),
-    "no_pattern": (says("CUDA out of memory", "exit 1", "signatures=('error (')"), "gpu_memory", "gpu_memory"),
+    "no_pattern": (says("CUDA out of memory", "exit 1", failures=(("error", "("),)), "gpu_memory", "gpu_memory"),
 }
 
-RANGED = ("ranged=1", "episode=number")
+RANGED = {"ranged": True, "episode": "number"}
 MANY = """'{"number": %d, "success": true}\\n' """
 
 
-def numbered(numbers: str, *constants: str, row: str = MANY) -> Script:
+def numbered(numbers: str, row: str = MANY) -> Script:
     """A command that takes a range, and records these episodes of 0 to 2."""
-    return session(f'printf {row} {numbers} >"$COMBORUN_OUTPUT_DIR/r.jsonl"', *RANGED, *constants)
+    return session(f'printf {row} {numbers} >"$COMBORUN_OUTPUT_DIR/r.jsonl"', **RANGED)
 
 
 FILE = 'echo 90 >"$COMBORUN_OUTPUT_DIR/rates.jsonl"; '
-NO_ROWS = ("evidence_records=0", "evidence_results=1")
+TRAINING = ResultRules(("*.jsonl",), format="train-step")
+"""files that must be there, and whose rows are no episodes"""
 
 
 COMPLETE = 'printf \'{"episode": %d, "success": true}\\n\' 0 1 2 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; '
 DONE = {
     "crash_after": (session(COMPLETE + "echo 'CUDA out of memory'; kill -SEGV $$"), "signal"),
-    "line": (session(COMPLETE + "echo finished", "evidence_line='^fin'"), "exited"),
+    "line": (session(COMPLETE + "echo finished", evidence=EvidenceRules(line="^fin")), "exited"),
     "its_range": (numbered("2 0 1"), "exited"),
-    "a_file": (session(FILE, *NO_ROWS), "exited"),
-    "only_line": (session("echo finished; exit 3", "evidence_records=0", "evidence_line='finished'"), "exited"),
+    "a_file": (bash(FILE, count=3, results=TRAINING), "exited"),
+    "only_line": (session("echo finished; exit 3", evidence=EvidenceRules(False, "finished")), "exited"),
 }
 
 UNDONE = {
     "one_twice": (
         session(
             """printf '{"number": %d, "n": %d, "success": true}\\n' 0 1 1 1 1 2 >"$COMBORUN_OUTPUT_DIR/r.jsonl\"""",
-            *RANGED,
+            **RANGED,
         ),
         "partial",
     ),
     "no_index": (numbered("0 1 2", row="""'{"number": [%d], "success": true}\\n' """), "none"),
-    "no_file": (session("exit 0", *NO_ROWS), "none"),
-    "line_without_records": (session("echo finished", "evidence_line='finished'"), "none"),
+    "no_file": (bash("exit 0", count=3, results=TRAINING), "none"),
+    "line_without_records": (session("echo finished", evidence=EvidenceRules(line="finished")), "none"),
 }
 
 
@@ -123,7 +127,7 @@ def test_the_note_has_the_line_of_the_log_that_shows_the_cause(all_ended: Box) -
     assert end(all_ended, "bar")["note"] == "its log says: CUDA error: out of memory"
     assert end(all_ended, "error")["note"] == ""
     assert end(all_ended, "one_twice")["records"] == "2"
-    assert "the field 'number' holds no" in end(all_ended, "no_index")["why"]
+    assert "number" in end(all_ended, "no_index")["facts"][0].fields["why"]["field"]
 
 
 @contextlib.contextmanager

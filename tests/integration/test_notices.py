@@ -10,6 +10,8 @@ from box import Box, alive, bash, until
 from recorded import queue_rows
 from test_retries import CRASH, HOLD
 
+from comborun.model.judging import WatchRules
+
 RECORDS = """printf '{"episode": %d, "success": true}\\n{"episode": %d, "success": false}\\n' 0 1 \
 >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 
@@ -132,7 +134,7 @@ def test_ends_that_came_while_no_dispatcher_lived_are_told_and_counted(box: Box)
 
 def test_a_stall_that_was_ended_at_once_is_told_too(box: Box) -> None:
     box.environment["COMBORUN_WATCH_S"] = "0.2"
-    box.run({"env_one": bash("exec sleep 60", constants=("stall_s=1",))}, policy=hook(box))
+    box.run({"env_one": bash("exec sleep 60", more={"watch": WatchRules(1)})}, policy=hook(box))
     until(lambda: notices(box, "finished"), "the end is told")
     assert box.ended("env_one").cause == "stalled"
     (told,) = notices(box, "stalled")

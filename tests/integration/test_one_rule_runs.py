@@ -74,3 +74,26 @@ def test_a_smoke_test_without_a_verdict_is_none_that_passed(desk: Desk) -> None:
     assert "0 of 1 combos have left a record" in launched.stdout
     assert "no field 'success'" in " ".join(launched.stdout.split())
     assert not (desk.runs[-1] / "sessions/stairs_mason/attempt-1/claim").exists()
+
+
+NAMES = ("o'neill", 'a "b": `c` %s {x}', "🤖 \u200fعين a", "n" * 200)
+
+
+def test_a_name_of_any_kind_reaches_the_advice_unharmed_and_rows_of_another_policy_are_never_to_be_accepted(
+    desk: Desk,
+) -> None:
+    """Each policy runs the next one: what its rows name is a policy of the grid."""
+    others = dict(zip(NAMES, (*NAMES[1:], NAMES[0]), strict=True))
+    rows = {name: f"{{'policy': {other!r}, 'episode': index, 'success': True}}" for name, other in others.items()}
+    desk.combo("run", grid(desk, rows), code=1)
+    for session in desk.json("status")["sessions"]:
+        name = session["policy"]
+        another, ran = session["facts"][:2]
+        assert (another["code"], another["kind"], another["own"]) == ("rows_of_another", "policy", name)
+        assert another["named"] == [others[name]]
+        assert (another["rows"], another["of"], another["file"], another["line"]) == (10, 10, "r.jsonl", 1)
+        assert ran == {"code": "another_ran", "kind": "policy"}
+        assert not [fact for fact in session["facts"] if "keys" in fact]
+    report = json.dumps(desk.report(), ensure_ascii=False)
+    assert "ignore" not in report
+    assert report.count("does `command` use {policy}?") >= len(NAMES)

@@ -11,6 +11,7 @@ from box import Box, alive, bash, kill, make_box, until
 from test_retries import FIRST
 from traces import RECORD
 
+from comborun.model.judging import WatchRules
 from comborun.rules.vocabulary import Cause, Completeness, Failure, Outcome
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
@@ -19,9 +20,9 @@ HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_T
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     """A run whose sessions all lost their supervisor, at its end."""
-    stubborn = bash(FIRST + "trap '' INT TERM; sleep 600", constants=("stall_s=1",))
+    stubborn = bash(FIRST + "trap '' INT TERM; sleep 600", more={"watch": WatchRules(1)})
     leaves = bash(RECORD + "setsid sleep 600 & sleep 2", results=("*.jsonl",))
-    hangs = bash(RECORD + "exec sleep 600", results=("*.jsonl",), constants=("hang_s=1",))
+    hangs = bash(RECORD + "exec sleep 600", results=("*.jsonl",), more={"watch": WatchRules(hang_s=1)})
     with make_box(tmp_path_factory.mktemp("orphans"), "tmux") as box:
         box.environment |= HASTE
         box.plan({"leaves": leaves, "hangs": hangs, "is_stubborn": stubborn}, policy={"retry_stalled": 1})
@@ -51,7 +52,7 @@ def test_what_an_orphan_leaves_behind_does_not_hold_its_run_open(done: Box) -> N
 
 def test_an_orphan_goes_on_and_the_watch_over_it_leaves_with_its_dispatcher(box: Box) -> None:
     box.environment |= HASTE
-    box.plan({"env_one": bash("exec sleep 600", constants=("stall_s=300",))})
+    box.plan({"env_one": bash("exec sleep 600", more={"watch": WatchRules(300)})})
     box.start()
     pid = box.orphan("env_one").pid
     script = str(box.directory / "lib/comborun_host")

@@ -17,11 +17,11 @@ from comborun.amendment.changes import Amended, compare
 from comborun.amendment.changes import amend as amended_plan
 from comborun.errors import HostError
 from comborun.model.command import fill
-from comborun.model.judging import ResultRules
 from comborun.model.plan import After, Limits, Plan, Session
 from comborun.remote.publish import Draft, Publication, publish, put_amendment
 from comborun.remote.runs import list_runs
 from comborun.remote.transport import LocalTransport
+from comborun.rules.results.fields import ResultRules
 
 SESSION = Session("e_p", "p", "e", "episode", 0, 2, None, fill("true", {}), "", None, (), 0, ResultRules(), "d1")
 PLAN = Plan("my-grid", (SESSION,), Limits(1, 1, 0.0, 2), (), None, 60.0, "digest-1")

@@ -15,8 +15,8 @@ from comborun.cli.report import bring_videos, make_report
 from comborun.cli.status import Shown, watch_until_the_end
 from comborun.cli.terminal import INTERRUPTED
 from comborun.errors import HostError
-from comborun.model.judging import ResultRules
 from comborun.remote.transport import Completed, LocalTransport
+from comborun.rules.results.fields import ResultRules
 
 ID = "grid-20260509T073525Z-1a2b"
 LOST = ("broken", "round")

@@ -89,7 +89,7 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end_and_is_judg
         first=10,
         count=5,
         results=("*.jsonl",),
-        constants=("ranged=1", "episode=episode"),
+        more={"ranged": True},
     )
     box.run({"env_one": script}, policy={"retry_killed": 1})
     assert (box.directory / "sessions/env_one/attempt-2/grant").read_text() == '{"gpus": "", "first": 12, "count": 3}\n'
@@ -98,7 +98,7 @@ def test_an_attempt_after_the_first_makes_what_is_missing_at_the_end_and_is_judg
     assert (begin.first, begin.count) == (12, 3)
     assert (end.outcome, end.completeness, end.records) == (Outcome.SUCCEEDED, "complete", 3)
     claim = box.fields("sessions/env_one/attempt-2/claim")
-    assert (claim["first"], claim["count"], claim["ranged"], claim["episode"]) == ("12", "3", "1", "episode")
+    assert (claim["first"], claim["count"], claim["judging"]["ranged"]) == ("12", "3", True)
 
 
 # The breaker and fail-fast

@@ -61,21 +61,21 @@ sys.excepthook = lambda *_: None
 STUBBORN = CLIENT % "pass"
 """does not notice"""
 
-HTTP = ("ready=('http 200 /health' 'http 200 /v1/models tiny')", "health_s=1", "health_misses=2")
+HTTP = {"ready": ("http 200 /health", "http 200 /v1/models tiny"), "health_s": 1, "misses": 2}
 
 TINY = {"kind": "tiny", "gpus": 0, "restarts": 2}
 
 
-def server(*constants: str, program: str = SERVER) -> Script:
+def server(program: str = SERVER, **more: object) -> Script:
     return Script(
         (shlex.quote(PYTHON), "-c", shlex.quote(program)),
         count=0,
-        constants=("wants_port=1", "ready_within_s=0", *(constants or HTTP)),
+        more={**HTTP, **more},
     )
 
 
 def client(program: str = ASKING) -> Script:
-    return python(program, constants=("servers=(tiny)",))
+    return python(program, more={"servers": (("tiny", ""),)})
 
 
 def lay_out(
@@ -85,7 +85,7 @@ def lay_out(
     rows: Mapping[str, Mapping[str, object]] | None = None,
     **limits: object,
 ) -> None:
-    """A run whose sessions with `servers=` in their script ask them; rows: what servers.jsonl says beside the name."""
+    """A run whose sessions with `servers` ask them; rows: what servers.jsonl says beside the name."""
     box.plan(dict(sessions), policy={"retry_server_lost": 2, "wait_server_lost_ms": 50}, attempts=3, **limits)  # type: ignore[arg-type]
     box.environment.update(
         {
@@ -97,7 +97,7 @@ def lay_out(
     )
     for name, script in servers.items():
         box.lay(name, script, "servers")
-    asked = {name: any("servers=" in line for line in script.constants) for name, script in sessions.items()}
+    asked = {name: "servers" in script.more for name, script in sessions.items()}
     queue = [json.loads(line) for line in (box.directory / "dispatch/queue.jsonl").read_text().splitlines()]
     box.write("dispatch/queue.jsonl", "".join(record(**row, servers=["tiny"] * asked[row["name"]]) for row in queue))
     said = {name: (rows or {}).get(name, TINY) for name in servers}
@@ -129,8 +129,8 @@ def state_told(box: Box) -> str:
 
 
 def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(box: Box) -> None:
-    warm = "warm_up=(POST /act application/json 5 '{\"warm\": 1}')"
-    lay_out(box, {"env_a": client(), "env_b": client(), "env_free": bash("true")}, {"tiny": server(*HTTP, warm)})
+    warm = ("POST", "/act", "application/json", 5, '{"warm": 1}')
+    lay_out(box, {"env_a": client(), "env_b": client(), "env_free": bash("true")}, {"tiny": server(warm_up=warm)})
     box.write("slow", "")
     assert box.start().returncode == 0
     box.ended("env_free")
@@ -292,7 +292,7 @@ def test_a_server_is_admitted_before_sessions_that_would_take_its_room(box: Box,
 
 def test_a_session_gets_the_server_of_its_gpu(box: Box) -> None:
     rows = {f"tiny-gpu{gpu}": {**TINY, "gpu": gpu, "gpus": 1, "only": [gpu]} for gpu in (0, 1)}
-    sessions = {f"env_{index}": python(ASKING, constants=("servers=(tiny)",), gpus=1) for index in range(4)}
+    sessions = {f"env_{index}": python(ASKING, more={"servers": (("tiny", ""),)}, gpus=1) for index in range(4)}
     lay_out(box, sessions, {name: server() for name in rows}, rows, gpus="0,1", per_gpu=3)
     box.start()
     box.await_done()

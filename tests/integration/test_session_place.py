@@ -15,6 +15,7 @@ from box import Box, Script, alive, bash, kill, until
 from recorded import record
 from traces import HOLD
 
+from comborun.model.resources import Display
 from comborun.rules.vocabulary import Cause
 
 UUIDS = "GPU-05d35c06-da01-4b1d-9f3e-000000000002,GPU-05d35c06-da01-4b1d-9f3e-000000000005"
@@ -36,7 +37,7 @@ def told(box: Box, name: str = "stairs_flat") -> dict[str, str]:
 
 def test_a_command_sees_the_gpus_that_it_was_granted(box: Box) -> None:
     box.environment["CUDA_VISIBLE_DEVICES"] = "7"  # of the shell in which the run was started
-    script = bash(TELL.format("COMBORUN_GPU|CUDA_"), constants=("pin=both",), setup="true")
+    script = bash(TELL.format("COMBORUN_GPU|CUDA_"), more={"pin": "both"}, setup="true")
     by_hand(box, script, f'{{"gpus": "2,5", "uuids": "{UUIDS}"}}\n')
     seen = {"COMBORUN_GPU": "0", "COMBORUN_GPUS": "0,1", "COMBORUN_GPU_COUNT": "2"}
     assert told(box) == {**seen, "CUDA_VISIBLE_DEVICES": UUIDS, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
@@ -48,7 +49,7 @@ def test_a_session_runs_on_its_cores_with_as_many_threads_and_the_grids_variable
     script = bash(
         TELL.format("[A-Z]+_NUM_THREADS|PXR_|COMBORUN_(CORES|THREADS)")
         + "; echo allowed=$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)",
-        constants=("threads=3",),
+        more={"threads": 3},
         variables=("MKL_NUM_THREADS=1",),
     )
     by_hand(box, script, record(cores=core))
@@ -76,9 +77,7 @@ def test_sessions_that_run_at_once_have_ports_of_their_own_which_nothing_listens
     )
     listen += "print('up',flush=True)\nwhile not os.path.exists(os.environ['COMBORUN_RUN_DIR']+'/go'): time.sleep(.05)"
     names = [f"env_p{i}" for i in range(6)]
-    script = Script(
-        ("/usr/bin/env", "python3", "-c", f"'{listen.replace(chr(39), chr(34))}'"), constants=("wants_port=1",)
-    )
+    script = Script(("/usr/bin/env", "python3", "-c", f"'{listen.replace(chr(39), chr(34))}'"))
     box.plan(dict.fromkeys(names, script), parallel=6)
     box.start()
     until(lambda: all(box.log(name) == "up\n" for name in names), "all listen at their port")
@@ -110,7 +109,7 @@ def servers(box: Box) -> list[int]:
 def test_each_session_has_an_x_server_of_its_own_with_its_geometry_which_ends_with_it(box: Box) -> None:
     draw = 'xdpyinfo >"$COMBORUN_OUTPUT_DIR/x"; echo "$DISPLAY $COMBORUN_DISPLAY"; ' + HOLD
     names = [f"env_p{i}" for i in range(4)]
-    script = bash(draw, constants=("display=xvfb", "geometry=640x480x24"))
+    script = bash(draw, more={"display": Display("xvfb", geometry="640x480x24")})
     box.plan(dict.fromkeys(names, script), parallel=4)
     box.start()
     until(lambda: all(box.log(name).strip() for name in names), "all have drawn")
@@ -132,7 +131,7 @@ def test_each_session_has_an_x_server_of_its_own_with_its_geometry_which_ends_wi
 @needs_xvfb
 @pytest.mark.parametrize("way", ["stop", "kill -9 of both"])
 def test_an_x_server_goes_with_its_session_however_that_ends(box: Box, way: str) -> None:
-    box.plan({"stairs_flat": bash('sleep 600 & echo "$DISPLAY"; wait', constants=("display=xvfb",))})
+    box.plan({"stairs_flat": bash('sleep 600 & echo "$DISPLAY"; wait', more={"display": Display("xvfb")})})
     box.start()
     until(lambda: box.log("stairs_flat").strip(), "it has a display")
     (server,) = servers(box)
@@ -150,27 +149,29 @@ def test_an_x_server_goes_with_its_session_however_that_ends(box: Box, way: str)
 
 def test_an_x_server_that_will_not_leave_is_killed(box: Box) -> None:
     box.stand_in("Xvfb", "trap '' TERM\necho 77\nwhile :; do sleep 1; done")
-    by_hand(box, bash('echo "$DISPLAY"', constants=("display=xvfb",)))
+    by_hand(box, bash('echo "$DISPLAY"', more={"display": Display("xvfb")}))
     assert box.log("stairs_flat").strip() == ":77"
     assert box.ended("stairs_flat").clean
     assert not box.marked()
 
 
 @needs_xvfb
-@pytest.mark.parametrize("constants", [("display=xvfb", "geometry=huge"), ("display='0=:8 1=:9'",)])
-def test_a_session_whose_display_can_not_be_had_fails_before_its_command(box: Box, constants: tuple[str, ...]) -> None:
-    by_hand(box, bash("echo ran", constants=constants), '{"gpus": "3"}\n')
+@pytest.mark.parametrize(
+    "display", [Display("xvfb", geometry="huge"), Display(by_gpu=((0, 8), (1, 9)))], ids=["huge", "none"]
+)
+def test_a_session_whose_display_can_not_be_had_fails_before_its_command(box: Box, display: Display) -> None:
+    by_hand(box, bash("echo ran", more={"display": display}), '{"gpus": "3"}\n')
     end = box.ended("stairs_flat")
     assert end.cause is Cause.LAUNCH_FAILED
-    assert ("Xvfb did not come up" in end.note) == (constants[0] == "display=xvfb")
-    assert ("no display for GPU 3" in end.note) == (constants[0] != "display=xvfb")
+    assert ("Xvfb did not come up" in end.note) == display.own
+    assert ("no display for GPU 3" in end.note) == (not display.own)
     assert "ran" not in box.log("stairs_flat")
     assert not box.marked()
 
 
-@pytest.mark.parametrize(("display", "seen"), [(":1", ":1"), ("'0=:8 2=:9'", ":9")])
-def test_a_display_that_is_there_is_named_by_the_grid_or_by_the_gpu(box: Box, display: str, seen: str) -> None:
-    by_hand(box, bash(TELL.format("DISPLAY|COMBORUN_DISPLAY"), constants=(f"display={display}",)), '{"gpus": "2"}\n')
+@pytest.mark.parametrize(("display", "seen"), [(Display("1"), ":1"), (Display(by_gpu=((0, 8), (2, 9))), ":9")])
+def test_a_display_that_is_there_is_named_by_the_grid_or_by_the_gpu(box: Box, display: Display, seen: str) -> None:
+    by_hand(box, bash(TELL.format("DISPLAY|COMBORUN_DISPLAY"), more={"display": display}), '{"gpus": "2"}\n')
     assert told(box) == {"DISPLAY": seen, "COMBORUN_DISPLAY": seen}
 
 
@@ -215,7 +216,7 @@ def test_the_egl_device_of_a_gpu_is_asked_for_and_else_assumed(
     build = ["gcc", "-shared", "-fPIC", "-w", f"-DNAMED={named}", "-o", str(tmp_path / "libEGL.so.1")]
     subprocess.run([*build, str(tmp_path / "egl.c")], check=True)
     box.environment |= {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "1"}
-    by_hand(box, bash('echo "$COMBORUN_EGL_DEVICE"', constants=("draws=egl",)), grant)
+    by_hand(box, bash('echo "$COMBORUN_EGL_DEVICE"'), grant)
     begin = box.fields("sessions/stairs_flat/attempt-1/begin")
     assert f"{begin['egl']} {begin['egl_told']}" == egl
     assert box.log("stairs_flat") == f"{egl.split(maxsplit=1)[0]}\n"

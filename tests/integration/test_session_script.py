@@ -64,8 +64,12 @@ def test_a_command_that_takes_no_range_and_a_grant_that_tells_none_make_all(box:
         "half": '{"first": 14}\n',
     }
     for name, grant in grants.items():
-        constants = ("episode=episode", *(["ranged=1"] if name != "takes_none" else []))
-        show = bash('echo "$COMBORUN_FIRST_EPISODE $COMBORUN_EPISODES"', first=10, count=10, constants=constants)
+        show = bash(
+            'echo "$COMBORUN_FIRST_EPISODE $COMBORUN_EPISODES"',
+            first=10,
+            count=10,
+            more={"ranged": name != "takes_none"},
+        )
         box.write(f"sessions/{name}/attempt-1/grant", grant)
         by_hand(box, show, name=name)
         assert box.log(name) == "10 10\n"

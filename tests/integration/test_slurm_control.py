@@ -10,6 +10,8 @@ from box import bash
 from slurm_box import SlurmBox
 from traces import HOLD
 
+from comborun.model.resources import Display
+
 RECORDS = """for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
 printf '{"episode": %d, "success": true}\\n' $i >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; done"""
 RESULTS = ("*.jsonl",)
@@ -95,8 +97,8 @@ def test_a_session_has_its_display_in_a_task_too_or_is_told_why_not(slurm_box: S
     if not shutil.which("Xvfb"):
         pytest.skip("Xvfb is not here")
     draw, at = '[[ "$DISPLAY" == "$0" && "$0" == :* ]]', '"$COMBORUN_DISPLAY"'
-    one = bash(draw, constants=("display=xvfb",))
-    other = bash(draw, constants=("display='0=:8 1=:9'",))
+    one = bash(draw, more={"display": Display("xvfb")})
+    other = bash(draw, more={"display": Display(by_gpu=((0, 8), (1, 9)))})
     box.lay_out(
         {"env_one": replace(one, command=(*one.command, at)), "env_two": replace(other, command=(*other.command, at))}
     )

@@ -30,7 +30,7 @@ def box(slurm_box: SlurmBox) -> SlurmBox:
 
 
 def steps(count: int = 4) -> Script:
-    return bash(STEPS, count=count, results=("*.jsonl",), constants=("ranged=1", "episode=episode"))
+    return bash(STEPS, count=count, results=("*.jsonl",), more={"ranged": True})
 
 
 def go(box: SlurmBox, attempt: int, *episodes: int) -> None:

@@ -84,7 +84,7 @@ def test_random_faults_on_slurm_lose_no_episode_and_count_none_twice(
 ) -> None:
     box, storm = slurm_box, Storm(slurm_box)
     names = [f"env_{number}" for number in range(sessions)]
-    script = bash(SLOWLY, count=EPISODES, results=("*.jsonl",), constants=("ranged=1", "episode=episode"))
+    script = bash(SLOWLY, count=EPISODES, results=("*.jsonl",), more={"ranged": True})
     policy = {"retry_lost": 1000, "retry_killed": 1000, "breaker": 0}
     box.lay_out(dict.fromkeys(names, script), attempts=1000, policy=policy)
     box.submit("--parallel", "4")

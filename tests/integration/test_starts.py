@@ -12,6 +12,7 @@ from nvidia import Gpus, uuid
 from recorded import record
 from traces import HOLD, RECORD
 
+from comborun.model.judging import ProgressRules
 from comborun.rules.room.placement import Request
 
 NAMES = [f"env_p{i}" for i in range(6)]
@@ -38,7 +39,7 @@ def test_the_first_of_a_program_warms_up_alone_until_it_makes_progress(box: Box,
     box.environment["COMBORUN_WATCH_S"] = "0.1"
     tell = RECORD if sign == "record" else "printf 'Episodes: 1/9\\r'; "
     work = 'until [[ -e "$COMBORUN_RUN_DIR/warm" ]]; do sleep 0.1; done; ' + tell
-    script = bash(work + HOLD, constants=("progress_line='Episodes: (\\d+)/(\\d+)'",), results=("*.jsonl",))
+    script = bash(work + HOLD, more={"progress": ProgressRules(r"Episodes: (\d+)/(\d+)")}, results=("*.jsonl",))
     box.plan(dict.fromkeys(NAMES, script), parallel=6, policy={"warm_up_ms": 60000})
     rows = [record(name=name, gpus=0, kind="k1" if i < 4 else "k2") for i, name in enumerate(NAMES)]
     box.write("dispatch/queue.jsonl", "".join(rows))

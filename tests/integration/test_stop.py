@@ -14,6 +14,7 @@ from nvidia import Gpus
 from recorded import record
 from traces import HOLD, RECORD
 
+from comborun.model.judging import NO_LIMITS, WatchRules
 from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 KEYBOARD = """
@@ -117,10 +118,10 @@ def test_a_program_that_ignores_int_and_term_is_killed(box: Box) -> None:
 DEAF = "trap '' INT TERM; echo ready; while :; do sleep 0.2; done"
 
 
-def stopping(box: Box, *constants: str, count: int = 1) -> list[subprocess.Popen[bytes]]:
+def stopping(box: Box, watch: WatchRules = NO_LIMITS, count: int = 1) -> list[subprocess.Popen[bytes]]:
     """Stops of one session each, which wait for programs that ignore INT and TERM."""
     box.environment |= {"COMBORUN_STOP_INT_S": "2", "COMBORUN_STOP_TERM_S": "2", "COMBORUN_WATCH_S": "0.2"}
-    box.plan({f"env_p{i}": bash(DEAF, constants=constants) for i in range(count)}, attempts=1)
+    box.plan({f"env_p{i}": bash(DEAF, more={"watch": watch}) for i in range(count)}, attempts=1)
     box.start()
     until(lambda: all("ready" in box.log(name) for name in box.names), "the programs are ready")
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -141,7 +142,7 @@ def test_a_stop_goes_on_to_its_end_whoever_asked(box: Box) -> None:
 
 
 def test_a_stopper_that_is_killed_leaves_the_watchdog_at_work(box: Box) -> None:
-    (process,) = stopping(box, "max_s=4")
+    (process,) = stopping(box, WatchRules(max_s=4))
     stopper = int(box.fields("sessions/env_p0/attempt-1/stop")["pid"])
     assert stopper != process.pid
     kill(stopper, signal.SIGKILL)

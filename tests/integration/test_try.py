@@ -71,7 +71,7 @@ def test_a_line_that_is_proposed_keeps_what_the_grid_says_already(desk: Desk) ->
     )
     command = f"{sys.executable} {shlex.quote(str(desk.home / 'table.py'))} {{output_dir}} {{episodes}}"
     said = desk.combo("try", desk.grid(command=command, results=results)).stdout
-    assert "\n    results: {files: '**/*.csv', metrics: [success], episode: i, success: is_success}\n" in said
+    assert '\n    results: {files: "**/*.csv", metrics: [success], episode: i, success: is_success}\n' in said
 
 
 def test_where_a_line_would_count_more_the_reading_is_tried_again(desk: Desk) -> None:

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 from box import PYTHON, Box, bash, make_box, python, until
 
+from comborun.model.judging import WatchRules
+from comborun.rules.room.placement import Request
+
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
 """look ten times a second; step from INT to TERM to KILL after a second"""
 
@@ -48,10 +51,17 @@ time.sleep(4)
 other.kill()
 """
 """holds more than 120 MiB in two processes for forty looks of the watch"""
+
+
+def memory(limit: int) -> dict[str, object]:
+    """For a session that is ended when it holds more than this; 0: no limit. It asks for none."""
+    return {"watch": WatchRules(memory=limit > 0), "request": Request(memory=limit)}
+
+
 SESSIONS = {
-    "hangs": bash(RECORDS + "sleep 60", count=3, results=("*.jsonl",), constants=("hang_s=1",)),
-    "is_stubborn": python(STUBBORN, constants=("stall_s=1",)),
-    "is_polite": python(POLITE, constants=("stall_s=1",)),
+    "hangs": bash(RECORDS + "sleep 60", count=3, results=("*.jsonl",), more={"watch": WatchRules(hang_s=1)}),
+    "is_stubborn": python(STUBBORN, more={"watch": WatchRules(1)}),
+    "is_polite": python(POLITE, more={"watch": WatchRules(1)}),
     "takes_memory": python(MEMORY),
     "is_short": bash("true"),
 }
@@ -119,7 +129,7 @@ time.sleep({seconds})
 def test_who_holds_more_memory_than_its_limit_is_ended_and_what_is_shared_does_not_count(
     box: Box, own: int, shared: int, seconds: int, cause: str
 ) -> None:
-    program = python(HOLDING.format(own=own, shared=shared, seconds=seconds), constants=("memory_mib=150",))
+    program = python(HOLDING.format(own=own, shared=shared, seconds=seconds), more=memory(150))
     box.environment["COMBORUN_WATCH_S"] = "0.2"
     box.run({"env_one": program})
     assert box.ended("env_one").cause == cause
@@ -173,7 +183,7 @@ def test_a_leak_takes_neither_its_siblings_nor_a_supervisor(
 ) -> None:
     box.environment["COMBORUN_WATCH_S"] = "0.2"
     beside = bash(BESIDE, workdir=str(box.directory))
-    leaks = python(LEAKS.format(pause=0.05 if limit else 0), constants=(f"memory_mib={limit}",))
+    leaks = python(LEAKS.format(pause=0.05 if limit else 0), more=memory(limit))
     box.plan({"env_one": beside, "env_leaks": leaks, "env_two": beside}, parallel=3)
     with contextlib.nullcontext() if limit else little_memory():
         box.start()

@@ -13,6 +13,7 @@ import pytest
 from box import Box, Script, alive, bash, frozen, kill, until
 from traces import HOLD, NAMES, STARTED, starts
 
+from comborun.model.judging import EvidenceRules
 from comborun.rules.records import parse
 
 
@@ -234,13 +235,13 @@ def test_what_waits_makes_room_on_a_machine_that_starts_no_more_processes(box: B
 def test_what_was_amended_while_its_supervisor_waited_runs_as_amended(box: Box) -> None:
     one_runs(box, *[bash(STARTED + HOLD), bash("echo old; exit 3", results=("old.jsonl",))])
     armed(box, NAMES[1])
-    new = bash(STARTED + "echo new", results=("new.jsonl",), constants=("evidence_records=0",))
+    new = bash(STARTED + "echo new", results=("new.jsonl",), more={"evidence": EvidenceRules(records=False)})
     folder = box.directory / "sessions" / NAMES[1]
     for name, text in (("session.sh", new.text(NAMES[1])), ("session.json", new.session_json(NAMES[1]))):
         box.write("new", text).replace(folder / name)
     ends_well(box)
     assert box.log(NAMES[1]) == "new\n"
-    assert parse((box.attempt(NAMES[1]) / "claim").read_text())["files"] == ["new.jsonl"]
+    assert parse((box.attempt(NAMES[1]) / "claim").read_text())["judging"]["results"] == {"files": ["new.jsonl"]}
 
 
 def test_a_pkill_python_spares_dispatcher_and_supervisors(box: Box) -> None:

@@ -27,7 +27,7 @@ def read_sample(format_: str, name: str) -> Reading:
 
 def read_text(format_: str, content: str | bytes, context: Context = OURS) -> Reading:
     """What a file of this format says."""
-    asked = replace(context, rules=replace(context.rules, format=format_))
+    asked = replace(context, rules=context.rules.replace(format=format_))
     return read(io.BytesIO(content.encode() if isinstance(content, str) else content), asked)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
-from comborun.model.judging import ProgressRules, ResultRules
+from comborun.model.judging import ProgressRules
 from comborun.model.plan import After, Limits, Plan, Session
 from comborun.model.resources import BashWord
 from comborun.monitor.classify import classify
@@ -26,6 +26,7 @@ from comborun.monitor.table import render
 from comborun.monitor.watch import Clock
 from comborun.remote.transport import Completed
 from comborun.rules.results.counts import marked
+from comborun.rules.results.fields import ResultRules
 from comborun.text import MIB
 
 os.environ["TZ"] = "UTC"

@@ -12,12 +12,12 @@ import jsonschema
 from recorded import record as one_record
 
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
-from comborun.model.judging import ResultRules
 from comborun.model.plan import Limits, Plan, Session
 from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import Report, summarize
 from comborun.rules import records
 from comborun.rules.names import RunLayout
+from comborun.rules.results.fields import ResultRules
 
 RUN = RunLayout()
 VERDICTS = {"+": Verdict.SUCCESS, "-": Verdict.FAILURE, "!": Verdict.ERRORED}

@@ -190,7 +190,7 @@ def _placeholder_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
             hint = f"pass it to the program, such as `--{kind} {{{kind}}}`"
             yield draft.at_value(use.path, f"`command` does not use the {kind}: it is the same for {same}", hint)
     cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
-    numbered = all(combo.settings.result_rules.episode == LINE for combo in cut)
+    numbered = all(combo.settings.result_rules.episode.word == LINE for combo in cut)
     if cut and BY_SEED in names and not names & BY_INDEX and not numbered:
         message = "{first_seed} gives a session only its first seed, so its records count from 0"
         yield draft.at_value(

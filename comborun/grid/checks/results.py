@@ -34,9 +34,8 @@ def naming_problems(draft: Draft) -> Iterator[Problem]:
     for combo in draft.combos:
         for kind in ("policy", "environment"):
             given = getattr(combo.settings.result_rules, kind)
-            if given:
-                path = draft.set_at("results", kind, combo=combo)
-                yield from draft.checked(path, f"`results.{kind}`", naming, given, kind, getattr(combo, kind))
+            path = draft.set_at("results", kind, combo=combo)
+            yield from draft.checked(path, f"`results.{kind}`", naming, given, getattr(combo, kind))
 
 
 def count_warnings(draft: Draft) -> Iterator[Problem]:

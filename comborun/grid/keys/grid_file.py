@@ -40,9 +40,10 @@ from comborun.grid.keys.values import (
     line_of,
 )
 from comborun.model.command import takes_range
-from comborun.model.judging import ResultRules, WatchRules
+from comborun.model.judging import WatchRules
 from comborun.model.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.placement import Request
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Self
 
 from pydantic import model_validator
@@ -31,7 +31,8 @@ from comborun.grid.keys.values import (
     whole_of,
 )
 from comborun.grid.yaml_tree import Items, Map
-from comborun.model.judging import ResultRules, Source, compile_pattern, has_total
+from comborun.model.judging import compile_pattern, has_total
+from comborun.rules.results.fields import LOG, OUTPUT, Field, ResultRules
 from comborun.rules.results.formats import FORMATS
 from comborun.text import did_you_mean, listed
 
@@ -46,10 +47,10 @@ def _counts_from(tree: object) -> int:
     return value
 
 
-def _field(**keys: Schema) -> Reads:
-    """A field of the records: its name, or a map with these keys. Read as text, as a plan holds it."""
+def _field(key: str, **keys: Schema) -> Reads:
+    """The field of the records for a key: its name, or a map with these keys."""
 
-    def read(tree: object) -> str:
+    def read(tree: object) -> Field:
         if not isinstance(tree, Map):
             text = line_of(tree)
             limit = _LIMIT.fullmatch(text) if "at_least" in keys else None
@@ -57,7 +58,7 @@ def _field(**keys: Schema) -> Reads:
                 way = "at_least" if limit[2] == ">" else "at_most"
                 hint = f"`success: {{field: {limit[1]}, {way}: {limit[3]}}}`, which includes {limit[3]}"
                 raise UserError(f"`{text}` is a comparison, not the name of a field", hint)
-            return text
+            return Field(key, text)
         for name in tree:
             if name not in {"field", *keys}:
                 raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
@@ -66,11 +67,27 @@ def _field(**keys: Schema) -> Reads:
             raise UserError("no number is from `at_least` to `at_most`", "leave one out, or swap them")
         if "equals" in fields:
             fields["any_of"] = [*fields.get("any_of", ()), fields.pop("equals")]
-        return json.dumps(fields, ensure_ascii=False)
+        naming = {name: fields.pop(name) for name in ("attribute", "values") if name in fields}
+        return _Naming(key, fields, **naming) if naming else Field(key, fields)
 
     known = ("field", *keys)
     full = {"type": "object", "additionalProperties": False, "properties": {"field": TEXT, **keys}, "minProperties": 1}
     return Reads(read, {"anyOf": [TEXT, full]})
+
+
+class _Naming(Field):
+    """A field of names whose accepted value depends on the combo."""
+
+    __slots__ = ("attribute", "by_name")
+
+    def __init__(
+        self, key: str, value: object, attribute: str | None = None, values: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        super().__init__(key, value)
+        self.attribute = attribute
+        """of the policy or environment: rows hold its value"""
+        self.by_name = values
+        """what rows say instead of these names"""
 
 
 _LIMIT = re.compile(r"([\w./-]+)\s*([<>])=?\s*(\S+)")
@@ -99,12 +116,13 @@ _READ: dict[str, Callable[[object], Any]] = {
 _NUMBER: Schema = {"type": "number"}
 _SAID: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1}]}
 _MAP: Schema = {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}
-SuccessField = Annotated[str, _field(at_least=_NUMBER, at_most=_NUMBER, equals=SCALAR, any_of=_SAID)]
-EpisodeField = Annotated[str, _field(**{"from": {"type": "integer", "minimum": 0}})]
-NameField = Annotated[str, _field(attribute=TEXT, values=_MAP)]
-SeedField = Annotated[str, _field()]
+SuccessField = Annotated[Field, _field("success", at_least=_NUMBER, at_most=_NUMBER, equals=SCALAR, any_of=_SAID)]
+EpisodeField = Annotated[Field, _field("episode", **{"from": {"type": "integer", "minimum": 0}})]
+PolicyField = Annotated[Field, _field("policy", attribute=TEXT, values=_MAP)]
+EnvironmentField = Annotated[Field, _field("environment", attribute=TEXT, values=_MAP)]
+SeedField = Annotated[Field, _field("seed")]
 FormatWord = Annotated[str, OneOf("format", "docs/report.md lists them; without it each file is recognised", FORMATS)]
-SourceWord = Annotated[Source, OneOf("source of records", "`files` selects files below {output_dir}")]
+SourceWord = Annotated[str, OneOf("source of records", "`files` selects files below {output_dir}", (OUTPUT, LOG))]
 
 
 def _record_pattern(tree: object) -> str:
@@ -121,16 +139,22 @@ Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
 
 class ResultKeys(Keys):
     format: FormatWord = key("format of the record files; else it is recognised for each file", "")
-    source: SourceWord = key("log, if the program only prints its results; else output", "output", alias="from")
+    source: SourceWord = key("log, if the program only prints its results; else output", OUTPUT, alias="from")
     pattern: Annotated[str, Reads(_record_pattern, TEXT)] = key(
         "regular expression of log lines that are records; named groups are their fields, `verdict` a word", ""
     )
     files: Globs = key("patterns of the record files below {output_dir}, one JSON object a line", ("**/*.jsonl",))
-    success: SuccessField = key("the field of the verdict, perhaps with a test; `none`: there is none", "success")
-    episode: EpisodeField = key("the field of the episode's index; `line`: rows are numbered in their order", "episode")
-    policy: NameField = key("the field or attribute that names the policy in rows; `ignore`: it is not checked", "")
-    environment: NameField = key("the same for the environment", "")
-    seed: SeedField = key("the field of an episode's seed; `ignore`: it is not read", "")
+    success: SuccessField = key(
+        "the field of the verdict, perhaps with a test; `none`: there is none", Field("success")
+    )
+    episode: EpisodeField = key(
+        "the field of the episode's index; `line`: rows are numbered in their order", Field("episode")
+    )
+    policy: PolicyField = key(
+        "the field or attribute that names the policy in rows; `ignore`: it is not checked", Field("policy")
+    )
+    environment: EnvironmentField = key("the same for the environment", Field("environment"))
+    seed: SeedField = key("the field of an episode's seed; `ignore`: it is not read", Field("seed"))
     metrics: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
         "the fields to report, in this order; without it every numeric field", ()
     )
@@ -141,9 +165,9 @@ class ResultKeys(Keys):
 
     @model_validator(mode="after")
     def _log_needs_no_files(self) -> Self:
-        if self.pattern and self.source != "log":
+        if self.pattern and self.source != LOG:
             raise refusal(UserError("`pattern` is for records in the log", "add `from: log`"))
-        if self.source == "log" and "files" not in self.model_fields_set:
+        if self.source == LOG and "files" not in self.model_fields_set:
             return self.model_copy(update={"files": ()})
         return self
 
@@ -164,19 +188,17 @@ class ResultKeys(Keys):
         return ResultRules(**vars(self))
 
 
-def naming(text: str, kind: str, axis: AxisEntry) -> str:
+def naming(field: Field, axis: AxisEntry) -> Field:
     """The field with a name, and its value for this policy or environment."""
-    fields: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
-    if text.startswith("{"):
-        fields = json.loads(text)
-    attribute = fields.pop("attribute", None)
+    attribute = field.name if field.as_data() == field.name and field.name in axis.attributes else None
+    values: Mapping[str, str] = {}
+    if isinstance(field, _Naming):
+        attribute, values = field.attribute, field.by_name
     if attribute is not None and attribute not in axis.attributes:
-        raise UserError(f"{kind} `{axis.name}` has no attribute `{attribute}`", "give each one, or name a field")
-    values = fields.pop("values", {})
+        raise UserError(f"{field.key} `{axis.name}` has no attribute `{attribute}`", "give each one, or name a field")
     named = axis.attributes[attribute] if attribute is not None else values.get(axis.name)
-    if named is not None:
-        fields = {"field": kind, **fields, "any_of": [named]}
-    return json.dumps(fields, ensure_ascii=False) if fields else text
+    name = field.name if isinstance(field, _Naming) or attribute is None else field.key
+    return field if named is None else Field(field.key, {"field": name, "any_of": [named]})
 
 
 class ProgressKeys(Keys):

@@ -14,8 +14,9 @@ from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, HOST, Breaker, too_many
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
-from comborun.rules.results.counts import proven
+from comborun.rules.results.counts import Counts, proven
 from comborun.rules.vocabulary import several
+from comborun.words.rows import why_not_counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class RunPolicy:
 
     def _with_why(self, session: Known) -> str:
         """Its name, and why its rows don't count."""
-        why = session.end.get("why", "")
+        why = why_not_counted(Counts.of(session.end).facts)
         return f"{session.name} ({why})" if why else session.name
 
     # The end of the run

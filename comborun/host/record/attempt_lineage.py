@@ -139,4 +139,4 @@ def link(run: RunDirectory, names: list[str]) -> None:
 def _files(run: RunDirectory, name: str, number: int) -> list[str]:
     at = run.at(name, number)
     rules = judging.Rules.of(files.read(at.claim))
-    return [path for path in globs.found(at.output, rules.files) if files.size(f"{at.output}/{path}")]
+    return [path for path in globs.found(at.output, rules.results.files) if files.size(f"{at.output}/{path}")]

@@ -13,10 +13,11 @@ import time
 
 from comborun.host.system import files
 from comborun.rules import counting, globs, records
+from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
-from comborun.rules.results.counts import Counts, RequiredEvidence, completeness
-from comborun.rules.results.fields import NO_VERDICTS, Identity
+from comborun.rules.results.counts import TOO_MANY, Counts, RequiredEvidence, completeness
+from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, name_unread, unread
 from comborun.rules.vocabulary import Cause, Completeness, failure_of
@@ -30,41 +31,46 @@ if TYPE_CHECKING:
 
 PLANNED = "{episodes}"
 """in a pattern of evidence: the number of episodes of the attempt"""
-_WHY_MOST = 1200
-"""characters; long enough for a proposed pattern, which is useless when cut off"""
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
-_NAMES = ("policy", "environment")
 _LOG_CHUNK = 1 << 20
 
 
 class Rules:
-    """The rules for judging an attempt: the key `judging` of its session.json, and the same fields in its claim."""
+    """The rules for judging an attempt: the key `judging` of its session.json and of its claim."""
 
-    def __init__(self, fields: Mapping[str, Any], first: int, count: int) -> None:
+    __slots__ = (
+        *("any_files", "count", "environment", "evidence_files", "first", "line", "policy", "ranged", "records"),
+        *("results", "unit"),
+    )
+
+    def __init__(self, judging: object, first: int, count: int) -> None:
+        data: dict[str, Any] = judging if isinstance(judging, dict) else {}
+        evidence = data.get("evidence")
+        evidence = evidence if isinstance(evidence, dict) else {}
         self.first, self.count = first, count
-        self.policy, self.environment = str(fields.get("policy", "")), str(fields.get("environment", ""))
-        self.unit, self.format = str(fields.get("unit", "episode")), str(fields.get("format", ""))
-        self.success, self.episode = str(fields.get("success", "success")), str(fields.get("episode", "episode"))
-        self.policy_field, self.environment_field = (str(fields.get(f"{key}_field", "")) for key in _NAMES)
-        self.files, self.videos = _texts(fields, "files"), _texts(fields, "videos")
-        self.evidence_files = _texts(fields, "evidence_files")
-        self.line = str(fields.get("line", "")).replace(PLANNED, str(count))
-        self.source = str(fields.get("source", ""))
-        """`log` if the results are in the log"""
-        self.ranged = _true(fields.get("ranged"))
-        self.pattern, self.seed_field = (str(fields.get(key, "")) for key in ("pattern", "seed_field"))
-        self.base = records.integer(fields, "base") or 0
-        self.records = bool(self.files or self.source == "log") and _true(fields.get("records", True))
-        self.results = _true(fields.get("results"))
+        self.policy, self.environment = str(data.get("policy", "")), str(data.get("environment", ""))
+        self.unit, self.ranged = str(data.get("unit", "episode")), data.get("ranged") is True
+        self.results = ResultRules.of(data.get("results", {"files": []}))
+        self.records = self.results.has_records and evidence.get("records", True) is not False
+        """whether each planned episode needs a record"""
+        self.any_files = evidence.get("any_files") is True
+        """whether result files must exist, even if their content is not counted"""
+        self.line = str(evidence.get("line", "")).replace(PLANNED, str(count))
+        listed = evidence.get("files")
+        self.evidence_files = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
 
     @classmethod
     def of(cls, claim: Mapping[str, Any]) -> Rules:
         first, count = records.integer(claim, "first") or 0, records.integer(claim, "count") or 0
-        return cls(claim, max(0, first), max(0, count))
+        return cls(claim.get(records.JUDGING), max(0, first), max(0, count))
 
     def fields(self) -> list[tuple[str, object]]:
-        return list(vars(self).items())
+        """The fields of a claim."""
+        evidence = {"records": self.records, "any_files": self.any_files, "line": self.line}
+        judging = {key: getattr(self, key) for key in ("policy", "environment", "unit", "ranged")}
+        judging.update(results=self.results.as_data(), evidence={**evidence, "files": self.evidence_files})
+        return [("first", self.first), ("count", self.count), (records.JUDGING, judging)]
 
     @property
     def span(self) -> Span:
@@ -72,24 +78,13 @@ class Rules:
 
     @property
     def identity(self) -> Identity:
-        more = {f"{key}_field": getattr(self, f"{key}_field") for key in _NAMES}
-        more.update(pattern=self.pattern, base=str(self.base), seed=self.seed_field)
-        return Identity(self.policy, self.environment, self.success, self.episode, **more)
+        return Identity(self.policy, self.environment, self.results)
 
     @property
     def required(self) -> RequiredEvidence:
         others = len(self.evidence_files) + bool(self.line)
-        verdicts = self.unit == "episode" and self.success != NO_VERDICTS
-        return RequiredEvidence(self.count, self.records, others, self.results, verdicts)
-
-
-def _texts(fields: Mapping[str, Any], key: str) -> list[str]:
-    value = fields.get(key)
-    return [str(one) for one in value] if isinstance(value, list) else []
-
-
-def _true(value: object) -> bool:
-    return value in (True, "1")
+        verdicts = self.unit == "episode" and self.results.success.word != NO_VERDICTS
+        return RequiredEvidence(self.count, self.records, others, self.any_files, verdicts)
 
 
 class LogLine:
@@ -139,9 +134,10 @@ class Watched:
     def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
         self.line = LogLine(rules.line) if rules.line else None
-        log = os.path.relpath(self.at.log, self.at.output) if rules.source == "log" else ""
-        self.folder = Folder(self.at.output, rules.files, rules.identity, rules.format, log)
-        self._unread, self._began, self._search_after = "", time.monotonic(), 0.0
+        log = os.path.relpath(self.at.log, self.at.output) if rules.results.source == LOG else ""
+        self.folder = Folder(self.at.output, rules.results.files, rules.identity, rules.results.format, log)
+        self._unread: Fact | None = None
+        self._began, self._search_after = time.monotonic(), 0.0
 
     def follow(self) -> bool:
         """Take over the rules of a changed grid. Returns whether there are any."""
@@ -154,14 +150,15 @@ class Watched:
     def look(self) -> Counts:
         """The counts now, also kept in a file for the probe."""
         counts = self.count()
-        if self.rules.files and not self.folder.found:
-            counts.why = self._not_read()
+        if self.rules.results.files and not self.folder.found:
+            found = self._not_read()
+            counts.facts = (found,) if found else ()
         text = records.render(counts.pairs())
         if text != self._told and files.write_text(self.at.counts, text):
             self._told = text
         return counts
 
-    def _not_read(self) -> str:
+    def _not_read(self) -> Fact | None:
         """Results that the grid does not read. The search is repeated each time the run is twice as old."""
         now = time.monotonic()
         if now >= self._search_after:
@@ -189,11 +186,11 @@ class Watched:
 def counted(at: AttemptLayout) -> Counts:
     """The counts of a running attempt from its files, unless there are very many."""
     rules = Rules.of(files.read(at.claim))
-    if not globs.are_more(at.output, rules.files, READ_FILES_MOST):
+    if not globs.are_more(at.output, rules.results.files, READ_FILES_MOST):
         return Watched(at, rules).count()
     total = Counts()
     total.countable = False
-    total.why = f"more than {READ_FILES_MOST} result files: they are counted when it has ended"
+    total.facts = (Fact(TOO_MANY, most=READ_FILES_MOST),)
     return total
 
 
@@ -221,16 +218,16 @@ def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
 def seed_keys(at: AttemptLayout) -> dict[str, str]:
     """For `results`: the field with the seed of an episode, if its rows count and give it another name."""
     watched = Watched(at, Rules.of(files.read(at.claim)))
-    samples = tally.samples_of(watched.folder.read())
+    samples = watched.folder.read().samples
     return seed(samples, watched.rules.identity) if samples else {}
 
 
 def list_videos(at: AttemptLayout, rules: Rules) -> None:
     """Write videos.tsv, complete or absent. Videos stay where they are."""
-    if not rules.videos:
+    if not rules.results.videos:
         return
     rows = []
-    for path in globs.found(at.output, rules.videos):
+    for path in globs.found(at.output, rules.results.videos):
         try:
             with open(f"{at.output}/{path}", "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
@@ -278,7 +275,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
     claim = files.read(at.claim)
     draft = f"{at.directory}/.end" if reserved else files.draft(at.end)
     fields = end_fields(at, ending, judged, claim)
-    short = [pair for pair in fields if pair[0] not in ("marks", "why", "refused")]
+    short = [pair for pair in fields if pair[0] not in ("marks", records.FACTS, "refused")]
     if not (_fill(draft, records.render(fields)) or _fill(draft, records.render(short))):
         files.remove(*([] if reserved else [draft]))
         return False
@@ -291,8 +288,8 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
 
 def _evidence(at: AttemptLayout, rules: Rules) -> list[str]:
     """The files by which an end is judged."""
-    found = [f"{at.output}/{path}" for path in globs.found(at.output, [*rules.files, *rules.evidence_files])]
-    return [*found, at.log] if rules.line or rules.source else found
+    found = [f"{at.output}/{path}" for path in globs.found(at.output, [*rules.results.files, *rules.evidence_files])]
+    return [*found, at.log] if rules.line or rules.results.source == LOG else found
 
 
 def _to_disk(paths: list[str]) -> None:
@@ -325,7 +322,7 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("peak_memory_kib", ending.peak_memory_kib or None),
         ("note", records.clean(ending.note)),
     ]
-    fields += [(key, records.clean(str(value), _WHY_MOST) if key == "why" else value) for key, value in counts.items()]
+    fields += counts.items()
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 
 

@@ -248,7 +248,7 @@ class Supervisor(Attempt):
             "SESSION": self.marker,
             "FAILURE": self.at.failure,
             "EPISODES": str(self.count),
-            "FIRST_EPISODE": str(self.first - self.rules.base),
+            "FIRST_EPISODE": str(self.first - self.rules.results.base),
         }
         if self.data.get("files"):
             own["FILES"] = self.at.files

@@ -264,7 +264,7 @@ class _Changes:
             return False
         began = time.process_time()
         other, rules = self._judging.follow(), self._judging.rules
-        found = globs.found(self._at.output, [*rules.files, *rules.evidence_files])
+        found = globs.found(self._at.output, [*rules.results.files, *rules.evidence_files])
         before, self._results = self._results, _fingerprint(f"{self._at.output}/{path}" for path in found)
         other = other or before != self._results or not self._judging.folder.found
         if other:

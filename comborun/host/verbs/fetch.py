@@ -36,7 +36,7 @@ from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, Mapping
 
 _CHUNK = 1 << 20
 _ASKED = re.compile(rf"{RUN.attempt(NAME, NUMBER).output}/.+")
@@ -107,7 +107,7 @@ class Answer:
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
-        if claim.get("source") == "log" or (end and _tells_of_a_failure(at)):
+        if _rules(claim).get("source") == "log" or (end and _tells_of_a_failure(at)):
             self._result(at.log)
         self._add(*(f"{at.directory}/{record}" for record in FETCHED_RECORDS), *end)
 
@@ -170,6 +170,12 @@ class Answer:
         self._announced.append(piece)
         self._pieces.append(data)
         self._room -= len(data)
+
+
+def _rules(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rules of results in a claim; the former version has them beside its other fields."""
+    judging = claim.get(records.JUDGING)
+    return judging.get("results", {}) if isinstance(judging, dict) else claim
 
 
 def _tells_of_a_failure(at: AttemptLayout) -> bool:

@@ -23,6 +23,7 @@ from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan
 
@@ -50,7 +51,7 @@ def _probe(arguments: list[str]) -> int:
     known, tail = (*arguments[1:], "", "")[:2]
     probe = Probe(run, int(tail) if re.fullmatch("[0-9]{1,9}", tail) else 0)
     document, tails = probe.look([int(word) if word.isdecimal() else 0 for word in known.split(",")])
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=Fact.as_data)
     head = f"comborun-probe {VERSION}\n{text}\n".encode("utf-8", "replace")
     files.write_all(sys.stdout.fileno(), b"".join([head, *tails]))
     return 0
@@ -117,7 +118,7 @@ class Probe:
         document["wrong_gpu"] = files.read(at.wrong_gpu).get("found", "")
         document["ending"] = files.read(at.verdict).get("note", "")
         if document["claimed"]:
-            document["live"] = {key: str(value) for key, value in attempts.counts(at).pairs()}
+            document["live"] = dict(attempts.counts(at).pairs())
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part

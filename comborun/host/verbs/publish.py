@@ -137,7 +137,8 @@ def _has_left(at: AttemptLayout) -> bool:
     """Whether an attempt has left anything: by its counts while it runs, else by its end record and its files."""
     end = files.read(at.end)
     if not end and (counts := files.read(at.counts)):
-        return counts.get("countable") == "0" or any(counts.get(key, "0") != "0" for key in ("records", "rows", "why"))
+        told = any(counts.get(key, "0") != "0" for key in ("records", "rows", "facts"))
+        return told or counts.get("countable") == "0"
     written = (f"{folder}/{name}" for folder, _, names in os.walk(at.output) for name in names)
     return bool(end and end.get("records") != "0") or any(map(files.size, written))
 

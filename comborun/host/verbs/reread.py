@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Record = Dict[str, Any]
 
-_SHOWN = ("completeness", "records", "successes", "verdicts", "rows", "why")
+_SHOWN = ("completeness", "records", "successes", "verdicts", "rows", records.FACTS)
 
 
 def main(arguments: list[str]) -> int:

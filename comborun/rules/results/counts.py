@@ -6,23 +6,36 @@ several attempts give the same sum as their result files.
 
 from __future__ import annotations
 
-import re
-
-from comborun.rules.records import integer
+from comborun.rules.facts import Fact, facts_of
+from comborun.rules.records import FACTS, integer
 from comborun.rules.results.fields import OUTSIDE
 from comborun.rules.vocabulary import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
+    from typing import Any, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
     Verdicts = Dict[int, Optional[bool]]
     """episode -> its verdict, None if it is errored"""
     Span = Tuple[int, int]
     """the first planned episode, and how many; 0: as many as the program decides"""
 
-WROTE_NOTHING = "it wrote no file below {output_dir}"
-"""why nothing counts if there are no files"""
+OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT = (
+    *("rows_of_another", "rows_without_index"),
+    *("rows_refused", "rows_without_verdict"),
+)
+NOT_PLANNED, REPEAT, NOT_COUNTED = "episodes_not_planned", "rows_repeat_episodes", "file_not_counted"
+PROPOSAL, ANOTHER_RAN = "results_line", "another_ran"
+NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH = "results_not_read", "file_not_read", "no_episode_in", "no_file_matches"
+WROTE_NOTHING, TOO_MANY, FORMER = "wrote_nothing", "too_many_files", "former_words"
+REASONS = frozenset(
+    (
+        *(OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT, NOT_PLANNED, REPEAT, NOT_COUNTED, PROPOSAL),
+        *(ANOTHER_RAN, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
+    )
+)
+"""Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in
+`results`, each with `key` and `value`. FORMER holds a sentence of an earlier version."""
 EPISODES_MOST = 30_000
 """most episodes of an attempt with marks, so that its end record stays small"""
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_"
@@ -35,7 +48,7 @@ _VERDICTS = {_ERRORED: None, _FAILURE: False, _SUCCESS: True}
 class Counts:
     """Counts of an attempt, or of all attempts of a session."""
 
-    __slots__ = ("countable", "failures", "marks", "ordered", "records", "refused", "rows", "successes", "why")
+    __slots__ = ("countable", "facts", "failures", "marks", "ordered", "records", "refused", "rows", "successes")
 
     def __init__(self) -> None:
         self.records = self.successes = self.failures = 0
@@ -44,8 +57,8 @@ class Counts:
         """rows that were read, whether they count or not"""
         self.refused: dict[str, int] = {}
         """why rows don't count -> how many"""
-        self.why = ""
-        """the reasons in one sentence, with an example"""
+        self.facts: tuple[Fact, ...] = ()
+        """the same in detail: of REASONS, with examples, and what would make more rows count"""
         self.marks = ""
         """the episodes and their verdicts, as `marked` writes them"""
         self.ordered = False
@@ -63,6 +76,11 @@ class Counts:
         return self.successes + self.failures
 
     @property
+    def proposes(self) -> bool:
+        """Whether another line for `results` would make more rows count."""
+        return any("keys" in fact.fields for fact in self.facts)
+
+    @property
     def errored(self) -> int:
         """Records without a verdict."""
         return self.records - self.verdicts
@@ -70,7 +88,7 @@ class Counts:
     @property
     def misread(self) -> bool:
         """Whether the grid seems to read the rows wrongly: no verdict, or episodes outside the plan."""
-        return bool(self.why and (not self.verdicts or self.refused.get(OUTSIDE)))
+        return bool(self.facts and (not self.verdicts or self.refused.get(OUTSIDE)))
 
     def take(self, verdicts: Verdicts) -> None:
         self.records = len(verdicts)
@@ -86,12 +104,12 @@ class Counts:
             "marks": self.marks,
             "ordered": "1" if self.ordered else "",
             "countable": "" if self.countable else "0",
-            "why": self.why,
+            FACTS: self.facts,
         }
         return fields + [(key, value) for key, value in optional.items() if value]
 
     @classmethod
-    def of(cls, record: Mapping[str, str]) -> Counts:
+    def of(cls, record: Mapping[str, Any]) -> Counts:
         """From the fields of a record."""
         counts = cls()
         counts.records, counts.rows = _number(record, "records"), _number(record, "rows")
@@ -101,7 +119,11 @@ class Counts:
             reason, _, count = word.partition(":")
             if count.isdecimal():
                 counts.refused[reason] = int(count[:18])
-        counts.marks, counts.why = record.get("marks", ""), record.get("why", "")
+        counts.marks = record.get("marks", "")
+        facts = record.get(FACTS)
+        counts.facts = tuple(fact for fact in (facts if isinstance(facts, tuple) else ()) if fact.code in REASONS)
+        if not counts.facts and record.get("why"):
+            counts.facts = (Fact(FORMER, text=record["why"]),)
         counts.ordered, counts.countable = record.get("ordered") == "1", record.get("countable") != "0"
         return counts
 
@@ -172,7 +194,7 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
             join(verdicts, within(unmarked(one.marks, part), span)[0].items())
         counts.rows += one.rows
         if one.rows or not written:  # that another attempt wrote nothing does not matter then
-            counts.why = one.why or counts.why
+            counts.facts = one.facts or counts.facts
         for reason, number in one.refused.items():
             counts.refused[reason] = counts.refused.get(reason, 0) + number
     counts.countable = all(one.countable for _, one in attempts)
@@ -193,16 +215,28 @@ def _whole_attempt(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Count
     return max(ordered, key=lambda one: min(one.records, span[1] or one.records), default=None)
 
 
-def where_it_ran(why: str, names: Mapping[str, Iterable[str]]) -> str:
-    """The reasons in `why`, which end in a proposal. Rows that name another policy or environment of this grid are
-    no matter of `results`. `names`: the grid's, by kind.
+def where_it_ran(facts: Sequence[Fact], names: Mapping[str, Iterable[str]]) -> tuple[Fact, ...]:
+    """The reasons, with the names of the grid known, by kind. Rows that name another policy or environment of this grid
+    are no matter of `results`: to accept them would count episodes of others.
     """
-    for kind, known in names.items():
-        told = re.search(f"{kind} '([^']*)', this session is ", why)
-        if told and told[1] in known:
-            wrong = f"; the program ran another {kind} of this grid: does `command` use {{{kind}}}?"
-            return why.partition(": `results: ")[0] + wrong
-    return why
+    foreign = [
+        kind for kind, known in names.items() if any(set(known).intersection(_named(fact, kind)) for fact in facts)
+    ]
+    if not foreign:
+        return tuple(facts)
+    kept = (fact for fact in facts if fact.code != PROPOSAL)
+    return (*map(_without_keys, kept), *(Fact(ANOTHER_RAN, kind=kind) for kind in foreign))
+
+
+def _named(fact: Fact, kind: str) -> tuple[str, ...]:
+    """The policies or environments that the rows of a reason name instead of their session's."""
+    if fact.code == OF_ANOTHER:
+        return fact.texts("named") if fact.text("kind") == kind else ()
+    return tuple(name for inner in facts_of(fact.fields.get("another")) for name in _named(inner, kind))
+
+
+def _without_keys(fact: Fact) -> Fact:
+    return Fact(fact.code, **{key: value for key, value in fact.fields.items() if key not in ("keys", "score")})
 
 
 class RequiredEvidence:

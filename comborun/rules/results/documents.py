@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from itertools import islice
 
-from comborun.rules.results.episodes import decode_whole, describe
-from comborun.rules.results.fields import FORMAT, MISSING, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.facts import Fact
+from comborun.rules.results.episodes import decode_whole, unknown_document
+from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Tuple
+    from typing import Any, Iterator, Tuple
 
     from comborun.rules.results.readers import Entry, Whole
 
@@ -40,7 +41,7 @@ def read(file: Whole) -> Iterator[Entry]:
 
 def numbered(rows: list[Row]) -> Iterator[Entry]:
     """The entries of these rows. A row without an index gets its position."""
-    return iter([(0, row, "", at) for at, row in enumerate(rows)])
+    return iter([(0, row, None, at) for at, row in enumerate(rows)])
 
 
 def episodes(value: Any, identity: Identity) -> list[Row]:
@@ -50,7 +51,7 @@ def episodes(value: Any, identity: Identity) -> list[Row]:
     rows = [] if best < _NAMED else list(_arrays(value, identity, {}, 0))
     rows = rows or [row for rank, rows in found if rank == best for row in rows]
     if not rows:
-        raise RefusedError(FORMAT, describe(value))
+        raise unknown_document(value)
     return rows
 
 
@@ -163,9 +164,9 @@ def inspect(file: Whole) -> Iterator[Entry]:
     value: Any = {"samples": _archived(data)} if data[:2] == b"PK" else decode_whole(data.decode("utf-8", "replace"))
     samples = value.get("samples") if isinstance(value, dict) else None
     if not isinstance(samples, list):
-        raise RefusedError(FORMAT, "a log of Inspect without samples")
+        raise RefusedError(FORMAT, "inspect_without_samples")
     for at, sample in enumerate(samples):
-        yield 0, _sample(sample, identity) if isinstance(sample, dict) else sample, "", at
+        yield 0, _sample(sample, identity) if isinstance(sample, dict) else sample, None, at
 
 
 def _sample(sample: Row, identity: Identity) -> Row:
@@ -207,12 +208,11 @@ def opened(data: bytes) -> Iterator[Any]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             yield archive
     except (zipfile.BadZipFile, EOFError) as error:
-        raise RefusedError(TORN, "half-written archive: being written, or cut off") from error
+        raise RefusedError(TORN, "half_written_archive") from error
     except NotImplementedError as error:
-        how = "compressed in a way that this Python does not read (zstd before 3.14): write its logs as JSON"
-        raise RefusedError(UNREADABLE, how) from error
+        raise RefusedError(UNREADABLE, "archive_compression") from error
     except (ValueError, KeyError, RuntimeError, OSError, zlib.error) as error:
-        raise RefusedError(UNREADABLE, f"an archive that can't be read: {type(error).__name__}") from error
+        raise RefusedError(UNREADABLE, "unreadable_archive", error=type(error).__name__) from error
 
 
 def member(archive: Any, name: str) -> bytes:
@@ -220,7 +220,7 @@ def member(archive: Any, name: str) -> bytes:
     with archive.open(name) as stream:
         data: bytes = stream.read(_MEMBER_MOST + 1)
     if len(data) > _MEMBER_MOST:
-        raise RefusedError(UNREADABLE, f"{name} in it is larger than {_MEMBER_MOST >> 20} MiB")
+        raise RefusedError(UNREADABLE, "member_too_large", member=name, most_mib=_MEMBER_MOST >> 20)
     return data
 
 
@@ -246,18 +246,16 @@ def arrays(file: Whole) -> Iterator[Entry]:
     held = _members(file.data)
     known = [name for name in held if name in _ARRAY_NAMES or name == file.identity.success.name]
     if not known:
-        raise RefusedError(
-            FORMAT, f"arrays {', '.join(sorted(held)[:5]) or 'of no name'}: none with an episode's outcome"
-        )
+        raise RefusedError(FORMAT, "no_array_of_outcomes", arrays=sorted(held)[:5])
     shape = held[known[0]][0]
     columns: dict[str, list[Any]] = {}
     for name, (own, values) in held.items():
         if own == shape:
             columns[_ARRAY_NAMES.get(name, name)] = values[-shape[-1] :] if shape and shape[-1] else []
     evaluations = shape[0] if len(shape) > 1 else 1
-    remark = f"the last of {evaluations} evaluations counts" if evaluations > 1 else ""
+    remark = Fact("last_evaluation_counts", evaluations=evaluations) if evaluations > 1 else None
     for at in range(shape[-1] if shape else 0):
-        yield 0, {name: column[at] for name, column in columns.items()}, "" if at else remark, at
+        yield 0, {name: column[at] for name, column in columns.items()}, None if at else remark, at
 
 
 def _members(data: bytes) -> dict[str, Array]:
@@ -272,7 +270,7 @@ def _array(data: bytes, name: str) -> Array:
     import struct
 
     if not data.startswith(_MAGIC) or len(data) < 12:
-        raise RefusedError(UNREADABLE, f"{name} in it is not an array")
+        raise RefusedError(UNREADABLE, "member_no_array", member=name)
     wide = data[6] > 1
     (length,) = struct.unpack_from("<I" if wide else "<H", data, 8)
     start = (12 if wide else 10) + length
@@ -280,9 +278,9 @@ def _array(data: bytes, name: str) -> Array:
         header = ast.literal_eval(data[start - length : start].decode("latin-1")) if length <= _HEADER_MOST else {}
         kind, shape, transposed = str(header["descr"]), tuple(header["shape"]), header["fortran_order"]
     except (ValueError, SyntaxError, KeyError, TypeError, MemoryError, RecursionError) as error:
-        raise RefusedError(UNREADABLE, f"{name} in it has no header that can be read") from error
+        raise RefusedError(UNREADABLE, "member_without_header", member=name) from error
     if "O" in kind:
-        raise RefusedError(UNREADABLE, f"{name} in it holds Python objects, which are never unpickled")
+        raise RefusedError(UNREADABLE, "member_of_objects", member=name)
     code = _CODES.get(kind[1:])
     if code is None or len(shape) > 2 or (transposed and len(shape) > 1):
         return (), []
@@ -290,7 +288,7 @@ def _array(data: bytes, name: str) -> Array:
     for size in shape:
         count *= size if isinstance(size, int) and size >= 0 else 0
     if count * struct.calcsize(code) > len(data) - start:
-        raise RefusedError(TORN, f"{name} in it is cut off")
+        raise RefusedError(TORN, "member_cut_off", member=name)
     return shape, list(struct.unpack_from(f"{'>' if kind[0] == '>' else '<'}{count}{code}", data, start))
 
 
@@ -307,20 +305,20 @@ _STEPS, _STEPS_MOST = 100_000, 20_000
 """of SQLite's machine between two looks, and looks at most: a file can't keep its reader busy for ever"""
 
 
-def database(place: str) -> Callable[[Whole], Iterator[Entry]]:
-    """What reads the file at a place: by its path, since SQLite opens its files itself."""
-    return lambda file: numbered(_rows(place, file.identity))
+def database(file: Whole) -> Iterator[Entry]:
+    """The rows of the file at its place, since SQLite opens its files itself. Raises RefusedError."""
+    return numbered(_rows(file.place, file.identity))
 
 
 def _rows(place: str, identity: Identity) -> list[dict[str, Any]]:
     """Of the table that is most surely one of episodes. Raises RefusedError."""
     if not place:
-        raise RefusedError(UNREADABLE, "a SQLite file can be read from a folder only")
+        raise RefusedError(UNREADABLE, "database_not_in_a_folder")
     try:
         import sqlite3
         from urllib.parse import quote
     except ImportError as error:
-        raise RefusedError(UNREADABLE, "a SQLite file, and this Python has no sqlite3") from error
+        raise RefusedError(UNREADABLE, "no_sqlite3") from error
     try:
         base = sqlite3.connect(f"file:{quote(place)}?mode=ro&immutable=1", uri=True)
         try:
@@ -329,8 +327,8 @@ def _rows(place: str, identity: Identity) -> list[dict[str, Any]]:
             base.close()
     except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
         if str(error) == "interrupted":
-            raise RefusedError(UNREADABLE, "a SQLite file that takes too long to read") from error
-        raise RefusedError(TORN, f"a SQLite file being written, or cut off: {error}") from error
+            raise RefusedError(UNREADABLE, "database_too_slow") from error
+        raise RefusedError(TORN, "half_written_database", error=str(error)[:TEXT_MOST]) from error
 
 
 def _best(base: Any, identity: Identity) -> list[dict[str, Any]]:
@@ -342,11 +340,10 @@ def _best(base: Any, identity: Identity) -> list[dict[str, Any]]:
     ranked = ((rank(rows, identity, name, 1), name) for name, rows in firsts if rows)
     best = min(((how, name) for how, name in ranked if how is not None), default=None)
     if best is None:
-        shown = ", ".join(names[:5]) or "none"
-        raise RefusedError(FORMAT, f"a SQLite file whose tables ({shown}) hold no episodes")
+        raise RefusedError(FORMAT, "no_table_of_episodes", tables=[one[:TEXT_MOST] for one in names[:5]])
     rows = _select(base, best[1], ROWS_MOST + 1)
     if len(rows) > ROWS_MOST:
-        raise RefusedError(UNREADABLE, f"its table {best[1]!r} has more than {ROWS_MOST} rows")
+        raise RefusedError(UNREADABLE, "table_too_long", table=best[1][:TEXT_MOST], most=ROWS_MOST)
     return rows
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from comborun.rules.results.fields import TORN, UNREADABLE, RefusedError
+from comborun.rules.results.fields import FORMAT, TEXT_MOST, TORN, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ INDICES = ("global_episode_index", "episode_idx")
 JOB_MARKS = (COPY, ORDER, OUTCOMES, *INDICES)
 """a row with the job's name and one of these is one of job-rows"""
 
-UNKNOWN = "of no format that is known"
 _BLANKS = re.compile(r"\s*")
 PER_FILE_NAME = re.compile(r"episode_(?P<number>\d{1,18})_(?:final_)?res\.json")
 LIST_LAST_FOLDER = re.compile(r"episode_(?P<number>\d{1,18})")
@@ -42,8 +41,8 @@ _wary_decoder = json.JSONDecoder(parse_int=_short_integer)
 
 
 def decode(line: str) -> tuple[list[Any], str]:
-    """The JSON values of one line, and the fault after the last of them (empty: none). Parsing ends at the first fault:
-    what follows could be a part of it.
+    """The JSON values of one line, and the code of the fault after the last of them (empty: none). Parsing ends at the
+    first fault: what follows could be a part of it.
     """
     decoder = _decoder if len(line) < DIGITS_LIMIT else _wary_decoder
     values: list[Any] = []
@@ -53,10 +52,11 @@ def decode(line: str) -> tuple[list[Any], str]:
         try:
             value, position = decoder.raw_decode(line, position)
         except (ValueError, RecursionError) as error:
-            fault = "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
-            return values, f"{fault} after a whole record" if values else fault
+            if isinstance(error, RecursionError):
+                return values, "nested_too_deeply"
+            return values, "not_json_after_record" if values else "not_json"
         if nests and deep(value):
-            return values, "nested too deeply"
+            return values, "nested_too_deeply"
         values.append(value)
         position = _after_blanks(line, position)
     return values, ""
@@ -81,31 +81,33 @@ def deep(value: object) -> bool:
 def decode_whole(text: str) -> Any:
     """The value of a whole document. Raises RefusedError."""
     if not text.strip():
-        raise RefusedError(TORN, "empty: being written, or cut off")
+        raise RefusedError(TORN, "empty_file")
     try:
         value, end = _wary_decoder.raw_decode(text, _after_blanks(text, 0))
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) or not text.rstrip().endswith(("}", "]")):
-            raise RefusedError(TORN, "half-written JSON: being written, or cut off") from error
-        raise RefusedError(UNREADABLE, f"not JSON: {error.msg} in line {error.lineno}") from error
+            raise RefusedError(TORN, "half_written_json") from error
+        raise RefusedError(UNREADABLE, "not_json_document", error=error.msg, at=error.lineno) from error
     except RecursionError as error:
-        raise RefusedError(UNREADABLE, "nested too deeply") from error
+        raise RefusedError(UNREADABLE, "nested_too_deeply") from error
     except ValueError as error:  # an integer of thousands of digits
-        raise RefusedError(UNREADABLE, "not JSON: a number too long") from error
+        raise RefusedError(UNREADABLE, "number_too_long") from error
     if _after_blanks(text, end) < len(text):
-        raise RefusedError(UNREADABLE, "not JSON: more than one document")
+        raise RefusedError(UNREADABLE, "several_documents")
     if deep(value):
-        raise RefusedError(UNREADABLE, "nested too deeply")
+        raise RefusedError(UNREADABLE, "nested_too_deeply")
     return value
 
 
-def describe(value: object) -> str:
-    unknown = UNKNOWN
+def unknown_document(value: object) -> RefusedError:
+    """The refusal of a document in which no episodes are found."""
     if isinstance(value, list):
-        return f"one JSON list of {len(value)} entries, {unknown}"
+        return RefusedError(FORMAT, "unknown_list", entries=len(value))
     lists = [(key, one) for key, one in value.items() if isinstance(one, list)] if isinstance(value, dict) else []
-    longest = max(lists, key=lambda pair: len(pair[1]), default=None)
-    return f"one JSON document with {len(longest[1])} {longest[0]}, {unknown}" if longest else unknown
+    if not lists:
+        return RefusedError(FORMAT, "unknown_format")
+    name, longest = max(lists, key=lambda pair: len(pair[1]))
+    return RefusedError(FORMAT, "unknown_document", entries=len(longest), field=name[:TEXT_MOST])
 
 
 def rebuild(name: str) -> int:

@@ -8,8 +8,18 @@ import json
 import re
 from collections import Counter
 
+from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import LIST_LAST_FOLDER, PER_FILE_NAME, decode_whole, deep
-from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, UNREADABLE, RefusedError, integer, verdict_of
+from comborun.rules.results.fields import (
+    MISSING,
+    NO_RECORD,
+    TEXT_MOST,
+    TORN,
+    UNREADABLE,
+    RefusedError,
+    integer,
+    verdict_of,
+)
 from comborun.rules.results.logs import statistics
 from comborun.rules.results.rates import agrees, count
 from comborun.rules.results.readers import NOTHING, indexed
@@ -35,8 +45,8 @@ _decoder = json.JSONDecoder()
 
 def per_file(file: Whole) -> Iterator[Entry]:
     """One file per episode, with the episode's number in its name: `episode_12_final_res.json`."""
-    index = _number(PER_FILE_NAME, file.path.rpartition("/")[2], "the file's name")
-    yield 0, _episode(file, _object(file), index), "", None
+    index = _number(PER_FILE_NAME, file.path.rpartition("/")[2])
+    yield 0, _episode(file, _object(file), index), None, None
 
 
 def list_last(file: Whole) -> Iterator[Entry]:
@@ -46,16 +56,16 @@ def list_last(file: Whole) -> Iterator[Entry]:
     The file is rewritten twice per step, so it can be cut off anywhere. An episode that has not finished is missing,
     not failed: its last step only says how far it got.
     """
-    index = _number(LIST_LAST_FOLDER, file.path.rpartition("/")[0].rpartition("/")[2], "its folder's name")
+    index = _number(LIST_LAST_FOLDER, file.path.rpartition("/")[0].rpartition("/")[2])
     values, fault = _elements(file.text)
     steps = [value for value in values if isinstance(value, dict)]
     if len(steps) < STEPS_AT_MOST and not (steps and steps[-1].get("done") is True):
-        raise RefusedError(TORN, f"not finished after {len(steps)} steps{fault and f': {fault}'}")
-    yield 0, _episode(file, {**_last_told(steps), "steps": len(steps)}, index), "", None
+        raise RefusedError(TORN, "episode_not_finished", steps=len(steps), fault=fault)
+    yield 0, _episode(file, {**_last_told(steps), "steps": len(steps)}, index), None, None
     if fault:
-        yield 0, NOTHING, f"{fault} behind step {len(steps)}: the steps before it count", None
+        yield 0, NOTHING, Fact("fault_behind_step", fault=fault, steps=len(steps)), None
     if len(steps) < len(values):
-        yield 0, NOTHING, f"{len(values) - len(steps)} entries are not steps", None
+        yield 0, NOTHING, Fact("entries_no_steps", entries=len(values) - len(steps)), None
 
 
 def rollouts(file: Whole) -> Iterator[Entry]:
@@ -79,11 +89,11 @@ def evaluation(file: Whole) -> Iterator[Entry]:
         yield from _compared(file, rows, group, total) if rows else _counted(file, total, group)
 
 
-def _number(pattern: re.Pattern[str], name: str, where: str) -> int:
+def _number(pattern: re.Pattern[str], name: str) -> int:
     """The index of the episode whose name holds its number, counted from 1."""
     found = pattern.fullmatch(name)
     if not found or not int(found.group("number")):
-        raise RefusedError(NO_RECORD, f"{where} holds no episode's number")
+        raise RefusedError(NO_RECORD, "name_without_number", name=name[:TEXT_MOST])
     return int(found.group("number")) - 1
 
 
@@ -91,7 +101,7 @@ def _episode(file: Whole, value: Row, index: int) -> Row:
     """The row of one episode. The verdict's field is the grid's own, if the document has it."""
     success = file.identity.success
     held = success.word or success.find(value) is not MISSING
-    file.identity = file.identity.in_words(file.identity.written["success"] if held else SUCCESS, "episode")
+    file.identity = file.identity.by(success=success if held else SUCCESS, episode="episode")
     return {**indexed(value, file.identity), "episode": index}
 
 
@@ -112,10 +122,10 @@ def _tasks(file: Whole, tasks: object) -> Iterator[Entry]:
         place = file.identity.environment or next(iter(named.values()), "")
         first, taken[place] = taken[place] * stride, taken[place] + 1
         if not _successes(task):
-            yield 0, RefusedError(NO_RECORD, f"entry {position} of {PER_TASK} lists no successes"), "", None
+            yield 0, RefusedError(NO_RECORD, "task_without_successes", entry=position), None, None
             continue
         for index, row in enumerate(_task_rows(task, file.identity.verdict_key), first):
-            yield 0, indexed({**named, **row}, file.identity), "", index
+            yield 0, indexed({**named, **row}, file.identity), None, index
 
 
 def _successes(task: object) -> list[Any]:
@@ -143,11 +153,11 @@ def _episodes(file: Whole, episodes: object) -> Iterator[Entry]:
     for position, episode in enumerate(listed):
         index = integer(episode.get("episode_ix")) if isinstance(episode, dict) else None
         if index is None or index < 0:
-            yield 0, RefusedError(NO_RECORD, f"entry {position} of {PER_EPISODE} has no index episode_ix"), "", None
+            yield 0, RefusedError(NO_RECORD, "episode_without_index", entry=position), None, None
             continue
         fields = {key: value for key, value in episode.items() if key not in {"episode_ix", "success"}}
         fields[file.identity.verdict_key] = episode.get("success")
-        yield 0, indexed(fields, file.identity), "", index
+        yield 0, indexed(fields, file.identity), None, index
 
 
 def _named(file: Whole, group: object) -> dict[str, str]:
@@ -170,15 +180,16 @@ def _compared(file: Whole, rows: list[Row], group: str, total: Mapping[str, Any]
     counted = [verdict_of(row, success)[0] for row in rows if not group or row.get(GROUP) == group]
     good = counted.count(True)
     if isinstance(rate, (int, float)) and counted and not agrees(str(rate), good, len(counted), scale=100):
-        fraction = ": a fraction, where a percentage is meant" if agrees(str(rate), good, len(counted)) else ""
-        yield 0, NOTHING, f"pc_success of {rate} is not {good} of {len(counted)} as listed{fraction}", None
+        about = {"rate": str(rate), "successes": good, "episodes": len(counted)}
+        code = "fraction_no_percentage" if agrees(str(rate), good, len(counted)) else "percentage_differs"
+        yield 0, NOTHING, Fact(code, **about), None
 
 
 def _counted(file: Whole, total: Mapping[str, Any], group: str) -> Iterator[Entry]:
     try:
         counted = count(str(total.get("pc_success")), integer(total.get("n_episodes")) or 0, scale=100)
-    except ValueError as error:
-        yield 0, RefusedError(NO_RECORD, str(error)), "", None
+    except RefusedError as refused:
+        yield 0, refused, None, None
     else:
         yield 0, counted.of(next(iter(_named(file, group).values()), None), {}), counted.complaint, None
 
@@ -187,15 +198,15 @@ def _object(file: Whole) -> Row:
     """The JSON object that a whole file is."""
     value = decode_whole(file.text)
     if not isinstance(value, dict):
-        raise RefusedError(NO_RECORD, "not a JSON object")
+        raise RefusedError(NO_RECORD, "not_an_object")
     return value
 
 
 def _elements(text: str) -> tuple[list[Any], str]:
-    """The complete elements of a list, and the fault behind them (empty: none)."""
+    """The complete elements of a list, and the code of the fault behind them (empty: none)."""
     text = text.strip()
     if not text.startswith("["):
-        raise RefusedError(UNREADABLE if text else TORN, "not a JSON list" if text else "empty: being written")
+        raise RefusedError(UNREADABLE, "not_a_list") if text else RefusedError(TORN, "empty_file")
     found: list[Any] = []
     position = 1
     while True:
@@ -206,7 +217,7 @@ def _elements(text: str) -> tuple[list[Any], str]:
         try:
             value, position = _decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
-            return found, "half-written JSON"
+            return found, "json_broken_off"
         if deep(value):
-            return found, "a step that is nested too deeply"
+            return found, "nested_too_deeply"
         found.append(value)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 import re
 
+from comborun.rules.facts import Fact
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping
+    from typing import Any, Iterable, Mapping
 
 TORN, NO_RECORD, POLICY, ENVIRONMENT = "torn", "no_record", "policy", "environment"
 INDEX, OUTSIDE, REPEATED, UNREADABLE, FORMAT = "index", "outside", "repeated", "unreadable", "format"
@@ -24,6 +26,10 @@ LINE = "line"
 """for the episode: rows have no index and are numbered as they were written"""
 NO_VERDICTS = "none"
 """for success: rows have numbers and no verdicts"""
+FIELDS = ("success", "episode", "policy", "environment", "seed")
+"""the keys of `results` that name a field"""
+OUTPUT, LOG = "output", "log"
+"""where records are: in files below the output folder, or in the log"""
 _WORDS = {"policy": IGNORE, "environment": IGNORE, "seed": IGNORE, "episode": LINE, "success": NO_VERDICTS}
 
 TRAINING = "train-step"
@@ -34,33 +40,61 @@ _LAST_DIGITS = re.compile(r"[0-9]{1,18}$")
 _TRUTHS = {"true": True, "false": False}
 
 
-class RefusedError(Exception):
-    """The row is not a record of its session: `reason` is a word from above, `about` the name or index in the row."""
+NAMES_ANOTHER = "names_another"
+"""code of the fact that a row names another policy or environment: `kind`, `named`, `expected`"""
+TEXT_MOST = 300
+"""characters of a text from a result file that a fact quotes"""
 
-    def __init__(self, reason: str, text: str, about: str = "") -> None:
-        super().__init__(text)
+
+class RefusedError(Exception):
+    """The row is not a record of its session, or the file holds no rows: `reason` is a word from above, `fact` tells
+    what is wrong.
+    """
+
+    def __init__(self, reason: str, code: str, **fields: Any) -> None:
+        super().__init__(code)
         self.reason = reason
-        self.about = about
+        self.fact = Fact(code, **fields)
 
 
 class Field:
-    """A field of the rows, as the grid gives it: a name, one of the words above, or a JSON object with a test of its
-    value.
-    """
+    """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
-    __slots__ = ("at_least", "at_most", "name", "origin", "path", "values", "word")
+    __slots__ = ("at_least", "at_most", "key", "name", "origin", "path", "values", "word")
 
-    def __init__(self, key: str, text: str = "") -> None:
-        value = _object(text)
+    def __init__(self, key: str, value: object = "") -> None:
+        """Of a key of `results`: the value that a plan holds, a name, a word or a map. Foreign values mean nothing."""
+        text, given = (value, _former(value)) if isinstance(value, str) else ("", value)
+        data = given if isinstance(given, dict) else {}
+        self.key = key
         self.word = text if text and text == _WORDS.get(key) else ""
-        self.name = str(value.get("field", key)) if value else text or key
+        self.name = str(data.get("field", key)) if data else text or key
         self.path = tuple(self.name.split(".")) if "." in self.name else ()
-        self.origin = integer(value.get("from")) or 0
+        self.origin = integer(data.get("from")) or 0
         """the number of the first episode in the rows"""
-        values = value.get("any_of")
-        self.values = tuple(map(str, values)) if isinstance(values, list) else ()
+        values = data.get("any_of")
+        self.values = tuple(map(str, values)) if isinstance(values, (list, tuple)) else ()
         """the accepted values, as they are written"""
-        self.at_least, self.at_most = number(value.get("at_least")), number(value.get("at_most"))
+        self.at_least, self.at_most = number(data.get("at_least")), number(data.get("at_most"))
+
+    def as_data(self) -> Any:
+        """The value for a plan: the name or the word if that says everything, else a map."""
+        if self.word:
+            return self.word
+        told: dict[str, Any] = {"field": self.name, "from": self.origin or None, "any_of": list(self.values) or None}
+        told.update(at_least=self.at_least, at_most=self.at_most)
+        told = {key: value for key, value in told.items() if value is not None}
+        plain = len(told) == 1 and self.name != _WORDS.get(self.key) and not self.name.startswith("{")
+        return self.name if plain else told
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Field) and (self.key, self.as_data()) == (other.key, other.as_data())
+
+    def __hash__(self) -> int:
+        return hash((self.key, self.name))
+
+    def __repr__(self) -> str:
+        return f"Field({self.key!r}, {self.as_data()!r})"
 
     def find(self, row: Mapping[str, Any]) -> Any:
         """The value in a row, or MISSING. A name with dots that is not a field is a path."""
@@ -86,14 +120,21 @@ class Field:
         return (self.at_least is None or amount >= self.at_least) and (self.at_most is None or amount <= self.at_most)
 
 
-def _object(text: str) -> dict[str, Any]:
-    if not text.startswith("{"):
-        return {}
+def _former(text: str) -> object:
+    """The map that a plan of the former version holds as JSON in a text; None for another text."""
     try:
-        value = json.loads(text)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
+        return json.loads(text) if text.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def integer(value: object) -> int | None:
+    """The integer that a JSON value holds: 7 and 7.0, but not true, "7" or 7.5."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
 
 
 def number(value: object) -> float | None:
@@ -115,6 +156,83 @@ def _same(value: object, wanted: str) -> bool:
     return isinstance(value, str) and value.strip() == wanted
 
 
+class ResultRules:
+    """Where a session's records are, and what their fields mean: the key `results` of a grid, for one combo. Frozen.
+
+    The grid makes it, a plan and session.json hold it as `as_data`, and whoever reads rows goes by it.
+    """
+
+    __slots__ = (
+        *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
+        *("source", "success", "videos"),
+    )
+
+    def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:
+        self.files = tuple(files)
+        """globs below the output folder; empty: the program leaves no records, and its exit code decides"""
+        self.success, self.episode, self.policy, self.environment, self.seed = (
+            value if isinstance(value := given.pop(key, ""), Field) else Field(key, value) for key in FIELDS
+        )
+        self.metrics: tuple[str, ...] = tuple(given.pop("metrics", ()))
+        """the fields to report, in this order; empty: every numeric field"""
+        self.compare: tuple[str, ...] = tuple(given.pop("compare", ()))
+        """metrics by which policies are compared, as by their success rates"""
+        self.videos: tuple[str, ...] = tuple(given.pop("videos", ()))
+        self.format: str = given.pop("format", "")
+        """one of FORMATS (formats.py); empty: recognised for each file"""
+        self.source: str = given.pop("source", OUTPUT)
+        self.pattern: str = given.pop("pattern", "")
+        """regular expression: a log line that matches is a record, and the groups are its fields"""
+        self.base: int = given.pop("base", 0)
+        """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
+        if given:
+            raise TypeError(f"{', '.join(given)}: no rule of results")
+
+    @property
+    def has_records(self) -> bool:
+        return bool(self.files) or self.source == LOG
+
+    @property
+    def counted(self) -> bool:
+        """Whether its records are episodes; a training has none."""
+        return self.has_records and self.format != TRAINING
+
+    def replace(self, **changes: Any) -> ResultRules:
+        return ResultRules(**{**{key: getattr(self, key) for key in self.__slots__}, **changes})
+
+    def as_data(self) -> dict[str, Any]:
+        """For JSON, without what is as by default."""
+        pairs = ((key, getattr(self, key), getattr(_BY_DEFAULT, key)) for key in self.__slots__)
+        return {key: _data(value) for key, value, default in pairs if value != default}
+
+    @classmethod
+    def of(cls, data: object) -> ResultRules:
+        """From its JSON, also that of the former version. Values of other types are as by default."""
+        given = data if isinstance(data, dict) else {}
+        known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict))}
+        for key in ("files", "metrics", "compare", "videos"):
+            if isinstance(given.get(key), list):
+                known[key] = [one for one in given[key] if isinstance(one, str)]
+        known.update((key, given[key]) for key in ("format", "source", "pattern") if isinstance(given.get(key), str))
+        return cls(**known, base=integer(given.get("base")) or 0)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ResultRules) and self.as_data() == other.as_data()
+
+    def __hash__(self) -> int:
+        return hash((self.files, self.format, self.source))
+
+    def __repr__(self) -> str:
+        return f"ResultRules.of({self.as_data()!r})"
+
+
+def _data(value: Any) -> Any:
+    return value.as_data() if isinstance(value, Field) else list(value) if isinstance(value, tuple) else value
+
+
+_BY_DEFAULT = ResultRules()
+
+
 class Identity:
     """What identifies a record of a session: its combo, and the fields that hold verdict, index and the combo's names.
 
@@ -122,48 +240,34 @@ class Identity:
     """
 
     __slots__ = (
-        *("base", "environment", "environment_field", "episode", "more", "pattern", "policy", "policy_field", "seed"),
-        *("success", "written"),
+        *("base", "environment", "environment_field", "episode", "pattern", "policy", "policy_field", "rules", "seed"),
+        "success",
     )
 
-    def __init__(
-        self,
-        policy: str | None,
-        environment: str | None,
-        success: str = "success",
-        episode: str = "episode",
-        **more: str,
-    ) -> None:
+    def __init__(self, policy: str | None, environment: str | None, rules: ResultRules = _BY_DEFAULT) -> None:
         self.policy = policy
         self.environment = environment
-        self.success = Field("success", success)
-        self.episode = Field("episode", episode)
-        self.written = {"success": success, "episode": episode}
-        self.base = int(more.get("base") or 0)
-        """added to the index that a row holds"""
-        self.more = more
-        self.policy_field = Field(POLICY, more.get("policy_field", ""))
-        self.environment_field = Field(ENVIRONMENT, more.get("environment_field", ""))
-        self.seed = Field("seed", more.get("seed", ""))
-        self.pattern = more.get("pattern", "")
-        """finds the lines of a log that are records"""
+        self.rules = rules
+        self.success, self.episode, self.seed = rules.success, rules.episode, rules.seed
+        self.policy_field, self.environment_field = rules.policy, rules.environment
+        self.base, self.pattern = rules.base, rules.pattern
 
     @property
     def verdict_key(self) -> str:
         """The field into which a format writes a verdict that it finds itself."""
         return "success" if self.success.tests or self.success.word else self.success.name
 
-    def in_words(self, success: str, episode: str) -> Identity:
-        """The same combo with the field names of another format."""
-        return Identity(self.policy, self.environment, success, episode, **self.more)
+    def by(self, **rules: Any) -> Identity:
+        """The same combo with other rules, such as the field names of a format."""
+        return Identity(self.policy, self.environment, self.rules.replace(**rules))
 
 
 class Record:
-    """One episode, read from a row. `verdict` is None if the row has none; `complaint` says why that is an error."""
+    """One episode, read from a row. `verdict` is None if the row has none; `complaint` tells why that is an error."""
 
     __slots__ = ("complaint", "environment", "index", "policy", "verdict")
 
-    def __init__(self, policy: str, environment: str, index: int, verdict: bool | None, complaint: str) -> None:
+    def __init__(self, policy: str, environment: str, index: int, verdict: bool | None, complaint: Fact | None) -> None:
         self.policy = policy
         self.environment = environment
         self.index = index
@@ -174,7 +278,7 @@ class Record:
 def read_row(value: object, identity: Identity, order: int | None = None) -> Record:
     """The record in a decoded value. `order` is the index for rows that have none. Raises RefusedError."""
     if not isinstance(value, dict):
-        raise RefusedError(NO_RECORD, "not a JSON object")
+        raise RefusedError(NO_RECORD, "not_an_object")
     policy = _name(value, identity.policy_field, identity.policy, POLICY)
     environment = _name(value, identity.environment_field, identity.environment, ENVIRONMENT)
     index = episode_of(value, identity.episode) + identity.base if order is None else order
@@ -195,12 +299,11 @@ def _name(row: Mapping[str, Any], field: Field, own: str | None, key: str) -> st
         named = str(named)
     if not isinstance(named, str) or not named:
         if own is None:
-            raise RefusedError(key, f"names no {key}")
+            raise RefusedError(key, "names_none", kind=key)
         return own
     expected = field.values or ((own,) if own else ())
     if expected and named not in expected:
-        meant = " or ".join(map(repr, expected))
-        raise RefusedError(key, f"of another {key}: {named!r}, where {meant} ran", named)
+        raise RefusedError(key, NAMES_ANOTHER, kind=key, named=named[:TEXT_MOST], expected=list(expected))
     return own or named
 
 
@@ -208,41 +311,32 @@ def episode_of(row: Mapping[str, Any], field: Field) -> int:
     """The index: a whole number, or a text that ends in one. Raises RefusedError."""
     value = field.find(row)
     if value is MISSING:
-        raise RefusedError(INDEX, f"no field {field.name!r} with the episode's index", ", ".join(list(row)[:6]))
+        raise RefusedError(INDEX, "no_index_field", field=field.name, has=[name[:TEXT_MOST] for name in list(row)[:6]])
     index = integer(value)
     if isinstance(value, str):
         digits = _LAST_DIGITS.search(value)
         index = int(digits.group()) if digits else None
     if index is None or index < 0:
-        raise RefusedError(INDEX, f"the field {field.name!r} holds no episode index")
+        raise RefusedError(INDEX, "no_index", field=field.name)
     if index < field.origin:
-        raise RefusedError(INDEX, f"the field {field.name!r} holds {index}, and they count from {field.origin}")
+        raise RefusedError(INDEX, "index_below_first", field=field.name, index=index, first=field.origin)
     return index - field.origin
 
 
-def verdict_of(row: Mapping[str, Any], field: Field) -> tuple[bool | None, str]:
+def verdict_of(row: Mapping[str, Any], field: Field) -> tuple[bool | None, Fact | None]:
     """The verdict of a row, and a complaint if it has none. Without a test of the grid only true and false, 1 and 0,
     "true" and "false" are verdicts.
     """
     value = None if field.word else field.find(row)
     if value is None:
-        return None, ""
+        return None, None
     if value is MISSING:
-        return None, f"no field {field.name!r}: errored"
+        return None, Fact("no_verdict_field", field=field.name)
     if field.tests:
         passed = field.passes(value)
-        return passed, f"the field {field.name!r} holds no finite number: errored" if passed is None else ""
+        return passed, Fact("verdict_no_number", field=field.name) if passed is None else None
     if isinstance(value, str):
         value = _TRUTHS.get(value.strip().lower())
     if isinstance(value, (bool, int, float)) and value in (True, False):
-        return bool(value), ""
-    return None, f"the field {field.name!r} is neither true nor false: errored"
-
-
-def integer(value: object) -> int | None:
-    """The integer that a JSON value holds: 7 and 7.0, but not true, "7" or 7.5."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) else None
+        return bool(value), None
+    return None, Fact("verdict_no_truth", field=field.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
+from comborun.rules.facts import Fact
 from comborun.rules.results.readers import Reader
 
 TYPE_CHECKING = False
@@ -45,7 +46,7 @@ class Named(Reader):
     """The episodes of one group; `path` is its folder. Only names are read, never content."""
 
     def __init__(self, identity: Identity, folder: str, paths: Sequence[str]) -> None:
-        super().__init__(identity.in_words(identity.written["success"], "episode"), folder)
+        super().__init__(identity.by(episode="episode"), folder)
         self._paths = paths
 
     def feed(self, data: bytes) -> Iterator[Entry]:
@@ -64,15 +65,14 @@ class Named(Reader):
             row, remark = self._episode(by_key[key])
             yield 0, {**row, "episode": int(key[1])} if own else row, remark, None if own else rank
 
-    def _episode(self, names: Sequence[_Name]) -> tuple[dict[str, Any], str]:
+    def _episode(self, names: Sequence[_Name]) -> tuple[dict[str, Any], Fact | None]:
         """The row of one episode. If a rerun had another outcome there are two files, and their order is unknown."""
         first, alike = names[0], len({name.verdict for name in names}) == 1
         row = {**first.fields, self.identity.verdict_key: first.verdict if alike else None}
         if not alike:
             row["videos"] = [name.path for name in names]
-            how = "a rerun went the other way, and the files don't say which was first"
-            return row, f"success and failure both: {how}: errored"
-        return row, f"{len(names)} files tell of the same episode, and the same" if len(names) > 1 else ""
+            return row, Fact("named_both_ways")
+        return row, Fact("named_alike", files=len(names)) if len(names) > 1 else None
 
 
 class _Name:

@@ -1,4 +1,4 @@
-"""Every format of result files: how it is recognized, and which reader reads it.
+"""The formats of result files: one table of how each is recognized, and which reader reads it.
 
 A format is recognized by the content and the path of a file, never by a program's name. Callers open the files.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import import_module
 
 from comborun.rules.results import readers
 from comborun.rules.results.episodes import (
@@ -16,29 +17,28 @@ from comborun.rules.results.episodes import (
     JOB_MARKS,
     LIST_LAST_FOLDER,
     PER_FILE_NAME,
-    UNKNOWN,
     decode,
 )
 from comborun.rules.results.fields import FORMAT, MISSING, TRAINING, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, BinaryIO, Callable, Iterable, Mapping
+    from typing import Any, BinaryIO, Callable, Mapping
 
     from comborun.rules.results.fields import Identity
     from comborun.rules.results.readers import Decoded, Reader
 
+    Row = Mapping[str, Any]
+
 JSONL_ROWS, COMPLETION_ROWS, JOB_ROWS, HISTORY = "jsonl-rows", "completion-rows", "job-rows", "history-rows"
 TABLE, ARRAYS, INSPECT, EPISODES, DATABASE = "table", "arrays", "inspect-log", "episode-list", "database"
-PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS = "json-per-file", "json-list-last", "eval-info", "rollout-stats"
-LOG_PATTERN, EPISODE_LOG, TUPLES, COUNTED = "log-pattern", "log-lines", "log-tuple", "kn-aggregate"
-RANKS, STATISTICS_LOG = "rank-metrics", "log-rollout-stats"
-NAMED, SUMMARY = "filename-encoded", "summary"
-LOG = "log"
-"""a log whose lines must show its kind"""
-TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
-ARCHIVES = {".npz": ARRAYS, ".eval": INSPECT}
+PER_FILE, LIST_LAST, EVAL_INFO = "json-per-file", "json-list-last", "eval-info"
+LOG_PATTERN, TUPLES, NAMED, SUMMARY = "log-pattern", "log-tuple", "filename-encoded", "summary"
+SUMMARY_NOT_READ = "summary_not_read"
+"""code of the fact that a file sums up others"""
+
 LINES, DOCUMENTS, LOGS = (".jsonl", ".ndjson"), (".json",), (".log", ".txt", ".out", ".err")
+TABLES, DATABASES, PICKLES = (".csv", ".tsv"), (".db", ".sqlite", ".sqlite3"), (".stats", ".pkl", ".pickle", ".pt")
 LOG_NAMES = ("log", "stdout", "stderr", "nohup")
 """logs without a suffix"""
 
@@ -54,47 +54,164 @@ _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 REACH = 1 << 20
 """bytes at the beginning and at the end of a log that are searched: some programs report only at the end"""
-WHOLE = (ARRAYS, INSPECT, EPISODES, DATABASE, PER_FILE, LIST_LAST, EVAL_INFO, STATISTICS)
+
+
+class Head:
+    """What is known of a document by which its format is recognized: the beginning of its text, its keys, its path."""
+
+    __slots__ = ("folder", "keys", "name", "text")
+
+    def __init__(self, text: str, name: str, folder: str) -> None:
+        self.text, self.name, self.folder = text.lstrip(), name, folder
+        self.keys = set(_KEY.findall(self.text))
+
+
+class Format:
+    """A row of the table. Of those that a file may have, the first one that fits is its format.
+
+    `reader` is the module and the name of its reader: a class of `Lines` for files that grow, a function of `Whole` for
+    those that are read as a whole. `row`, `document` and `mark` recognize it by its first row, the head of a document,
+    or a line of a log; `at_end` by all lines of a log together, where no mark was found.
+    """
+
+    __slots__ = ("at_end", "document", "mark", "name", "named", "reader", "row", "suffix", "whole", "words")
+
+    def __init__(
+        self,
+        name: str,
+        words: str,
+        reader: str,
+        whole: bool = False,
+        named: bool = True,
+        **recognized: Any,
+    ) -> None:
+        self.name, self.words, self.whole = name, words, whole
+        """`words`: by what it is recognized"""
+        self.reader = reader
+        self.named = named
+        """whether a grid may name it"""
+        self.suffix: str = recognized.get("suffix", "")
+        self.row: Callable[[Row, Identity], bool] | None = recognized.get("row")
+        self.document: Callable[[Head], bool] | None = recognized.get("document")
+        self.mark: str = recognized.get("mark", "")
+        self.at_end: str = recognized.get("at_end", "")
+        """name of a test in logs.py"""
+
+    def load(self) -> Any:
+        """Its reader, imported only if needed: a supervisor must start fast."""
+        module, _, name = self.reader.partition(".")
+        return getattr(import_module(f".{module}", __package__), name)
+
+
+def _own(row: Row, identity: Identity) -> bool:
+    """Whether a row has the fields that the grid names."""
+    return all(field.word or field.find(row) is not MISSING for field in (identity.success, identity.episode))
+
+
+def _list_of_steps(head: Head) -> bool:
+    steps = head.text.startswith("[") and (not head.keys or "step" in head.keys)
+    return bool(LIST_LAST_FOLDER.fullmatch(head.folder)) and (not head.text or steps)
+
+
+_ALL = (
+    # files of rows
+    Format(
+        HISTORY,
+        "rows with _step and _timestamp",
+        "readers.HistoryLines",
+        row=lambda row, _: {"_step", "_timestamp"} <= row.keys(),
+    ),
+    Format(JSONL_ROWS, "one object per line", "readers.JsonLines", row=_own),
+    Format(
+        COMPLETION_ROWS,
+        f"rows with {EPISODE_ID} and {COMPLETION}",
+        "readers.CompletionLines",
+        row=lambda row, _: {COMPLETION, EPISODE_ID} <= row.keys(),
+    ),
+    Format(
+        JOB_ROWS,
+        f"rows with {JOB} and an episode's place",
+        "readers.JobLines",
+        row=lambda row, _: JOB in row and bool(row.keys() & set(JOB_MARKS)),
+    ),
+    Format(TABLE, "a header and cells", "readers.Table"),
+    # whole files
+    Format(
+        SUMMARY,
+        "a summary of other files",
+        "",
+        named=False,
+        document=lambda head: (
+            bool(_SUMMARY_FILE.fullmatch(head.name)) or {"total_num_tasks", "success_rate"} <= head.keys
+        ),
+    ),
+    Format(
+        PER_FILE,
+        "an episode's number in its name",
+        "evaluations.per_file",
+        True,
+        document=lambda head: bool(PER_FILE_NAME.fullmatch(head.name)) and not head.text.startswith("["),
+    ),
+    Format(LIST_LAST, "a list of steps in an episode's folder", "evaluations.list_last", True, document=_list_of_steps),
+    Format(
+        EVAL_INFO,
+        "successes of tasks or episodes",
+        "evaluations.evaluation",
+        True,
+        document=lambda head: head.text.startswith("{") and bool(head.keys & {"per_task", "per_episode", "pc_success"}),
+    ),
+    Format(
+        "rollout-stats",
+        "a rate with Num_Episode or Num_Success",
+        "evaluations.rollouts",
+        True,
+        document=lambda head: "Success_Rate" in head.keys and bool(head.keys & {"Num_Episode", "Num_Success"}),
+    ),
+    Format(
+        INSPECT,
+        "a log of Inspect",
+        "documents.inspect",
+        True,
+        suffix=".eval",
+        document=lambda head: {"eval", "plan", "version"} <= head.keys,
+    ),
+    Format(EPISODES, "a document with episodes", "documents.read", True, document=lambda head: bool(head.text)),
+    Format(ARRAYS, "arrays of numpy", "documents.arrays", True, suffix=".npz"),
+    Format(DATABASE, "a table with episodes", "documents.database", True),
+    # logs
+    Format(LOG_PATTERN, "lines that match the grid's pattern", "readers.LogPattern", named=False),
+    Format(
+        "log-lines", "lines that count episodes", "logs.EpisodeLog", mark=r"# episodes completed so far:\s*(\d{1,18})\b"
+    ),
+    Format(TUPLES, "a printed tuple of results", "logs.PrintedTuples", mark=r"^\s*results:\s*(?P<tuple>\(.*)$"),
+    Format(
+        "rank-metrics",
+        "metrics of each rank",
+        "logs.Ranks",
+        mark=r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<values>\{.*\})",
+    ),
+    Format(
+        "log-rollout-stats", "printed statistics of rollouts", "logs.Statistics", mark=r"^[\s=]*Average Rollout Stats\b"
+    ),
+    Format("kn-aggregate", "a rate with num_trajectories", "logs.Trajectories", at_end="has_rate"),
+    Format(TRAINING, "lines that count steps of a training", "logs.Training", at_end="has_steps"),
+    # files that are not opened
+    Format(NAMED, "outcomes in files' names", "filename_results.Named"),
+)
+TABLE_OF_FORMATS = {one.name: one for one in _ALL}
+WHY = {one.name: one.words for one in _ALL}
+"""by what each format is recognized"""
+FORMATS = tuple(one.name for one in _ALL if one.named)
+"""formats that a grid may name; for LOG_PATTERN it gives a pattern instead"""
+WHOLE = frozenset(one.name for one in _ALL if one.whole)
 """formats that are read only when the file is complete"""
-_ROWS: dict[str, type[readers.JsonLines]] = {
-    JSONL_ROWS: readers.JsonLines,
-    COMPLETION_ROWS: readers.CompletionLines,
-    JOB_ROWS: readers.JobLines,
-    HISTORY: readers.HistoryLines,
-}
-WHY = {
-    JSONL_ROWS: "one object per line",
-    COMPLETION_ROWS: f"rows with {EPISODE_ID} and {COMPLETION}",
-    JOB_ROWS: f"rows with {JOB} and an episode's place",
-    HISTORY: "rows with _step and _timestamp",
-    TABLE: "a header and cells",
-    ARRAYS: "arrays of numpy",
-    INSPECT: "a log of Inspect",
-    EPISODES: "a document with episodes",
-    DATABASE: "a table with episodes",
-    PER_FILE: "an episode's number in its name",
-    LIST_LAST: "a list of steps in an episode's folder",
-    EVAL_INFO: "successes of tasks or episodes",
-    STATISTICS: "a rate with Num_Episode or Num_Success",
-    LOG_PATTERN: "lines that match the grid's pattern",
-    EPISODE_LOG: "lines that count episodes",
-    TUPLES: "a printed tuple of results",
-    COUNTED: "a rate with num_trajectories",
-    RANKS: "metrics of each rank",
-    STATISTICS_LOG: "printed statistics of rollouts",
-    TRAINING: "lines that count steps of a training",
-    NAMED: "outcomes in files' names",
-    SUMMARY: "a summary of other files",
-}
-"""By what each format is recognized."""
-FORMATS = tuple(name for name in WHY if name not in (LOG_PATTERN, SUMMARY))
-"""Formats that a grid may name. For LOG_PATTERN it gives a pattern instead."""
+_ARCHIVES = {one.suffix: one.name for one in _ALL if one.suffix}
 
 
 def candidate(path: str) -> bool:
     """Whether a file with this name may hold results. Packed files are reported and not read."""
     name = (path[: -len(".gz")] if path.endswith(".gz") else path).rpartition("/")[2]
-    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *ARCHIVES, *DATABASES)
+    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *_ARCHIVES, *DATABASES)
     return suffix_of(name) in known or name in LOG_NAMES
 
 
@@ -118,43 +235,12 @@ def reader(
     kind: str, identity: Identity, path: str = "", decoded: Decoded = readers.decode_line, place: str = ""
 ) -> Reader:
     """The reader of a format. `path` is the file's, below the output folder."""
-    if kind in _ROWS:
-        return _ROWS[kind](identity, path, decoded)
-    if kind in WHOLE:
-        return readers.Whole(identity, path, _whole(kind, place))
-    return _lines()[kind](identity, path)
-
-
-def _lines() -> dict[str, type[readers.Lines]]:
-    """The readers of other lines than rows, imported only if needed: a supervisor must start fast."""
-    from comborun.rules.results import logs
-
-    return {
-        TABLE: readers.Table,
-        LOG_PATTERN: readers.LogPattern,
-        EPISODE_LOG: logs.EpisodeLog,
-        TUPLES: logs.PrintedTuples,
-        COUNTED: logs.Trajectories,
-        RANKS: logs.Ranks,
-        STATISTICS_LOG: logs.Statistics,
-        TRAINING: logs.Training,
-    }
-
-
-def _whole(kind: str, place: str) -> Callable[[readers.Whole], Iterable[readers.Entry]]:
-    from comborun.rules.results import documents, evaluations
-
-    known: dict[str, Callable[[readers.Whole], Iterable[readers.Entry]]] = {
-        ARRAYS: documents.arrays,
-        INSPECT: documents.inspect,
-        EPISODES: documents.read,
-        DATABASE: documents.database(place),
-        PER_FILE: evaluations.per_file,
-        LIST_LAST: evaluations.list_last,
-        EVAL_INFO: evaluations.evaluation,
-        STATISTICS: evaluations.rollouts,
-    }
-    return known[kind]
+    known = TABLE_OF_FORMATS[kind]
+    read = known.load()
+    if known.whole:
+        return readers.Whole(identity, path, read, place)
+    made: Reader = read(identity, path, decoded) if known.row else read(identity, path)
+    return made
 
 
 def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> File:
@@ -162,38 +248,40 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     stream.seek(0)
     head = stream.read(HEAD)
     if suffix_of(path) in PICKLES:
-        raise RefusedError(UNREADABLE, "a pickle, which is never opened: have its numbers written as JSON")
+        raise RefusedError(UNREADABLE, "pickle")
     if head.startswith(_SQLITE) or asked == DATABASE:
         return File(DATABASE, stream.seek(0, os.SEEK_END), str(getattr(stream, "name", "")))
-    if suffix_of(path) in ARCHIVES:
-        return File(ARCHIVES[suffix_of(path)], 0)
+    if suffix_of(path) in _ARCHIVES:
+        return File(_ARCHIVES[suffix_of(path)], 0)
     if packed := packing(head):
-        raise RefusedError(UNREADABLE, f"packed with {packed}: unpack it first")
+        raise RefusedError(UNREADABLE, "packed_file", packer=packed)
     if head.startswith(WIDE_MARKS):
-        raise RefusedError(UNREADABLE, "UTF-16: convert it to UTF-8 first")
+        raise RefusedError(UNREADABLE, "utf_16")
     start = len(MARK) if head.startswith(MARK) else 0
-    kind = file_format(path, head[start:], identity, "" if asked == SUMMARY else asked)
-    if kind == LOG:
-        kind = _log(stream, identity)
+    kind: str | None = asked
+    if not asked and is_log(path):
+        kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
+    elif not asked:
+        kind = file_format(path, head[start:], identity)
     if kind is None:
-        raise RefusedError(FORMAT, UNKNOWN)
+        raise RefusedError(FORMAT, "unknown_format")
     if kind == SUMMARY:
-        raise RefusedError(FORMAT, "a summary is not read: only files with single episodes count")
+        raise RefusedError(FORMAT, SUMMARY_NOT_READ)
     return File(kind, start)
 
 
 def _log(stream: BinaryIO, identity: Identity) -> str | None:
-    """The kind of a log, from its beginning and its end; None: none, or none yet."""
+    """The format of a log, from its beginning and its end; None: none, or none yet."""
     from comborun.rules.results.logs import Marks
 
     stream.seek(0)
     head = stream.read(REACH)
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(len(head), size - REACH))
-    marks = Marks(identity)
+    marks = Marks(identity, [(re.compile(one.mark), one.name) for one in _ALL if one.mark])
     list(marks.feed(head + b"\n" + stream.read(REACH)))
-    found = marks.settle()
-    return next((kind for kind, one in _lines().items() if one is found), None)
+    list(marks.finish())
+    return marks.found or next((one.name for one in _ALL if one.at_end and getattr(marks, one.at_end)), None)
 
 
 def row_format(head: bytes, identity: Identity) -> str:
@@ -205,56 +293,24 @@ def row_format(head: bytes, identity: Identity) -> str:
     return ""
 
 
-def format_of(row: Mapping[str, Any], identity: Identity) -> str:
-    """The format of a row; the fields that the grid names come first."""
-    held = set(row)
-    if {"_step", "_timestamp"} <= held:
-        return HISTORY
-    if all(field.word or field.find(row) is not MISSING for field in (identity.success, identity.episode)):
-        return JSONL_ROWS
-    if {COMPLETION, EPISODE_ID} <= held:
-        return COMPLETION_ROWS
-    if JOB in held and held & set(JOB_MARKS):
-        return JOB_ROWS
-    return JSONL_ROWS
+def format_of(row: Row, identity: Identity) -> str:
+    return next((one.name for one in _ALL if one.row and one.row(row, identity)), JSONL_ROWS)
 
 
-def document_format(head: str, name: str, folder: str) -> str:
-    """The format of a .json file by its keys. A text that is too short to have keys is recognized by its path."""
-    head = head.lstrip()
-    keys = set(_KEY.findall(head))
-    if _SUMMARY_FILE.fullmatch(name) or {"total_num_tasks", "success_rate"} <= keys:
-        return SUMMARY
-    if PER_FILE_NAME.fullmatch(name) and not head.startswith("["):
-        return PER_FILE
-    if LIST_LAST_FOLDER.fullmatch(folder) and (not head or (head.startswith("[") and (not keys or "step" in keys))):
-        return LIST_LAST
-    known = {"per_task", "per_episode", "pc_success"} & keys
-    if known and head.startswith("{"):
-        return EVAL_INFO
-    if "Success_Rate" in keys and {"Num_Episode", "Num_Success"} & keys:
-        return STATISTICS
-    return INSPECT if {"eval", "plan", "version"} <= keys else EPISODES if head else ""
-
-
-def file_format(path: str, head: bytes, identity: Identity, asked: str = "") -> str | None:
+def file_format(path: str, head: bytes, identity: Identity) -> str | None:
     """Recognizes a file from its beginning as plain text; empty for rows of which none can be read yet, None if
     unknown.
-
-    The format that the grid names (`asked`) is believed.
     """
     folder, _, name = path.rpartition("/")
     suffix = suffix_of(name)
-    if asked:
-        return asked
     if suffix in LINES:
         return row_format(head, identity)
     if suffix in TABLES:
         return TABLE
     if suffix in DOCUMENTS:
-        text = head.decode("utf-8", "replace")
-        return document_format(text, name, folder.rpartition("/")[2]) or None
-    return (LOG_PATTERN if identity.pattern else LOG) if is_log(path) else None
+        told = Head(head.decode("utf-8", "replace"), name, folder.rpartition("/")[2])
+        return next((one.name for one in _ALL if one.document and one.document(told)), None)
+    return None
 
 
 def is_log(path: str) -> bool:

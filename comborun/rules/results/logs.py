@@ -6,13 +6,14 @@ import json
 import re
 from contextlib import suppress
 
-from comborun.rules.results.fields import FORMAT, NO_RECORD, TORN, RefusedError, number, verdict_of
+from comborun.rules.facts import Fact
+from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, RefusedError, number, verdict_of
 from comborun.rules.results.rates import Count, agrees, count, printed, whole
 from comborun.rules.results.readers import NOTHING, LogLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
+    from typing import Any, Iterator, Mapping, Sequence
 
     from comborun.rules.results.fields import Identity
     from comborun.rules.results.readers import Entry
@@ -45,6 +46,7 @@ _PAIRS = (
 _EPISODES = re.compile(r"resulting in (\d{1,18}) episodes")
 
 METRICS = re.compile(r"\[Rank (?P<rank>\d{1,5})/(?P<ranks>\d{1,5})\] Metrics: (?P<values>\{.*\})")
+_RANKS_SHOWN = 100
 RANK_EPISODES, RANK_RATE = "num_episodes", "success_rate"
 """RANK_RATE is the rate unless the grid names another"""
 
@@ -95,9 +97,7 @@ class EpisodeLog(LogLines):
         yield from super().finish()
         yield from self._abandon()
         if self._exceptions:
-            some = self._exceptions
-            ended = "1 episode ended in an exception" if some == 1 else f"{some} episodes ended in exceptions"
-            yield 0, NOTHING, f"{ended}, counted as failure by the program: errored", None
+            yield 0, NOTHING, Fact("ended_in_exceptions", episodes=self._exceptions), None
 
     def _catch(self, text: str) -> None:
         self._caught.append(text)
@@ -111,7 +111,7 @@ class EpisodeLog(LogLines):
     def _abandon(self) -> Iterator[Entry]:
         """The entry of an episode that was begun and never counted."""
         if self._success or self._caught:
-            yield self.refused(TORN, "an episode that its program did not count: left out")
+            yield self.refused(TORN, "episode_not_counted")
         self._success, self._caught = {}, []
 
     def _complete(self, completed: int) -> Entry:
@@ -121,19 +121,17 @@ class EpisodeLog(LogLines):
             self._exceptions += completed > 0
         success, self._success, self._caught = self._success, {}, []
         if completed < 1:
-            return self.refused(NO_RECORD, "an episode numbered 0: they count from 1")
+            return self.refused(NO_RECORD, "episode_numbered_0")
         self._reported.append(verdict_of(success, self.identity.success)[0] is True)
-        return self.row({**fields, **self._task}, "", completed - 1)
+        return self.row({**fields, **self._task}, None, completed - 1)
 
     def _compare(self, text: str) -> Iterator[Entry]:
         counted, good = len(self._reported), sum(self._reported)
         total, rate = _TOTAL.search(text), _TOTAL_RATE.search(text)
         if total and int(total.group(1)) != counted:
-            remark = f"its program speaks of {total.group(1)} episodes, and {counted} are told of above"
-            yield self.row(NOTHING, remark)
+            yield self.row(NOTHING, Fact("total_differs", total=int(total.group(1)), episodes=counted))
         if rate and counted and not agrees(rate.group(1), good, counted):
-            remark = f"its program's total of {rate.group(1)} is not {good} of {counted} as told of above"
-            yield self.row(NOTHING, remark)
+            yield self.row(NOTHING, Fact("total_rate_differs", rate=rate.group(1), successes=good, episodes=counted))
 
 
 class Printed:
@@ -206,12 +204,12 @@ class PrintedTuples(LogLines):
             return
         line = found.line
         if value is None:
-            yield line, RefusedError(TORN, "the printed results are cut off"), "", None
+            yield line, RefusedError(TORN, "printed_results_cut_off"), None, None
         elif not isinstance(value, list) or len(value) < 2 or not isinstance(value[0], str):
-            yield line, RefusedError(NO_RECORD, "no environment with a list of successes"), "", None
+            yield line, RefusedError(NO_RECORD, "no_list_of_successes"), None, None
         elif not isinstance(value[1], list) or not value[1]:
-            why = "results of no episodes" if value[1] == [] else "no environment with a list of successes"
-            yield line, RefusedError(NO_RECORD, why), "", None
+            code = "results_of_no_episodes" if value[1] == [] else "no_list_of_successes"
+            yield line, RefusedError(NO_RECORD, code), None, None
         else:
             yield from self._take(line, value, rate)
 
@@ -221,15 +219,15 @@ class PrintedTuples(LogLines):
         same = {} if self.identity.environment else {self.identity.environment_field.name: environment}
         columns = {name: one for name, one in values.items() if isinstance(one, list) and len(one) == len(successes)}
         for name in values.keys() - columns.keys():
-            yield line, NOTHING, f"the field {name!r} does not hold one value per episode: left out", None
+            yield line, NOTHING, Fact("field_of_other_length", field=name[:TEXT_MOST]), None
         key, good = self.identity.verdict_key, 0
         for at, success in enumerate(successes):
             row = {**same, **{name: one[at] for name, one in columns.items()}, key: success}
             good += verdict_of(row, self.identity.success)[0] is True
-            yield line, row, "", at
+            yield line, row, None, at
         yield from self.ended(self._asked, len(successes))
         if rate is not None and not agrees(rate, good, len(successes)):
-            yield line, NOTHING, f"the printed rate of {rate} is not {good} of {len(successes)} as listed", None
+            yield line, NOTHING, Fact("printed_rate_differs", rate=rate, successes=good, episodes=len(successes)), None
 
 
 class CountedLog(LogLines):
@@ -287,20 +285,19 @@ class Trajectories(CountedLog):
             line, last = self._last
             yield line, last, last.complaint, None
         if self._differ:
-            remark = f"{self._evaluations} evaluations in one file, and not alike: the last one counts"
-            yield 0, NOTHING, remark, None
+            yield 0, NOTHING, Fact("evaluations_differ", evaluations=self._evaluations), None
 
     def _close(self) -> Iterator[Entry]:
         values, self._values = self._values, {}
         rate = next((name for name in (self.identity.verdict_key, *RATES) if name in values), "")
         if not rate or TRAJECTORIES not in values:
-            what = f"an evaluation without a {'number of episodes' if rate else 'success rate'}"
-            yield self._begun, RefusedError(NO_RECORD, what), "", None
+            code = "evaluation_without_number" if rate else "evaluation_without_rate"
+            yield self._begun, RefusedError(NO_RECORD, code), None, None
             return
         try:
             counted = count(values[rate], whole(values[TRAJECTORIES]))
-        except ValueError as error:
-            yield self._begun, RefusedError(NO_RECORD, str(error)), "", None
+        except RefusedError as refused:
+            yield self._begun, refused, None, None
             return
         before = self._last[1] if self._last else counted
         self._differ = self._differ or (before.successes, before.episodes) != (counted.successes, counted.episodes)
@@ -327,8 +324,10 @@ class Ranks(CountedLog):
             try:  # only the last metrics of a rank count: earlier ones are of an earlier start
                 counted = self._rank(printed(found.group("values")))
                 self._told[int(found.group("rank"))] = (self._line, int(found.group("ranks")), counted)
-            except ValueError as error:
-                yield self.refused(NO_RECORD, str(error))
+            except RefusedError as refused:
+                yield self._line, refused, None, None
+            except ValueError:
+                yield self.refused(NO_RECORD, "not_a_printed_value")
 
     def counts(self) -> Iterator[Entry]:
         if not self._told:
@@ -336,12 +335,11 @@ class Ranks(CountedLog):
         line, ranks, _ = max(self._told.values(), key=lambda one: one[0])
         lacking = sorted({*range(ranks)} - {*self._told})
         if lacking or not ranks:
-            shown = ", ".join(map(str, lacking))
-            yield line, RefusedError(TORN, f"no metrics of rank {shown} of {ranks}: nothing is counted"), "", None
+            yield line, RefusedError(TORN, "ranks_missing", missing=lacking[:_RANKS_SHOWN], ranks=ranks), None, None
             return
         parts = [self._told[rank][2] for rank in range(ranks)]
         total = Count(sum(one.successes for one in parts), sum(one.episodes for one in parts))
-        complaint = next((one.complaint for one in parts if one.complaint), "")
+        complaint = next((one.complaint for one in parts if one.complaint), None)
         yield line, total.of(None, _means(parts, total.episodes)), complaint, None
 
     def _rank(self, values: Any) -> Count:
@@ -349,7 +347,7 @@ class Ranks(CountedLog):
         found = numbers({key: one for key, one in given.items() if not isinstance(one, str)})
         rate = self.identity.verdict_key if self.identity.verdict_key in found else RANK_RATE
         if rate not in found or not found.get(RANK_EPISODES, 0.5).is_integer():
-            raise ValueError(f"metrics without {RANK_EPISODES} and {rate}")
+            raise RefusedError(NO_RECORD, "metrics_without", fields=[RANK_EPISODES, rate])
         others = {name: value for name, value in found.items() if name not in (rate, RANK_EPISODES)}
         return count(repr(found[rate]), int(found[RANK_EPISODES])).of(None, others)
 
@@ -388,24 +386,24 @@ class Statistics(CountedLog):
 
     def counts(self) -> Iterator[Entry]:
         if self._value is None and self._at:
-            yield self._at, RefusedError(TORN, "the printed statistics are cut off"), "", None
+            yield self._at, RefusedError(TORN, "printed_statistics_cut_off"), None, None
         elif self._at:
             yield self._at, *statistics(self._value)
 
 
-def statistics(value: object) -> tuple[Any, str, None]:
+def statistics(value: object) -> tuple[Any, Fact | None, None]:
     """The count in statistics of rollouts, as the rest of an entry after its line."""
     found = numbers(value) if isinstance(value, dict) else {}
     rate, episodes = found.get(STATISTICS_RATE), found.get(STATISTICS_EPISODES)
     if rate is not None and episodes is None and rate > 0:  # older versions give only the successes
         episodes = float(round(found.get(STATISTICS_SUCCESSES, 0.0) / rate))
     if rate is None or not episodes:
-        what = f"statistics without {STATISTICS_RATE} and {STATISTICS_EPISODES}"
-        return RefusedError(FORMAT if rate is None else NO_RECORD, what), "", None
+        reason = FORMAT if rate is None else NO_RECORD
+        return RefusedError(reason, "statistics_without", fields=[STATISTICS_RATE, STATISTICS_EPISODES]), None, None
     try:
         counted = count(repr(rate), whole(episodes))
-    except ValueError as error:
-        return RefusedError(NO_RECORD, str(error)), "", None
+    except RefusedError as refused:
+        return refused, None, None
     known = (STATISTICS_RATE, STATISTICS_EPISODES, STATISTICS_SUCCESSES)
     metrics = {name: one for name, one in found.items() if name not in known}
     return counted.of(None, metrics), counted.complaint, None
@@ -416,49 +414,39 @@ class Training(CountedLog):
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
-        self._step, self._total = -1, ""
+        self._step, self._total = -1, 0
 
     def hear(self, text: str) -> Iterator[Entry]:
         announced, reached = _STEPS.search(text), STEP.search(text)
         if announced:
-            self._total = f" of {announced.group(1)}"
+            self._total = int(announced.group(1))
         elif reached:
             self._step = max(self._step, int(reached.group(1)))
         return iter(())
 
     def counts(self) -> Iterator[Entry]:
         if self._step >= 0:
-            remark = f"a training, at step {self._step}{self._total}: it has no episodes to count"
-            yield 0, NOTHING, remark, None
+            yield 0, NOTHING, Fact("training_at_step", step=self._step, steps=self._total), None
 
 
 class Marks(LogLines):
-    """Recognizes the kind of a log by the first line that only one kind has."""
+    """Recognizes the format of a log by the first line that only one format has, else by all its lines."""
 
-    def __init__(self, identity: Identity, path: str = "") -> None:
-        super().__init__(identity, path)
-        self.kind: type[LogLines] | None = None
-        self._trained = False
+    def __init__(self, identity: Identity, marks: Sequence[tuple[re.Pattern[str], str]]) -> None:
+        super().__init__(identity)
+        self.found = ""
+        """the format whose mark was found first"""
+        self.has_steps = False
+        self._marks = marks
         self._seen: set[str] = set()
 
     def hear(self, text: str) -> Iterator[Entry]:
-        if self.kind is None:
-            self.kind = next((kind for mark, kind in _MARKS if mark.search(text)), None)
-            self._trained = self._trained or STEP.search(text) is not None
+        if not self.found:
+            self.found = next((name for mark, name in self._marks if mark.search(text)), "")
+            self.has_steps = self.has_steps or STEP.search(text) is not None
             self._seen.update(key for key, _ in pairs(text))
         return iter(())
 
-    def settle(self) -> type[LogLines] | None:
-        """The kind of the log, after the last line."""
-        list(self.finish())
-        if self.kind is None and TRAJECTORIES in self._seen and {self.identity.verdict_key, *RATES} & self._seen:
-            return Trajectories
-        return self.kind or (Training if self._trained else None)
-
-
-_MARKS: tuple[tuple[re.Pattern[str], type[LogLines]], ...] = (
-    (COMPLETED, EpisodeLog),
-    (RESULTS, PrintedTuples),
-    (METRICS, Ranks),
-    (STATISTICS, Statistics),
-)
+    @property
+    def has_rate(self) -> bool:
+        return TRAJECTORIES in self._seen and bool({self.identity.verdict_key, *RATES} & self._seen)

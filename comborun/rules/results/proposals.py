@@ -5,7 +5,6 @@ Every proposal was tried on rows of the file itself: more of them count with it,
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import product
 
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
     Span = Tuple[int, int]
-    Keys = Dict[str, str]
-    """key of `results` -> its value as it is written in a grid"""
+    Keys = Dict[str, Any]
+    """key of `results` -> its value in a grid: a text, or a map"""
 
 INDICES = (
     *("episode", "episode_index", "episode_idx", "episode_id", "episode_ix", "global_episode_index", "ep", "ep_idx"),
@@ -71,7 +70,7 @@ def propose(samples: Sequence[Row], identity: Identity, span: Span, seen: Iterab
     most = _worth(samples, identity, span)
     for chosen in product(*choices):
         keys = {key: value for part in chosen for key, value in part.items()}
-        worth = _worth(samples, _applied(identity, keys), span)
+        worth = _worth(samples, identity.by(**keys), span)
         if worth > most:
             best, most = keys, worth
     if best and not most[2]:
@@ -91,33 +90,16 @@ def seed(samples: Sequence[Row], identity: Identity) -> Keys:
     return {}
 
 
-def advice(keys: Keys, samples: Sequence[Row]) -> str:
-    """The line of the grid: `results: {policy: ignore}`. For rows with only numbers, also how one of them decides."""
-    advice_line = f"`results: {{{', '.join(f'{key}: {value}' for key, value in keys.items())}}}` counts them"
+def proposed(keys: Keys, samples: Sequence[Row]) -> dict[str, Any]:
+    """The fields of a fact that proposes these keys. `score`: of rows with only numbers, the one that could decide."""
+    fields: dict[str, Any] = {"keys": [{"key": key, "value": value} for key, value in keys.items()]}
     score = _score(samples) if keys.get("success") == NO_VERDICTS else ""
-    by = f"`success: {{field: {score}, at_least: NUMBER}}` instead of `success: {NO_VERDICTS}`"
-    return f"{advice_line}; or {by}: an episode that reaches NUMBER is a success" if score else advice_line
+    return {**fields, "score": score} if score else fields
 
 
 def _score(samples: Sequence[Row]) -> str:
     numbers = [path for path, value in _paths(samples[0]) if isinstance(value, float)] if samples else []
     return next((path for path in numbers if _SCORE.search(path)), numbers[0] if numbers else "")
-
-
-def _applied(identity: Identity, keys: Keys) -> Identity:
-    fields = {key: _read(value) for key, value in keys.items()}
-    more = dict(identity.more)
-    more.update({f"{key}_field": fields[key] for key in (POLICY, ENVIRONMENT) if key in fields})
-    success, episode = (fields.get(key) or identity.written[key] for key in ("success", "episode"))
-    return Identity(identity.policy, identity.environment, success, episode, **more)
-
-
-def _read(value: str) -> str:
-    """The value as a plan holds it. Proposed maps consist of one or two plain words."""
-    if not value.startswith("{"):
-        return value
-    pairs = (pair.split(": ") for pair in value[1:-1].split(", "))
-    return json.dumps({key: int(text) if text.isdigit() else text for key, text in pairs})
 
 
 def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int, int, int]:
@@ -154,14 +136,14 @@ def _combo(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[K
     keys: Keys = {}
     for key, field in ((POLICY, identity.policy_field), (ENVIRONMENT, identity.environment_field)):
         names = {str(field.find(row)) for row in samples}
-        if len(names) == 1 and key in _lack(samples, _applied(identity, keys)):
+        if len(names) == 1 and key in _lack(samples, identity.by(**keys)):
             keys[key] = IGNORE
     if keys:
         yield keys
 
 
 def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
-    if INDEX not in _lack(samples, Identity("", "", episode=identity.written["episode"], **_ANY_COMBO)):
+    if INDEX not in _lack(samples, Identity("", "", identity.rules.replace(**_ANY_COMBO))):
         return
     first, count = span
     for name in _names(samples, INDICES):
@@ -170,11 +152,11 @@ def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[K
         if len(known) == len(values) == len(set(known)):
             origin = min(known) - first
             fits = not count or max(known) <= first + count
-            yield {"episode": f"{{field: {name}, from: 1}}" if origin == 1 and fits else name}
+            yield {"episode": {"field": name, "from": 1} if origin == 1 and fits else name}
     yield {"episode": LINE}
 
 
-_ANY_COMBO = {"policy_field": IGNORE, "environment_field": IGNORE}
+_ANY_COMBO = {POLICY: IGNORE, ENVIRONMENT: IGNORE}
 
 
 def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
@@ -220,5 +202,5 @@ def _shifted(identity: Identity, span: Span, seen: Sequence[int]) -> Keys:
     first, count = span
     field = identity.episode
     if count and not field.word and not field.origin and seen and seen[0] == first + 1 and seen[-1] == first + count:
-        return {"episode": f"{{field: {field.name}, from: 1}}"}
+        return {"episode": {"field": field.name, "from": 1}}
     return {}

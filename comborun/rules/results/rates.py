@@ -8,6 +8,9 @@ import re
 import warnings
 from collections.abc import Mapping
 
+from comborun.rules.facts import Fact
+from comborun.rules.results.fields import NO_RECORD, TEXT_MOST, RefusedError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -24,11 +27,11 @@ class Count:
 
     __slots__ = ("complaint", "environment", "episodes", "metrics", "successes")
 
-    def __init__(self, successes: int, episodes: int, complaint: str = "") -> None:
+    def __init__(self, successes: int, episodes: int, complaint: Fact | None = None) -> None:
         self.successes = successes
         self.episodes = episodes
         self.complaint = complaint
-        """empty if the printed rate fits exactly one whole number of successes"""
+        """None if the printed rate fits exactly one whole number of successes"""
         self.metrics: Mapping[str, float] = {}
         self.environment: str | None = None
         """where the file names one"""
@@ -40,16 +43,16 @@ class Count:
 
 
 def count(rate: str, episodes: int, scale: int = 1) -> Count:
-    """How many succeeded, from a printed rate. `scale` is 100 for percent. Raises ValueError for what is not a rate, or
-    one of no episodes."""
+    """How many succeeded, from a printed rate. `scale` is 100 for percent. Raises RefusedError for what is not a rate,
+    or one of no episodes."""
     if not 0 < episodes <= EPISODES_MOST:
-        raise ValueError(f"a rate of {rate} over {episodes} episodes is not a rate")
+        raise RefusedError(NO_RECORD, "rate_of_no_episodes", rate=rate[:TEXT_MOST], episodes=episodes)
     try:
         value = float(rate) / scale
     except ValueError:
-        raise ValueError(f"{rate!r} is not a number") from None
+        raise RefusedError(NO_RECORD, "rate_no_number", rate=rate[:TEXT_MOST]) from None
     if not 0 <= value <= 1:
-        raise ValueError(f"{rate} is not a rate between 0 and {scale}")
+        raise RefusedError(NO_RECORD, "rate_out_of_range", rate=rate[:TEXT_MOST], most=scale)
     successes = min(episodes, round(value * episodes))
     distance = abs(value * episodes - successes)
     return Count(successes, episodes, _complaint(rate, distance, episodes, _rounding(rate) / scale))
@@ -65,23 +68,22 @@ def agrees(rate: str, successes: int, episodes: int, scale: int = 1) -> bool:
 
 
 def whole(number: object) -> int:
-    """A number of episodes; tables print 16.0 too. Raises ValueError."""
+    """A number of episodes; tables print 16.0 too. Raises RefusedError."""
     try:
         value = float(str(number))
     except ValueError:
-        raise ValueError(f"{number!r} is not a number of episodes") from None
+        value = 0.5
     if not value.is_integer():
-        raise ValueError(f"{number} is not a number of episodes")
+        raise RefusedError(NO_RECORD, "no_number_of_episodes", said=str(number)[:TEXT_MOST])
     return int(value)
 
 
-def _complaint(rate: str, distance: float, episodes: int, rounding: float) -> str:
-    claim = f"a rate of {rate} over {episodes} episodes"
+def _complaint(rate: str, distance: float, episodes: int, rounding: float) -> Fact | None:
     if distance > (rounding + SINGLE_PRECISION) * episodes:
-        return f"{claim} is not a whole number of successes: the nearest one counts"
+        return Fact("rate_no_whole_number", rate=rate, episodes=episodes)
     if rounding * episodes >= 1 - distance:
-        return f"{claim} fits more than one number of successes: the nearest one counts"
-    return ""
+        return Fact("rate_fits_several", rate=rate, episodes=episodes)
+    return None
 
 
 def _rounding(rate: str) -> float:

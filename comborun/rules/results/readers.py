@@ -1,8 +1,8 @@
 """From the bytes of a file to its rows: one small reader for each format, fed as the file grows. Pure.
 
-A reader gives entries: the line (0: the whole file), its content, a remark, and the episode's number if the format
-has one. The content is a decoded row, a Count, a RefusedError, or NOTHING if only the remark matters. Numbers count
-from the first episode of the attempt.
+A reader gives entries: the line (0: the whole file), its content, a remark (a fact), and the episode's number if the
+format has one. The content is a decoded row, a Count, a RefusedError, or NOTHING if only the remark matters. Numbers
+count from the first episode of the attempt.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from comborun.rules.counting import escape
+from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
 from comborun.rules.results.episodes import (
     COMPLETION,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple
 
     Decoded = Callable[[bytes], Tuple[List[Any], str]]
-    Entry = Tuple[int, Any, str, Optional[int]]
+    Entry = Tuple[int, Any, Optional[Fact], Optional[int]]
 
 WHOLE_MOST = 64 << 20
 """bytes of such a file"""
@@ -86,8 +87,7 @@ class Reader:
         if copies > 1:
             self.unpaired = "its episodes are numbered in the order in which they ended"
         if copies > 1 and copies * EPISODES_PER_COPY > episodes:
-            first = f"the first {episodes} episodes that ended in {copies} copies of the environment"
-            yield 0, NOTHING, f"{first}: successes end early and are counted too often", None
+            yield 0, NOTHING, Fact("first_to_end", episodes=episodes, copies=copies), None
 
 
 def indexed(row: dict[str, Any], identity: Identity) -> dict[str, Any]:
@@ -142,17 +142,17 @@ class Lines(Reader):
     def too_long(self, beginning: bytes) -> Iterator[Entry]:
         """The entry of a line beyond the limit, which is skipped."""
         del beginning
-        yield self._line + 1, RefusedError(NO_RECORD, f"longer than {LINE_LIMIT >> 20} MiB"), "", None
+        yield self._line + 1, RefusedError(NO_RECORD, "line_too_long", most_mib=LINE_LIMIT >> 20), None, None
 
-    def refused(self, reason: str, text: str) -> Entry:
-        return self._line, RefusedError(reason, text), "", None
+    def refused(self, reason: str, code: str, **fields: Any) -> Entry:
+        return self._line, RefusedError(reason, code, **fields), None, None
 
-    def row(self, value: Any, remark: str = "", order: int | None = None) -> Entry:
+    def row(self, value: Any, remark: Fact | None = None, order: int | None = None) -> Entry:
         return self._line, value, remark, order
 
 
 def decode_line(line: bytes) -> tuple[list[Any], str]:
-    """The JSON values of a line, and the fault after the last."""
+    """The JSON values of a line, and the code of the fault after the last."""
     return decode(line.decode("utf-8", "replace"))
 
 
@@ -166,21 +166,21 @@ class JsonLines(Lines):
     def take(self, line: bytes, *, whole: bool) -> Iterable[Entry]:
         values, fault = self._decoded(line)
         if whole and not fault and len(values) == 1:
-            return (self.place(values[0], ""),)
+            return (self.place(values[0], None),)
         return self._unusual(values, fault, whole=whole)
 
     def _unusual(self, values: list[Any], fault: str, *, whole: bool) -> Iterator[Entry]:
         """The entries of a line that is not one whole record."""
-        remark = "more than one record on a line" if len(values) > 1 else ""
+        remark = Fact("several_on_a_line") if len(values) > 1 else None
         if values and not whole and not fault:
-            remark = "the last line lacks its newline; its record is whole and counts"
+            remark = Fact("no_last_newline")
         for value in values:
             yield self.place(value, remark)
-            remark = ""
+            remark = None
         if fault:
-            yield self.refused(NO_RECORD, fault) if whole else self.refused(TORN, "the last line is cut off")
+            yield self.refused(NO_RECORD, fault) if whole else self.refused(TORN, "last_line_cut_off")
 
-    def place(self, value: Any, remark: str) -> Entry:
+    def place(self, value: Any, remark: Fact | None) -> Entry:
         """The entry of a decoded value."""
         return self._line, value, remark, None
 
@@ -192,10 +192,10 @@ class CompletionLines(JsonLines):
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
-        super().__init__(identity.in_words(COMPLETION, EPISODE_ID), path, decoded)
+        super().__init__(identity.by(success=COMPLETION, episode=EPISODE_ID), path, decoded)
         self.unpaired = "its program takes a seed and uses none: an index pairs nothing"
 
-    def place(self, value: Any, remark: str) -> Entry:
+    def place(self, value: Any, remark: Fact | None) -> Entry:
         if isinstance(value, dict) and "seed" in value:
             value = {"seed_unused" if key == "seed" else key: one for key, one in value.items()}
         return self._line, value, remark, None
@@ -210,13 +210,13 @@ class JobLines(JsonLines):
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
-        super().__init__(identity.in_words("success", "episode"), path, decoded)
+        super().__init__(identity.by(success="success", episode="episode"), path, decoded)
         self._built = rebuild(path.rpartition("/")[2])
         self._numbers: dict[tuple[int, int], int] = {}
         self._copies: set[int] = set()
         self._taken = 0
 
-    def place(self, value: Any, remark: str) -> Entry:
+    def place(self, value: Any, remark: Fact | None) -> Entry:
         if not isinstance(value, dict):
             return self._line, value, remark, None
         self._taken += 1
@@ -264,17 +264,17 @@ class HistoryLines(JsonLines):
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
         if self._passed and not self._told:
-            why = f"none of {self._passed} rows of a history has the field {self.identity.success.name!r}"
-            yield self.refused(NO_RECORD, why)
+            field = self.identity.success.name
+            yield self.refused(NO_RECORD, "history_without_verdicts", passed=self._passed, field=field)
 
-    def place(self, value: Any, remark: str) -> Entry:
+    def place(self, value: Any, remark: Fact | None) -> Entry:
         if not isinstance(value, dict):
             return self._line, value, remark, None
         if not self.identity.success.word and self.identity.success.find(value) is MISSING:
             self._passed += 1
             if len(self.passed) < SAMPLES and any(is_verdict(name) for name in value):
                 self.passed.append({**value, self.identity.episode.name: len(self.passed)})
-            return self._line, NOTHING, "", None
+            return self._line, NOTHING, None, None
         self._told += 1
         row = {key: one for key, one in value.items() if key not in {"_runtime", "_timestamp"}}
         if self.identity.episode.find(row) is not MISSING:
@@ -298,7 +298,7 @@ class Table(Lines):
         odd = line.count(b'"') % 2 == 1
         self._size += len(line) + 1
         if not whole:
-            yield self.refused(TORN, "the last line is cut off: it lacks its newline")
+            yield self.refused(TORN, "last_row_cut_off")
         elif self._size < LINE_LIMIT and odd != bool(self._open):
             self._open.append(line)
         else:
@@ -312,7 +312,7 @@ class Table(Lines):
 
     def finish(self) -> Iterator[Entry]:
         if self._open and not self._rest.strip():
-            yield self._line, RefusedError(TORN, "the last line is cut off: a quote in it has no end"), "", None
+            yield self.refused(TORN, "open_quote")
         yield from super().finish()
 
     def _cells(self, line: str) -> Iterator[Entry]:
@@ -325,7 +325,7 @@ class Table(Lines):
             return
         cells = _split(line, self._between)
         if len(cells) != len(self._header):
-            yield self.refused(NO_RECORD, f"{len(cells)} cells, where the header has {len(self._header)}")
+            yield self.refused(NO_RECORD, "other_number_of_cells", cells=len(cells), header=len(self._header))
         else:
             yield self.row({name: cell(text) for name, text in zip(self._header, cells)})
 
@@ -391,7 +391,8 @@ class LogPattern(LogLines):
     def hear(self, text: str) -> Iterator[Entry]:
         found = self._pattern.search(text[:LONGEST_RECORD])
         if found:
-            yield self.row(self._row(found.groupdict()), "", None if "episode" in found.re.groupindex else self._count)
+            order = None if "episode" in found.re.groupindex else self._count
+            yield self.row(self._row(found.groupdict()), None, order)
             self._count += 1
 
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
@@ -412,8 +413,12 @@ def _verdict(word: str) -> bool | str:
 class Whole(Reader):
     """Reads a file when it is complete."""
 
-    def __init__(self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]]) -> None:
+    def __init__(
+        self, identity: Identity, path: str, read: Callable[[Whole], Iterable[Entry]], place: str = ""
+    ) -> None:
         super().__init__(identity, path)
+        self.place = place
+        """where the file is; empty: not known"""
         self._read = read
         self._pieces: list[bytes] = []
         self._size = 0
@@ -435,11 +440,11 @@ class Whole(Reader):
     def finish(self) -> Iterator[Entry]:
         """All rows, or why there are none."""
         if self._size > WHOLE_MOST:
-            yield 0, RefusedError(UNREADABLE, f"larger than {WHOLE_MOST >> 20} MiB"), "", None
+            yield 0, RefusedError(UNREADABLE, "file_too_large", most_mib=WHOLE_MOST >> 20), None, None
             return
         try:
             yield from self._read(self)
         except RefusedError as refused:
-            yield 0, refused, "", None
+            yield 0, refused, None, None
         except (RecursionError, MemoryError):
-            yield 0, RefusedError(NO_RECORD, "nested too deeply"), "", None
+            yield 0, RefusedError(NO_RECORD, "nested_too_deeply"), None, None

@@ -10,8 +10,9 @@ import stat
 from itertools import islice
 
 from comborun.rules import globs
+from comborun.rules.facts import Fact, data_of
+from comborun.rules.results import counts as reasons
 from comborun.rules.results import formats, tally
-from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     FORMAT,
@@ -22,14 +23,15 @@ from comborun.rules.results.fields import (
     UNREADABLE,
     Identity,
     RefusedError,
+    ResultRules,
 )
-from comborun.rules.results.proposals import advice, propose
+from comborun.rules.results.proposals import propose, proposed
 from comborun.rules.results.readers import WHOLE_MOST
 from comborun.rules.results.rows import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import BinaryIO, Iterable, Sequence
+    from typing import Any, BinaryIO, Iterable, Mapping, Sequence
 
     from comborun.rules.results.counts import Counts, Span
     from comborun.rules.results.tally import Files
@@ -39,6 +41,8 @@ _SAME = 64
 """bytes before the place up to which a file was read: if they differ, the file was rewritten"""
 WHOLE_WHILE_RUNNING = 4 << 20
 """bytes; a larger document is not read while its session runs"""
+PATTERNS_MOST = 20
+"""patterns of a grid that a reason quotes"""
 _FILES_MOST = 200
 """files that are searched for unread results"""
 _LOG_MOST = 4 << 20
@@ -131,7 +135,7 @@ def _named(path: str) -> bool:
 
 class _File:
     def __init__(self, directory: str, path: str, identity: Identity, kind: str) -> None:
-        self.later = ""
+        self.later: Fact | None = None
         """why nothing counts yet; this is not an error"""
         self.rows: Rows | None = None
         """all rows so far, including the text after the last newline"""
@@ -155,7 +159,7 @@ class _File:
         seen = (status.st_ino, status.st_size, status.st_mtime_ns, over)
         if seen == self._seen:
             return
-        self.refused, self.rows, self.later = None, None, ""
+        self.refused, self.rows, self.later = None, None, None
         try:
             with open(self._place, "rb", buffering=0, opener=_unhindered) as stream:
                 self._read(stream, over)
@@ -163,8 +167,8 @@ class _File:
             self.refused = refused
         except OSError as error:
             dangling = os.path.islink(self._place) and not os.path.exists(self._place)
-            why = "a link that leads nowhere" if dangling else f"can't be read: {error.strerror}"
-            self.refused = RefusedError(UNREADABLE, why)
+            code = "dangling_link" if dangling else "unreadable_file"
+            self.refused = RefusedError(UNREADABLE, code, **({} if dangling else {"error": error.strerror}))
         self._seen = seen
         if self._taken:
             self.rows = self._taken.last()
@@ -172,7 +176,7 @@ class _File:
     def _read(self, stream: BinaryIO, over: bool) -> None:
         status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise RefusedError(UNREADABLE, "no file")
+            raise RefusedError(UNREADABLE, "no_file")
         if self._taken is None or status.st_ino != self._seen[0] or not self._goes_on(stream.fileno()):
             self._start_anew()
             self._open(stream, over)
@@ -195,10 +199,10 @@ class _File:
             return  # the kind of a log may show later
         size = os.fstat(stream.fileno()).st_size
         if file.kind == TRAINING:
-            self.later = "a training: it has no episodes to count"
+            self.later = Fact("training")
             return
         if file.kind in formats.WHOLE and not over and size > WHOLE_WHILE_RUNNING:
-            self.later = f"larger than {WHOLE_WHILE_RUNNING >> 20} MiB: it is counted when its session has ended"
+            self.later = Fact("counted_at_the_end", most_mib=WHOLE_WHILE_RUNNING >> 20)
             return
         rows, self._at = Rows(file.reader(self._identity, self._path)), file.start
         if file.kind in formats.WHOLE:
@@ -217,26 +221,27 @@ def _unhindered(path: str, flags: int) -> int:
 def _finished(rows: Rows) -> Rows:
     """The rows of a file that is read as a whole. Raises RefusedError where it has none."""
     rows.finish()
-    why = next(iter(rows.refused.items()), None)
-    if why and rows.rows == 1 and not why[1].line and why[0] not in (POLICY, ENVIRONMENT, INDEX):
-        raise RefusedError(why[0], why[1].text)
+    reason, one = next(iter(rows.refused.items()), ("", None))
+    if one and one.why and rows.rows == 1 and not one.line and reason not in (POLICY, ENVIRONMENT, INDEX):
+        raise RefusedError(reason, one.why.code, **one.why.fields)
     return rows
 
 
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
-    """If no episode counts, put into `counts.why` what was written and is not read; `log` is searched too."""
+    """If no episode counts, put before the reasons what was written and is not read; `log` is searched too."""
     if not counts.records and (folder.patterns or folder.log) and counts.countable:
-        found = unread(folder, span, log) or ("" if folder.found and counts.why else _without_results(folder))
-        counts.why = "; ".join(filter(None, (found, counts.why)))
+        found = unread(folder, span, log) or (None if folder.found and counts.facts else _without_results(folder))
+        counts.facts = (*((found,) if found else ()), *counts.facts)
 
 
-def _without_results(folder: Folder) -> str:
-    """Says what was written if no file has results."""
+def _without_results(folder: Folder) -> Fact:
+    """What was written if no file has results."""
     taken = globs.found(folder.directory, folder.patterns)
     if taken or not folder.patterns:
-        return f"no episode is in {_some(taken) if taken else 'its log'}"
+        return Fact(reasons.NO_EPISODE, **_some(taken))
     written = sorted(islice(globs.matching(folder.directory, "**"), _FILES_MOST), key=_unlike_results)
-    return f"no file matches {', '.join(folder.patterns)}: it wrote {_some(written)}" if written else WROTE_NOTHING
+    patterns = folder.patterns[:PATTERNS_MOST]
+    return Fact(reasons.NO_MATCH, patterns=patterns, **_some(written)) if written else Fact(reasons.WROTE_NOTHING)
 
 
 def _unlike_results(path: str) -> tuple[bool, str]:
@@ -244,49 +249,50 @@ def _unlike_results(path: str) -> tuple[bool, str]:
     return formats.suffix_of(path) not in (*formats.LINES, *formats.DOCUMENTS), path
 
 
-def _some(paths: list[str]) -> str:
-    """Names the first path, and how many more there are."""
-    return paths[0] + (f" (and {len(paths) - 1} more)" if len(paths) > 1 else "")
+def _some(paths: Sequence[str]) -> dict[str, Any]:
+    """The first path, and how many more there are."""
+    return {"file": paths[0], "more": len(paths) - 1} if paths else {}
 
 
-def unread(folder: Folder, span: Span, log: str = "") -> str:
-    """The results that the grid does not read, with the line of `results:` that would read them; empty if there are
-    none. Files come before the log.
+def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
+    """The results that the grid does not read, with what to write in `results` to read them; None if there are none.
+    Files come before the log.
     """
     taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
     others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
-    own = f"the pattern takes {', '.join(folder.patterns)}" if folder.patterns else "the log is read"
-    refused = ""
+    own, refused = list(folder.patterns[:PATTERNS_MOST]), None
     for suffix in dict.fromkeys(map(formats.suffix_of, others)):
         pattern = f"**/*{suffix}"
         files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
-        if sentence := uncounted(files, folder.identity, span, {"files": f'"{pattern}"'}, own):
-            return sentence
-        if suffix in (*formats.LINES, *formats.DOCUMENTS):
-            refused = refused or next((f"{path}: {one}; {own}" for path, one in files.refused), "")
-    found = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else ""
-    return found or refused
+        if found := uncounted(files, folder.identity, span, {"files": pattern}):
+            return Fact(found.code, taken=own, **found.fields)
+        if files.refused and not refused and suffix in (*formats.LINES, *formats.DOCUMENTS):
+            path, one = files.refused[0]
+            refused = Fact(reasons.FILE_NOT_READ, file=path, why=one.fact.as_data(), taken=own)
+    in_log = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else None
+    return in_log or refused
 
 
-def _in_log(folder: Folder, span: Span, log: str) -> str:
+def _in_log(folder: Folder, span: Span, log: str) -> Fact | None:
     """The episodes of a log, by the first pattern that finds one in it."""
     if not 0 < folder.size(log) <= _LOG_MOST:
-        return ""
+        return None
     for pattern in LOG_PATTERNS:
-        identity = Identity(folder.identity.policy, folder.identity.environment, pattern=pattern)
+        identity = Identity(folder.identity.policy, folder.identity.environment, ResultRules(pattern=pattern))
         files = Folder(folder.directory, [], identity, "", log).read()
-        if sentence := uncounted(files, identity, span, {"from": "log", "pattern": f"'{pattern}'"}, "it is not read"):
-            return sentence.replace(log, "the log", 1)
-    return ""
+        if found := uncounted(files, identity, span, {"from": "log", "pattern": pattern}):
+            return Fact(found.code, **{key: value for key, value in found.fields.items() if key != "file"})
+    return None
 
 
-def uncounted(files: Files, identity: Identity, span: Span, keys: dict[str, str], but: str) -> str:
-    """Says that these files hold episodes, if they do with `keys` and the proposals."""
-    counts, samples = tally.tally(files, identity, span, over=True), tally.samples_of(files)
+def uncounted(files: Files, identity: Identity, span: Span, keys: Mapping[str, str]) -> Fact | None:
+    """That these files hold episodes, if they do with `keys` and the proposals."""
+    counts = tally.tally(files, identity, span, over=True)
     seen = {index for _, rows in files.rows for index in (*rows.episodes, *rows.numbered)}
-    more = propose(samples, identity, span, seen)
+    more = propose(files.samples, identity, span, seen)
     if not (more or counts.verdicts):
-        return ""
+        return None
     path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
-    noun = "episode" if rows.rows == 1 else "episodes"
-    return f"{path}: {rows.rows} {noun}, but {but}: {advice({**keys, **more}, samples)}"
+    another = data_of(fact for fact in counts.facts if fact.code == reasons.OF_ANOTHER)
+    fields = {**proposed({**keys, **more}, files.samples), **({"another": another} if another else {})}
+    return Fact(reasons.NOT_READ, file=path, episodes=rows.rows, **fields)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from comborun.rules.results.fields import RefusedError, order_of, read_row
+from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from comborun.rules.facts import Fact
     from comborun.rules.results.readers import Entry, Reader
+
+NAMES_MOST = 5
+"""names of policies or environments that a reason quotes"""
 
 
 class Rows:
@@ -27,8 +33,8 @@ class Rows:
         self.counted: Count | None = None
         """set if the program reports only how many episodes succeeded"""
         self.refused: dict[str, Refusals] = {}
-        self.complaints: dict[str, int] = {}
-        """why records have no verdict"""
+        self.complaints: dict[Fact, int] = {}
+        """why records have no verdict -> how many"""
         self.samples: list[dict[str, object]] = reader.passed
         """the first rows"""
 
@@ -103,23 +109,33 @@ class Rows:
 class Refusals:
     """The number of rows that don't count for one reason, with the first as an example."""
 
-    __slots__ = ("about", "count", "line", "text", "where")
+    __slots__ = ("count", "file", "line", "named", "why")
 
     def __init__(self) -> None:
         self.count = 0
-        self.text = self.about = self.where = ""
-        self.line = 0
+        self.why: Fact | None = None
+        """of the example"""
+        self.file, self.line = "", 0
+        self.named: list[str] = []
+        """the policies or environments that the rows name, the first few"""
 
-    def add(self, refused: RefusedError, line: int) -> None:
-        self._take(1, str(refused), refused.about, line, "")
+    def add(self, refused: RefusedError, line: int, file: str = "") -> None:
+        self._take(1, refused.fact, line, file)
+        named = refused.fact.text("named")
+        if refused.fact.code == NAMES_ANOTHER and named not in self.named and len(self.named) < NAMES_MOST:
+            self.named.append(named)
 
-    def join(self, other: Refusals, where: str) -> None:
+    def join(self, other: Refusals, file: str) -> None:
         """Add the refusals of another file."""
-        self._take(other.count, other.text, other.about, other.line, where)
+        self._take(other.count, other.why, other.line, file)
+        self.named = list(dict.fromkeys([*self.named, *other.named]))[:NAMES_MOST]
 
-    def _take(self, count: int, text: str, about: str, line: int, where: str) -> None:
+    def _take(self, count: int, why: Fact | None, line: int, file: str) -> None:
         if not self.count:
-            self.text, self.about, self.line, self.where = text, about, line, where
-        elif self.about != about:
-            self.about = ""  # they name different things
+            self.why, self.line, self.file = why, line, file
         self.count += count
+
+    def fields(self, of: int) -> dict[str, Any]:
+        """The fields of a fact about them; `of`: the number of all rows."""
+        example = {"file": self.file, "line": self.line, "why": self.why and self.why.as_data()}
+        return {"rows": self.count, "of": of, **{key: value for key, value in example.items() if value}}

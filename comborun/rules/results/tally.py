@@ -1,7 +1,9 @@
-"""Counts the rows of an attempt's result files, and says in words why rows don't count. Pure."""
+"""Counts the rows of an attempt's result files, and finds the reasons why rows don't count. Pure."""
 
 from __future__ import annotations
 
+from comborun.rules.facts import Fact
+from comborun.rules.results import counts as reasons
 from comborun.rules.results.counts import Counts, join, marked, within
 from comborun.rules.results.episodes import rebuild
 from comborun.rules.results.fields import (
@@ -15,16 +17,19 @@ from comborun.rules.results.fields import (
     TORN,
     UNREADABLE,
 )
-from comborun.rules.results.proposals import advice, propose
+from comborun.rules.results.proposals import propose, proposed
 from comborun.rules.results.rows import Refusals, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Iterator
 
     from comborun.rules.results.counts import Span, Verdicts
     from comborun.rules.results.fields import Identity, RefusedError
     from comborun.rules.results.rates import Count
+
+REASONS_MOST = 3
+"""reasons that an attempt keeps"""
 
 
 class Files:
@@ -35,64 +40,98 @@ class Files:
         """path below the output folder and rows, in the order in which the report reads them"""
         self.refused: list[tuple[str, RefusedError]] = []
         """files without rows, and why"""
-        self.foreign: list[tuple[str, str]] = []
+        self.foreign: list[tuple[str, Fact]] = []
         """files that are not counted, and why"""
+
+    @property
+    def samples(self) -> list[Any]:
+        """Some rows of the first file that has any."""
+        return next((rows.samples for _, rows in self.rows if rows.samples), [])
 
 
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
     """The counts of one attempt. `over`: the session has ended, so a line that is cut off stays so."""
-    counts = Counts()
-    verdicts: Verdicts = {}
-    refusals: dict[str, Refusals] = {}
-    complaints: dict[str, int] = {}
-    rebuilt: dict[str, int] = {}
-    taken = 0
+    found, counts = _All(files, span[0]), Counts()
+    planned, outside = within(found.verdicts, span)
+    counts.ordered = any(rows.reader.copies > 1 for _, rows in files.rows)
     totals = [rows.counted for _, rows in files.rows if rows.counted]
-    for path, rows in files.rows:
-        folder, _, name = path.rpartition("/")
-        group = "" if rows.ordered else folder
-        base = span[0] + (rebuilt.get(group, 0) if rows.ordered or rebuild(name) else 0)
-        rebuilt[group] = rebuilt.get(group, 0) + (rows.taken if rows.ordered or rows.jobs else 0)
-        join(verdicts, rows.episodes.items())
-        join(verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
-        for reason, one in rows.refused.items():
-            refusals.setdefault(reason, Refusals()).join(one, path)
-        for complaint, times in rows.complaints.items():
-            complaints[complaint] = complaints.get(complaint, 0) + times
-        counts.ordered = counts.ordered or rows.reader.copies > 1
-        counts.rows += rows.rows
-        taken += rows.taken
-    for path, refused in files.refused:
-        one = Refusals()
-        one.add(refused, 0)
-        refusals.setdefault(refused.reason, Refusals()).join(one, path)
-    planned, outside = within(verdicts, span)
-    if totals and not verdicts:
+    if totals and not found.verdicts:
         planned, counts.ordered = _episodes_of(max(totals, key=lambda one: one.episodes), span), True
     counts.take(planned)
-    counts.refused = {reason: one.count for reason, one in refusals.items()}
-    for reason, number in ((OUTSIDE, len(outside)), (REPEATED, taken - len(verdicts))):
-        if number:
-            counts.refused[reason] = number
+    counts.rows = found.rows
     counts.marks = marked(planned, span)
     counts.countable = bool(files.rows) or not files.foreign
-    counts.why = _Why(counts, identity, span, refusals, complaints).sentence(outside, over)
-    if counts.misread:
-        counts.why += proposed(files, identity, span, verdicts)
-    if not counts.countable:
-        counts.why = counts.why or ": ".join(files.foreign[0])
+    counts.refused = {reason: one.count for reason, one in found.refusals.items()}
+    for reason, number in ((OUTSIDE, len(outside)), (REPEATED, found.taken - len(found.verdicts))):
+        if number:
+            counts.refused[reason] = number
+    said = [*_reasons(found, identity), *_of_episodes(counts, outside, span)]
+    torn = found.refusals.get(TORN)
+    if over and not said and torn:
+        said = [Fact(reasons.REFUSED, **torn.fields(counts.rows))]
+    counts.facts = tuple(said[:REASONS_MOST])
+    if counts.misread and (keys := propose(files.samples, identity, span, found.verdicts)):
+        counts.facts += (Fact(reasons.PROPOSAL, **proposed(keys, files.samples)),)
+    if not counts.countable and not said:
+        path, why = files.foreign[0]
+        counts.facts = (Fact(reasons.NOT_COUNTED, file=path, why=why.as_data()),)
     return counts
 
 
-def proposed(files: Files, identity: Identity, span: Span, seen: Iterable[int] = ()) -> str:
-    """The end of a sentence: what `results` needs to make more rows count. `seen` are the indices of all records."""
-    keys = propose(samples := samples_of(files), identity, span, seen)
-    return f": {advice(keys, samples)}" if keys else ""
+class _All:
+    """The rows of all files together. `base`: the first episode of the attempt."""
+
+    def __init__(self, files: Files, base: int) -> None:
+        self.verdicts: Verdicts = {}
+        self.refusals: dict[str, Refusals] = {}
+        """by the reason"""
+        self.complaints: dict[Fact, int] = {}
+        self.rows = self.taken = 0
+        self._base = base
+        self._rebuilt: dict[str, int] = {}
+        """how many episodes were numbered that the next file continues to count, by folder"""
+        for path, rows in files.rows:
+            self._add(path, rows)
+        for path, refused in files.refused:
+            self.refusals.setdefault(refused.reason, Refusals()).add(refused, 0, path)
+
+    def _add(self, path: str, rows: Rows) -> None:
+        folder, _, name = path.rpartition("/")
+        group = "" if rows.ordered else folder
+        before = self._rebuilt.get(group, 0)
+        base = self._base + (before if rows.ordered or rebuild(name) else 0)
+        self._rebuilt[group] = before + (rows.taken if rows.ordered or rows.jobs else 0)
+        join(self.verdicts, rows.episodes.items())
+        join(self.verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
+        for reason, one in rows.refused.items():
+            self.refusals.setdefault(reason, Refusals()).join(one, path)
+        for complaint, times in rows.complaints.items():
+            self.complaints[complaint] = self.complaints.get(complaint, 0) + times
+        self.rows += rows.rows
+        self.taken += rows.taken
 
 
-def samples_of(files: Files) -> list[Any]:
-    """Some rows of the first file that has any."""
-    return next((rows.samples for _, rows in files.rows if rows.samples), [])
+def _reasons(found: _All, identity: Identity) -> Iterator[Fact]:
+    """Why rows are no records of this session, or have no verdict."""
+    for reason in (POLICY, ENVIRONMENT, INDEX, NO_RECORD, FORMAT, UNREADABLE):
+        if one := found.refusals.get(reason):
+            fields = one.fields(found.rows)
+            if reason in (POLICY, ENVIRONMENT):
+                own = getattr(identity, reason)
+                yield Fact(reasons.OF_ANOTHER, kind=reason, named=one.named, own=own, **fields)
+            else:
+                yield Fact(reasons.WITHOUT_INDEX if reason == INDEX else reasons.REFUSED, **fields)
+    if found.complaints:  # an episode that is meant to be errored has null, and no complaint
+        complaint, rows = max(found.complaints.items(), key=lambda pair: pair[1])
+        yield Fact(reasons.WITHOUT_VERDICT, rows=rows, of=found.rows, why=complaint.as_data())
+
+
+def _of_episodes(counts: Counts, outside: list[int], span: Span) -> Iterator[Fact]:
+    """Why records don't count."""
+    if outside:
+        yield Fact(reasons.NOT_PLANNED, episodes=len(outside), some=outside[:3], first=span[0], count=span[1])
+    if repeated := counts.refused.get(REPEATED, 0):
+        yield Fact(reasons.REPEAT, rows=repeated, of=counts.rows)
 
 
 def _episodes_of(counted: Count, span: Span) -> Verdicts:
@@ -109,68 +148,3 @@ def steps(files: Files) -> Counts:
     counts.records = counts.rows - sum(count for reason, count in refused if reason in {NO_RECORD, TORN})
     counts.countable = bool(files.rows) or not files.foreign
     return counts
-
-
-class _Why:
-    """Says in words why rows don't count."""
-
-    def __init__(
-        self,
-        counts: Counts,
-        identity: Identity,
-        span: Span,
-        refusals: Mapping[str, Refusals],
-        complaints: Mapping[str, int],
-    ) -> None:
-        self.counts, self.identity, self.span = counts, identity, span
-        self.refusals, self.complaints = refusals, complaints
-
-    def sentence(self, outside: list[int], over: bool) -> str:
-        reasons = [self._refused(reason) for reason in (POLICY, ENVIRONMENT, INDEX, NO_RECORD, FORMAT, UNREADABLE)]
-        reasons += [self._errored(), self._outside(outside), self._repeated()]
-        said = [one for one in reasons if one]
-        if over and not said:
-            said = [one for one in [self._refused(TORN)] if one]
-        return "; ".join(said[:3])
-
-    def _refused(self, reason: str) -> str:
-        one = self.refusals.get(reason)
-        if not one:
-            return ""
-        rows = self._of(one.count, "row")
-        if reason in (POLICY, ENVIRONMENT):
-            own = getattr(self.identity, reason)
-            other = f"{reason} {one.about!r}" if one.about else f"another {reason}"
-            verb = "says" if rows.startswith(("the only", "1 of")) else "say"
-            return f"{rows} {verb} {other}, this session is {own!r}"
-        if reason == INDEX:
-            return f"{rows}: {one.text}" + (f" (they have {one.about})" if one.about else "")
-        where = f"{one.where}:{one.line}" if one.line else one.where
-        more = f", and {one.count - 1} more" if one.count > 1 else ""
-        return f"{where}: {one.text}{more}"
-
-    def _errored(self) -> str:
-        """Says which verdicts seem to be missing by mistake. An episode that is meant to be errored has null."""
-        if not self.complaints:
-            return ""
-        complaint = max(self.complaints, key=lambda text: self.complaints[text])
-        return f"{self._of(self.complaints[complaint], 'row')} without a verdict: {complaint.rpartition(': ')[0]}"
-
-    def _outside(self, outside: list[int]) -> str:
-        if not outside:
-            return ""
-        first, count = self.span
-        shown = ", ".join(map(str, outside[:3])) + (" ..." if len(outside) > 3 else "")
-        noun = "episode" if len(outside) == 1 else "episodes"
-        return f"{len(outside)} {noun} not planned here ({shown}): planned are {first} to {first + count - 1}"
-
-    def _repeated(self) -> str:
-        count = self.counts.refused.get(REPEATED, 0)
-        rows = f"{self._of(count, 'row')} repeat{'s' * (count == 1)} an episode"
-        return f"{rows}: of each the first with a verdict counts" if count else ""
-
-    def _of(self, count: int, noun: str) -> str:
-        rows = self.counts.rows
-        if count >= rows:
-            return f"the only {noun}" if rows == 1 else f"all {rows} {noun}s"
-        return f"{count} of {rows} {noun}s"

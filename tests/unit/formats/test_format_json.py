@@ -21,8 +21,8 @@ from adapter_samples import (
 )
 
 from comborun.model.attempt import Verdict
-from comborun.model.judging import ResultRules
 from comborun.reporter.records.reading import Context, RejectKind
+from comborun.rules.results.fields import ResultRules
 
 RESULTS = "bench/running/eb_alfred/gpt_four_base/base/results"
 STEPS = "agent/EB-Habitat"
@@ -68,8 +68,8 @@ def test_a_half_written_document_is_torn(end: int) -> None:
     ("text", "name", "reason"),
     [
         ("[1]", "episode_1_res.json", "not a JSON object"),
-        ("{}", "episode_0_res.json", "the file's name holds no episode's number"),
-        ("{}", "summary.json", "the file's name holds no episode's number"),
+        ("{}", "episode_0_res.json", "the name 'episode_0_res.json' holds no episode's number"),
+        ("{}", "summary.json", "the name 'summary.json' holds no episode's number"),
         ('{"a" 1}', "episode_1_res.json", "not JSON: Expecting ':' delimiter in line 1"),
         ("[" * 100_000, "episode_1_res.json", "nested too deeply"),
         (f"[{'9' * 5000}]", "episode_1_res.json", "not JSON: a number too long"),

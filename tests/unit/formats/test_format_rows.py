@@ -12,11 +12,11 @@ from adapter_samples import OURS, complaints, only, read_sample, read_text, samp
 from report_runs import row
 
 from comborun.model.attempt import Verdict
-from comborun.model.judging import ResultRules
 from comborun.reporter.counting.measures import balanced_rate
 from comborun.reporter.records.files import decoded
 from comborun.reporter.records.reading import Context, Defect, Reading, Reject
 from comborun.rules.results.episodes import decode
+from comborun.rules.results.fields import ResultRules
 
 LEGGED = "legged/stairs_rough_episodes.jsonl"
 JOBS = "arena/zero/2026-07-20_10-00-00/pick_zero/episode_results_rebuild{}.jsonl"

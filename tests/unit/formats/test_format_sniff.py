@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from adapter_samples import complaints, reasons, sample
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.records.files import read
 from comborun.reporter.records.reading import Context, Reading
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.formats import candidate
 
 TAKEN = {

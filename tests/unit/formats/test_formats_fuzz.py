@@ -17,13 +17,13 @@ from adapter_samples import OURS, SAMPLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.records.files import read, read_names
 from comborun.reporter.records.reading import Context
-from comborun.rules.results.fields import RefusedError
+from comborun.rules.results.fields import RefusedError, ResultRules
 from comborun.rules.results.filename_results import FILE, groups
 from comborun.rules.results.formats import FORMATS, LOG_PATTERN, NAMED, look
 from comborun.rules.results.rows import Rows
+from comborun.words import say
 
 MANY = 2_000
 """inputs over all formats"""
@@ -86,7 +86,7 @@ def counted(data: bytes, stream: BinaryIO, context: Context) -> dict[int, bool |
     rows.last()
     rows.feed(rest[len(rest) // 2 :])
     rows = rows.last()
-    assert all(one.text for one in rows.refused.values())
+    assert all(one.why and say(one.why) for one in rows.refused.values())
     if rows.counted:
         assert 0 <= rows.counted.successes <= rows.counted.episodes > 0
     return None if rows.numbered.keys() & rows.episodes.keys() else {**rows.episodes, **rows.numbered}

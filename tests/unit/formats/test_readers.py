@@ -15,17 +15,19 @@ import pytest
 from adapter_samples import sample
 
 from comborun.rules.results import formats
-from comborun.rules.results.fields import Identity
+from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.formats import look, reader
 from comborun.rules.results.proposals import propose
 from comborun.rules.results.rows import Rows
+from comborun.words import say
 
 IDENTITY = Identity("flat", "stairs")
 TEN = [True, True, False, True, True, True, True, True, True, False]
 
 
-def read(kind: str, data: bytes | str, *words: str, **more: str) -> Rows:
-    rows = Rows(reader(kind, Identity("flat", "stairs", *words, **more)))
+def read(kind: str, data: bytes | str, success: str = "success", episode: str = "episode", pattern: str = "") -> Rows:
+    rules = ResultRules(success=success, episode=episode, pattern=pattern)
+    rows = Rows(reader(kind, Identity("flat", "stairs", rules)))
     rows.feed(data.encode() if isinstance(data, str) else data)
     return rows.last()
 
@@ -35,7 +37,7 @@ def told(rows: Rows) -> dict[int, bool | None]:
 
 
 def why(rows: Rows) -> str:
-    return "; ".join(one.text for one in rows.refused.values())
+    return "; ".join(say(one.why) for one in rows.refused.values() if one.why)
 
 
 def test_the_monitor_file_of_stable_baselines_is_a_table_with_a_comment() -> None:

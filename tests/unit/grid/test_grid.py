@@ -10,7 +10,8 @@ from gridtext import plan
 
 from comborun.errors import UserError
 from comborun.grid import Grid, load_grid
-from comborun.model.judging import ProgressRules, ResultRules
+from comborun.model.judging import ProgressRules
+from comborun.rules.results.fields import ResultRules
 
 HEAD = """\
 policies: [flat, rough]
@@ -54,7 +55,7 @@ overrides:
     settings = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
     assert settings["flat", "stairs"].episodes == 10
     assert dict(settings["flat", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}
-    assert settings["flat", "stairs"].result_rules == ResultRules(("x.jsonl",), "done", "episode", ("speed",))
+    assert settings["flat", "stairs"].result_rules == ResultRules(("x.jsonl",), success="done", metrics=("speed",))
     assert (settings["rough", "stairs"].episodes, settings["rough", "stairs"].gpus) == (20, 0)
     assert settings["rough", "stairs"].command.startswith("other")
     assert dict(settings["rough", "stairs"].variables) == {"A": "one", "B": "two", "C": "two"}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import gridtext
 import pytest
 
-from comborun.model.judging import ResultRules
+from comborun.rules.results.fields import ResultRules
 
 HEAD = """
 policies: {mason: {kind: rough}, smith: {kind: smooth}}
@@ -23,20 +21,20 @@ def rules(results: str) -> list[ResultRules]:
 
 @pytest.mark.parametrize("results", ["{policy: kind}", "{policy: {values: {mason: rough, smith: smooth}}}"])
 def test_rows_may_name_a_policy_by_an_attribute_or_by_a_word_of_their_own(results: str) -> None:
-    told = [json.loads(one.policy) for one in rules(results)]
+    told = [one.policy.as_data() for one in rules(results)]
     assert told == [{"field": "policy", "any_of": [kind]} for kind in ("rough", "rough", "smooth", "smooth")]
 
 
 def test_what_no_attribute_is_called_is_a_field() -> None:
-    assert {one.policy for one in rules("{policy: checkpoint}")} == {"checkpoint"}
-    assert {one.environment for one in rules("{environment: ignore}")} == {"ignore"}
+    assert {one.policy.as_data() for one in rules("{policy: checkpoint}")} == {"checkpoint"}
+    assert {one.environment.word for one in rules("{environment: ignore}")} == {"ignore"}
 
 
 def test_a_test_of_a_value_is_kept_as_it_was_written() -> None:
     (told, *_) = rules("{success: {field: return, at_least: 200}, episode: {field: ep, from: 1}}")
-    assert json.loads(told.success) == {"field": "return", "at_least": 200.0}
-    assert json.loads(told.episode) == {"field": "ep", "from": 1}
-    assert json.loads(rules("{success: {equals: solved, any_of: [goal]}}")[0].success) == {"any_of": ["goal", "solved"]}
+    assert told.success.as_data() == {"field": "return", "at_least": 200.0}
+    assert told.episode.as_data() == {"field": "ep", "from": 1}
+    assert rules("{success: {equals: solved, any_of: [goal]}}")[0].success.values == ("goal", "solved")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ RTX5090 = 32607
 @pytest.fixture
 def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
     def plan(name: str, on: HostFacts, *options: str) -> Result:
-        monkeypatch.setattr("comborun.cli.plan.ask", lambda *_, **__: on)
+        monkeypatch.setattr("comborun.cli.plan.host_facts", lambda *_, **__: on)
         return CliRunner().invoke(combo, ["plan", str(GUIDES / f"{name}.yaml"), *options])
 
     return plan

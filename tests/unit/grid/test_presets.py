@@ -148,7 +148,7 @@ def test_the_grid_wins_and_maps_are_merged(tmp_path: Path) -> None:
     assert dict(one.settings.variables) == {"A": "1", "B": "two"}
     assert (grid.limits.stagger, grid.limits.attempts) == (30.0, 1)
     assert (one.settings.evidence.line, one.settings.watch.hang_s) == ("done", 1)
-    assert (one.settings.results.files, one.settings.results.success) == (("*.txt",), "solved")
+    assert (one.settings.results.files, one.settings.results.success.name) == (("*.txt",), "solved")
     assert [combo.policy.attributes["size"] for combo in grid.combos] == ["3", "7"]
 
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import recorded
 
 from comborun.host.engines.slurm import Slurm
 from comborun.host.record import attempt_lineage, attempts, judging
@@ -19,7 +20,7 @@ from comborun.host.system import files, process
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 
-JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl"], "ranged": True}
+JUDGING = recorded.judging(policy="mason", environment="stairs", files=["*.jsonl"], ranged=True)
 DEAD = {"supervisor": "1", "supervisor_start": "never", "pid": "1", "pid_start": "never"}
 
 
@@ -200,7 +201,7 @@ def tail(run: RunDirectory) -> str:
 
 
 def test_an_attempt_at_a_tail_is_judged_by_the_number_of_its_episodes(run: RunDirectory) -> None:
-    judging = {"ranged": True, "line": "all {episodes} done"}
+    judging = {"ranged": True, "evidence": {"line": "all {episodes} done"}}
     session = {"first": 0, "count": 10, "judging": judging}
     Path(run.layout.session("s")).mkdir(parents=True)
     Path(run.layout.session("s"), "session.json").write_text(json.dumps(session))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import recorded
 
 from comborun.host.record import attempts, judging
 from comborun.host.record.judging import Ending, Rules, Watched
@@ -17,6 +18,7 @@ from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results import counts, videos
 from comborun.rules.vocabulary import Completeness
+from comborun.words.rows import proposed, why_not_counted
 
 JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl", "*.json"]}
 
@@ -24,7 +26,7 @@ JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl", "*.j
 def attempt(folder: Path, first: int = 0, count: int = 10, **judged: Any) -> AttemptLayout:
     at = AttemptLayout(str(folder / "attempt-1"))
     Path(at.output).mkdir(parents=True)
-    rules = Rules(dict(JUDGING, **judged), first, count)
+    rules = Rules(recorded.judging(**{**JUDGING, **judged}), first, count)
     Path(at.claim).write_text(records.render(rules.fields()))
     return at
 
@@ -68,7 +70,7 @@ def test_only_new_bytes_are_read_and_a_file_that_is_written_anew_is_read_anew(tm
 def test_what_a_supervisor_has_counted_is_there_for_whoever_asks(tmp_path: Path) -> None:
     at = attempt(tmp_path)
     path = write(at, row(0) + '{"episode": 1, "policy": "rough"}\n')
-    assert Watched(at, Rules.of(files.read(at.claim))).look().why
+    assert Watched(at, Rules.of(files.read(at.claim))).look().facts
     kept = attempts.counts(at)
     assert (kept.records, kept.refused) == (1, {"policy": 1})
     with path.open("a") as file:
@@ -79,12 +81,12 @@ def test_what_a_supervisor_has_counted_is_there_for_whoever_asks(tmp_path: Path)
 def test_what_the_grid_does_not_read_is_told_while_it_is_written(tmp_path: Path) -> None:
     at = attempt(tmp_path)
     watched = Watched(at, Rules.of(files.read(at.claim)))
-    assert not watched.look().why
+    assert not watched.look().facts
     watched = Watched(at, Rules.of(files.read(at.claim)))
     (Path(at.output) / "r.ndjson").write_text(row(0))
-    assert '`results: {files: "**/*.ndjson"}` counts them' in watched.look().why
+    assert proposed(watched.look().facts[0]) == {"files": "**/*.ndjson"}
     write(at, row(0))
-    assert not watched.look().why
+    assert not watched.look().facts
 
 
 def test_all_records_are_complete_whatever_the_exit_code(tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_an_end_is_complete_and_old_readers_find_their_fields(tmp_path: Path) ->
     assert (end["attempt"], end["code"], end["class"], end["completeness"]) == ("1", "3", "error", "partial")
     assert (end["records"], end["successes"], end["note"]) == ("1", "1", "as  [2Jit is")
     assert end["refused"] == "policy:1"
-    assert "rough" in end["why"]
+    assert "rough" in why_not_counted(counts.Counts.of(end).facts)
     assert not Path(at.directory, ".end").exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from comborun.host.record import attempts
 from comborun.host.system import process
 from comborun.host.verbs.probe import Probe
+from comborun.rules.facts import Fact
 
 END = (
     '{"attempt": 1, "started": 1, "ended": 2, "code": 0, "cause": "exited", "completeness": "complete", "records": 0}\n'
@@ -74,13 +75,13 @@ def test_files_that_are_garbage_are_passed_over(tmp_path):
 
 
 def test_very_many_result_files_of_a_running_session_do_not_make_a_look_long(tmp_path):
-    at = run(tmp_path, claim='{"count": 9000, "files": ["**/*.json"], "records": 1}\n', begin=DEAD)
+    at = run(tmp_path, claim='{"count": 9000, "judging": {"results": {"files": ["**/*.json"]}}}\n', begin=DEAD)
     (at / "out").mkdir()
     for number in range(3000):
         (at / "out" / f"{number}.json").write_text(f'{{"episode": {number}, "success": true}}')
     told, _ = look(tmp_path)
     assert told["live"]["countable"] == "0"
-    assert "more than 2000 result files" in told["live"]["why"]
+    assert told["live"]["facts"] == (Fact("too_many_files", most=2000),)
     (at / ".counts").write_text('{"records": 2990, "successes": 2000, "verdicts": 2990}\n')
     told, _ = look(tmp_path)
-    assert (told["live"]["records"], "why" in told["live"]) == ("2990", False)
+    assert (told["live"]["records"], "facts" in told["live"]) == (2990, False)

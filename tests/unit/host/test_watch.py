@@ -36,7 +36,7 @@ class Session(Watched):
     """A session of three episodes."""
 
     def __init__(self, folder, program, count=3, grant=None, **data):
-        judging = {"files": ["*.jsonl"]}
+        judging = {"results": {"files": ["*.jsonl"]}}
         run = f"grid-{secrets.token_hex(4)}"  # others may run this test now: no process is theirs
         words = ["-S", "-c", "import os, sys, time\n" + program]
         fields = {"data": {"judging": judging, **data}, "rules": Rules(judging, 0, count)}

@@ -11,9 +11,10 @@ from monitor_stage import a_session
 
 from comborun.generate.script import FRONT, notify_script, scripts, session_script
 from comborun.model.command import fill
-from comborun.model.judging import NOTICE_KINDS, EvidenceRules, ResultRules, RetryRule, WatchRules
+from comborun.model.judging import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import After, Limits, Notify, Plan
 from comborun.model.resources import BashWord
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.vocabulary import Failure
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"

@@ -128,7 +128,7 @@ def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused(
     both = calibration_text(calibrations(text, Path("f")), other)
     assert calibrations(calibration_text(calibrations(both, Path("f")), one), Path("f")) == (other, one)
     assert knowledge_of(other, plan().sessions, "f") is None
-    for wrong in ("", "[]", "{}", text.replace('"schema": 1', '"schema": 2')):
+    for wrong in ("", "[]", "{}", '{"schema": 1, "hosts": [1]}', text.replace('"schema": 1', '"schema": 2')):
         with pytest.raises(UserError, match=r"be read as a calibration|of version 2"):
             calibrations(wrong, Path("f"))
     for number in ('"12"', "Infinity", "NaN", "null", "1" + 400 * "0"):

@@ -19,6 +19,7 @@ from comborun.host.record.judging import Rules
 from comborun.model.plan import Plan
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.pairing import arm, results_of
+from comborun.rules import records
 from comborun.rules.results.fields import read_row
 
 HEAD = "policies: [a, b]\nenvironments: [x]\nepisodes: 4\nfirst_episode: 1\n"
@@ -52,7 +53,7 @@ def test_the_index_of_a_row_is_counted_within_its_seed_on_the_host_and_in_the_re
     session = plan("seeds: [7, 5, 3, 1]\n").sessions[place]
     told = json.loads(json.dumps(judging(session)))
     rules = Rules(told, session.first, session.count)
-    claimed = Rules.of({key: str(value) if isinstance(value, int) else value for key, value in rules.fields()})
+    claimed = Rules.of(records.parse(records.render(rules.fields())))
     for one in (rules, claimed):
         assert read_row({"episode": index, "success": True}, one.identity).index == place * 4 + index
 

@@ -11,7 +11,6 @@ from gridtext import plan
 from report_runs import RunDirectory, document, episode, row
 from scipy import stats
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import MOST, Graded, KindComparison, compare_graded, compare_kinds, scores
 from comborun.reporter.comparing.orders import Trend, steps_of, trend_of
@@ -21,6 +20,7 @@ from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.report import report_run
 from comborun.reporter.statistics.difference import dominance, interquartile_mean
 from comborun.reporter.statistics.proportion import clopper_pearson
+from comborun.rules.results.fields import ResultRules
 
 RNG = random.Random(5)
 NORMAL = [RNG.gauss(0, 1) for _ in range(24)], [RNG.gauss(0.6, 2) for _ in range(17)]

@@ -13,13 +13,14 @@ from report_runs import RUN, RunDirectory
 from comborun.generate.bundle import judging as judging_data
 from comborun.host.record import judging
 from comborun.host.record.judging import Rules
-from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.combo import Counts
 from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.vocabulary import Completeness
+from comborun.words.rows import proposed
 
 TEN = range(10)
 TABLE = {
@@ -62,7 +63,7 @@ def test_host_and_report_count_alike(tmp_path: Path, case: str) -> None:
     assert (counts.completed + counts.errored, counts.completed, counts.successes) == wanted
     assert judged.completeness is completeness
     assert (completeness is Completeness.COMPLETE) == (wanted[:2] == (10, 10))
-    assert bool(told.why) == (wanted[:2] != (10, 10))
+    assert bool(told.facts) == (wanted[:2] != (10, 10))
 
 
 def test_they_count_alike_whatever_a_program_writes(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_with_the_line_that_is_proposed_both_count_every_episode(tmp_path: Path,
     name, rows, _ = TABLE[case]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     judged, counts, _ = both(tmp_path / "before", name, text, ResultRules(files=("*.jsonl",)))
-    assert "`results: {" + next(iter(PROPOSED[case])) in judged.counts.why
+    assert proposed(judged.counts.facts[-1]).keys() == PROPOSED[case].keys()
     rules = ResultRules(**{"files": ("*.jsonl",), **PROPOSED[case]})  # type: ignore[arg-type]
     judged, counts, completeness = both(tmp_path / "after", name, text, rules)
     assert (judged.counts.records, judged.counts.verdicts, counts.completed) == (10, 10, 10)

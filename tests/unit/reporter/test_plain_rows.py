@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.records import plain
 from comborun.reporter.records.files import read
 from comborun.reporter.records.reading import Context, Reading
+from comborun.rules.results.fields import ResultRules
 
 USUAL = {
     "policy": "flat",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from monitor_stage import a_plan, a_session
 from report_runs import episode
 
@@ -83,3 +84,19 @@ def test_a_canary_that_shares_no_episode_says_nothing_and_says_so() -> None:
     assert [combo.name for combo in found.silent] == ["flat × stairs"]
     assert "the same" not in found.combos[0].words
     assert found.differing == ()
+
+
+def test_a_canary_is_read_as_it_was_written_and_another_text_is_refused() -> None:
+    found = compare_canary("canary-1", [record(0, "-")], [record(0), record(1)])
+    assert Canary.from_json(found.to_json()) == found
+    wrong = (
+        "",
+        "null",
+        "[]",
+        "{}",
+        '{"run": "x", "combos": [1]}',
+        found.to_json().replace('"compared": 1', '"compared": "1"'),
+    )
+    for text in wrong:
+        with pytest.raises((ValueError, TypeError)):
+            Canary.from_json(text)

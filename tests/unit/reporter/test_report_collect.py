@@ -13,7 +13,6 @@ from report_runs import RUN, START, RunDirectory, row
 
 from comborun.amendment.resumption import Rejected
 from comborun.errors import UserError
-from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.quality import between_runs
 from comborun.reporter.merge import rejected
@@ -21,6 +20,7 @@ from comborun.reporter.pages.page import page
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.summary import summarize
+from comborun.rules.results.fields import ResultRules
 
 
 def write(path: Path, text: str) -> Path:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from report_runs import RUN, RunDirectory, row
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_run
-from comborun.rules.results.fields import Identity
+from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.result_files import Folder
 
 FILES = (

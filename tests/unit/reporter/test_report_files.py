@@ -24,7 +24,6 @@ from report_runs import RunDirectory, document, row, troubled_run
 
 from comborun import __version__
 from comborun.errors import UserError
-from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_run
 from comborun.reporter.figures.figure import fit, fit_apart, measure
 from comborun.reporter.figures.files import FORMS
@@ -33,6 +32,7 @@ from comborun.reporter.pages.data import COLUMNS, SUMMARY_COLUMNS
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.report import report_folder, report_run, write_report
 from comborun.reporter.summary import summarize
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.formats import FORMATS
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"

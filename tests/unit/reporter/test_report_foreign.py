@@ -12,10 +12,10 @@ import pytest
 from adapter_samples import SAMPLES, sample
 from report_runs import RUN, RunDirectory, document
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.report import report_folder
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.formats import WHY
 
 VIDEO = b"".join(struct.pack(">I4s", 16, kind) + bytes(8) for kind in (b"ftyp", b"mdat", b"moov"))

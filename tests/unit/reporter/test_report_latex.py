@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from report_runs import RunDirectory, row
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.pages.latex import escape, latex
+from comborun.rules.results.fields import ResultRules
 
 NAMES = ("[1ex] flat", "[", "* rough", "*[2pt]", " [blank", "  *", "plain", "[v2]")
 

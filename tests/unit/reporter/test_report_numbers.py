@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from report_runs import RunDirectory, document, row
 from scipy.stats import binomtest
 
-from comborun.model.judging import ResultRules
 from comborun.reporter.pages.keys import limits, scaled, significant
 from comborun.reporter.report import report_run
 from comborun.reporter.statistics.difference import mcnemar
 from comborun.reporter.text import p_number, p_value, unbroken
+from comborun.rules.results.fields import ResultRules
 
 
 def paired_run(path: Path, episodes: int, run: str = "run-1", **metrics: float) -> Path:

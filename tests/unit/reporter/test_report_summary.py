@@ -10,13 +10,14 @@ import pytest
 from report_runs import START, RunDirectory, document, row
 
 from comborun.model.attempt import Aggregate
-from comborun.model.judging import EvidenceRules, ResultRules
+from comborun.model.judging import EvidenceRules
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.combo import ComboSummary, MacroMean, tallies
 from comborun.reporter.pages.words import sentences
 from comborun.reporter.report import report_run
 from comborun.reporter.summary import summarize
 from comborun.reporter.text import fraction
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.vocabulary import Completeness, Outcome
 
 

@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from comborun.rules.facts import Fact
 from comborun.rules.results import episodes, fields, formats
 from comborun.rules.results.fields import Identity, RefusedError, read_row
 from comborun.rules.results.formats import reader
@@ -57,9 +58,9 @@ def test_what_is_a_verdict_and_one_that_is_missing_by_mistake_is_told() -> None:
     for values, verdict in verdicts:
         for value in values:
             assert read_row({"episode": 1, "success": value}, MASON).verdict is verdict, value
-    assert "no field 'success'" in read_row({"episode": 1}, MASON).complaint
-    assert "neither true nor false" in read_row({"episode": 1, "success": 2}, MASON).complaint
-    assert read_row({"episode": 1, "success": None}, MASON).complaint == ""
+    assert read_row({"episode": 1}, MASON).complaint == Fact("no_verdict_field", field="success")
+    assert read_row({"episode": 1, "success": 2}, MASON).complaint == Fact("verdict_no_truth", field="success")
+    assert read_row({"episode": 1, "success": None}, MASON).complaint is None
 
 
 def test_the_first_verdict_of_an_episode_counts_whatever_it_is() -> None:
@@ -127,6 +128,7 @@ def test_a_line_that_is_far_too_long_is_passed_over() -> None:
 
 
 def test_a_document_of_no_known_format_is_described() -> None:
-    assert "one JSON document with 2 episodes" in episodes.describe({"episodes": [1, 2], "n": [3]})
-    assert "one JSON list of 3 entries" in episodes.describe([1, 2, 3])
-    assert episodes.describe(None) == "of no format that is known"
+    longest = Fact("unknown_document", entries=2, field="episodes")
+    assert episodes.unknown_document({"episodes": [1, 2], "n": [3]}).fact == longest
+    assert episodes.unknown_document([1, 2, 3]).fact == Fact("unknown_list", entries=3)
+    assert episodes.unknown_document(None).fact == Fact("unknown_format")

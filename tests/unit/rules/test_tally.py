@@ -8,6 +8,7 @@ import random
 import pytest
 
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.results import counts as counting
 from comborun.rules.results import tally
 from comborun.rules.results.counts import Counts
@@ -16,6 +17,7 @@ from comborun.rules.results.formats import reader
 from comborun.rules.results.rows import Rows
 from comborun.rules.results.tally import Files
 from comborun.rules.vocabulary import Completeness
+from comborun.words.rows import why_not_counted
 
 MASON = Identity("mason", "stairs")
 TEN = (0, 10)
@@ -40,12 +42,12 @@ def row(index: int, **fields: object) -> dict[str, object]:
 def test_rows_of_another_policy_do_not_count_and_the_sentence_names_both() -> None:
     counts = counted(*(row(at, policy="rough") for at in range(10)))
     assert (counts.records, counts.refused) == (0, {"policy": 10})
-    assert counts.why.startswith("all 10 rows say policy 'rough', this session is 'mason'")
-    assert "`results: {policy: ignore}`" in counts.why
+    assert why_not_counted(counts.facts).startswith("all 10 rows say policy 'rough', this session is 'mason'")
+    assert "`results: {policy: ignore}`" in why_not_counted(counts.facts)
 
     several = counted(row(0), row(1, policy="a"), row(2, policy="b"))
     assert several.records == 1
-    assert several.why == "2 of 3 rows say another policy, this session is 'mason'"
+    assert why_not_counted(several.facts) == "2 of 3 rows say policies 'a', 'b', this session is 'mason'"
 
 
 WITHOUT_INDEX = [{"episode_idx": at, "success": True} for at in range(10)]
@@ -67,22 +69,22 @@ def test_what_does_not_count_or_counts_in_part_is_told(
 ) -> None:
     counts = counted(*rows)
     assert ((counts.records, counts.verdicts, counts.successes), counts.refused) == (numbers, refused)
-    assert all(word in counts.why for word in words), counts.why
+    assert all(word in why_not_counted(counts.facts) for word in words), why_not_counted(counts.facts)
 
 
 def test_a_file_that_holds_no_rows_is_named_and_what_is_left_for_later_not_countable_without_rows() -> None:
     told = Files()
     told.refused.append(("r.json", RefusedError(FORMAT, "one JSON list of 10 entries, of no format that is known")))
     counts = tally.tally(told, MASON, TEN)
-    assert counts.why == "r.json: one JSON list of 10 entries, of no format that is known"
+    assert why_not_counted(counts.facts) == "r.json: one JSON list of 10 entries, of no format that is known"
     assert counts.countable
     told = Files()
-    told.foreign.append(("r.json", "larger than 4 MiB"))
+    told.foreign.append(("r.json", Fact("counted_at_the_end", most_mib=4)))
     counts = tally.tally(told, MASON, TEN)
     assert not counts.countable
-    assert counts.why == "r.json: larger than 4 MiB"
+    assert why_not_counted(counts.facts).startswith("r.json: larger than 4 MiB")
     beside = files(row(1))
-    beside.foreign.append(("r.json", "larger than 4 MiB"))
+    beside.foreign.append(("r.json", Fact("counted_at_the_end", most_mib=4)))
     assert tally.tally(beside, MASON, TEN).countable
 
 
@@ -158,10 +160,10 @@ def test_of_attempts_that_number_episodes_as_they_ended_one_counts_as_a_whole() 
 
 def test_that_an_attempt_wrote_nothing_does_not_matter_once_another_did() -> None:
     nothing = part(TEN)
-    nothing[1].why = "it wrote no file"
+    nothing[1].facts = (Fact(counting.WROTE_NOTHING),)
     for attempts in ([nothing, part(TEN, row(0))], [part(TEN, row(0)), nothing]):
-        assert not counting.joined(attempts, TEN).why
-    assert counting.joined([nothing, nothing], TEN).why == "it wrote no file"
+        assert not counting.joined(attempts, TEN).facts
+    assert counting.joined([nothing, nothing], TEN).facts == nothing[1].facts
 
 
 def test_where_episodes_are_not_marked_the_best_attempt_counts() -> None:
@@ -192,7 +194,7 @@ def test_all_episodes_are_complete_and_fewer_are_partial_whatever_the_exit_code(
 
 def test_of_a_format_that_is_not_counted_the_exit_code_decides_once_there_is_a_file() -> None:
     told = Files()
-    told.foreign.append(("run.log", "log"))
+    told.foreign.append(("run.log", Fact("training")))
     unknown = tally.tally(told, MASON, TEN)
     asked = counting.RequiredEvidence(10, True)
     assert counting.completeness(asked, unknown, 0, 1, 0) is Completeness.COMPLETE

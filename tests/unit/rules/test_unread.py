@@ -1,13 +1,13 @@
 """What a program wrote that its grid does not read: each proposal of a line for `results:` is one that counts it."""
 
-import re
-
 import pytest
 
 from comborun.rules.results.counts import Counts
-from comborun.rules.results.fields import Identity
+from comborun.rules.results.fields import Identity, ResultRules
 from comborun.rules.results.readers import LogPattern
 from comborun.rules.results.result_files import LOG_PATTERNS, Folder, name_unread, unread
+from comborun.words import say
+from comborun.words.rows import flow, proposed, why_not_counted
 
 
 def said(folder, files, log="", count=2):
@@ -19,12 +19,13 @@ def said(folder, files, log="", count=2):
     return unread(Folder(str(output), ["**/*.jsonl"], Identity("p", "e"), ""), (0, count), f"{folder}/log")
 
 
-def proposed(sentence):
-    return re.search("`results: {(.*)}` counts them", sentence).group(1)
+def line(fact):
+    """What is proposed, as a grid has it, without the braces."""
+    return flow(proposed(fact))[1:-1]
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "line"),
+    ("name", "text", "wanted"),
     [
         ("r.json", '[{"episode": 0, "success": true}, {"episode": 1, "success": false}]', 'files: "**/*.json"'),
         ("r.json", '{"all": [{"ep": 1, "success": true}, {"ep": 2, "success": false}]}', 'files: "**/*.json"'),
@@ -33,8 +34,8 @@ def proposed(sentence):
         ("r.ndjson", '{"episode": 0, "solved": true}\n{"episode": 1, "solved": false}\n', "success: solved"),
     ],
 )
-def test_a_file_that_no_pattern_takes_comes_with_the_line_that_counts_it(tmp_path, name, text, line):
-    assert line in proposed(said(tmp_path, {name: text}))
+def test_a_file_that_no_pattern_takes_comes_with_the_line_that_counts_it(tmp_path, name, text, wanted):
+    assert wanted in line(said(tmp_path, {name: text}))
 
 
 def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp_path):
@@ -47,25 +48,25 @@ def test_a_log_that_tells_of_episodes_comes_with_the_pattern_that_finds_them(tmp
     ]
     assert len(LOG_PATTERNS) == len(logs)
     for lines, pattern in zip(logs, LOG_PATTERNS):  # noqa: B905 - Python 3.8 has no strict
-        assert pattern in proposed(said(tmp_path, {}, "\n".join(("starting", *lines, "")))), lines
+        assert pattern in line(said(tmp_path, {}, "\n".join(("starting", *lines, "")))), lines
 
 
 def test_a_word_that_is_denied_is_no_success():
     for words in ("not solved", "unsolved", "no success", "not a success", "unsuccessful", "failed"):
         log = f"Episode 3: {words}\nEpisode 4: solved\n".encode()
-        entries = LogPattern(Identity("p", "e", pattern=LOG_PATTERNS[2])).feed(log)
+        entries = LogPattern(Identity("p", "e", ResultRules(pattern=LOG_PATTERNS[2]))).feed(log)
         assert [row["success"] for _, row, _, _ in entries] == [False, True], words
 
 
 def test_rows_of_numbers_come_with_how_one_of_them_decides(tmp_path):
-    sentence = said(tmp_path, {"r.csv": "rollout,length,reward\n0,5.0,0.5\n1,4.0,0.25\n"})
-    assert "`success: {field: reward, at_least: NUMBER}`" in sentence
+    found = said(tmp_path, {"r.csv": "rollout,length,reward\n0,5.0,0.5\n1,4.0,0.25\n"})
+    assert "`success: {field: reward, at_least: NUMBER}`" in say(found)
 
 
 def test_files_that_hold_no_episode_are_named_only_where_results_are_written_so(tmp_path):
     files = {"config.yaml": "a: 1\n", "note.txt": "hello\n"}
-    assert said(tmp_path, files) == ""
-    assert said(tmp_path, {**files, "config.json": '{"a": 1}'}).endswith("the pattern takes **/*.jsonl")
+    assert said(tmp_path, files) is None
+    assert say(said(tmp_path, {**files, "config.json": '{"a": 1}'})).endswith("the pattern takes **/*.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -86,14 +87,14 @@ def test_without_any_results_it_is_said_what_was_written(tmp_path, written, sent
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(text)
     name_unread(counts, Folder(str(tmp_path), ["*.jsonl"], Identity("p", "e"), ""), (0, 2))
-    assert counts.why == sentence
+    assert why_not_counted(counts.facts) == sentence
 
 
 def test_of_a_program_whose_log_is_read_other_results_are_named_too(tmp_path):
     (tmp_path / "log").write_text("hello\n")
-    identity = Identity("p", "e", pattern=r"done (?P<episode>\d+)")
+    identity = Identity("p", "e", ResultRules(pattern=r"done (?P<episode>\d+)"))
     for sentence in ("no episode is in its log", "r.jsonl: 1 episode, but the log is read"):
         counts = Counts()
         name_unread(counts, Folder(str(tmp_path), [], identity, "", "log"), (0, 2))
-        assert counts.why.startswith(sentence)
+        assert why_not_counted(counts.facts).startswith(sentence)
         (tmp_path / "r.jsonl").write_text('{"episode": 0, "success": true}\n')

@@ -1,0 +1,307 @@
+"""Words for why rows of result files don't count, what is wrong with a file, and the line of a grid that would help."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from comborun.rules.facts import Fact
+from comborun.rules.results import counts as reasons
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Iterable
+
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*", re.ASCII)
+_NOT_TEXT = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+"""plain words that YAML, or an older version of it, takes for something else"""
+
+
+def why_not_counted(facts: Iterable[Fact]) -> str:
+    """The reasons in one sentence, without a full stop. A proposal follows the reason before it after a colon."""
+    said = ""
+    for fact in facts:
+        between = ": " if fact.code == reasons.PROPOSAL else "; "
+        said = f"{said}{between}{_say(fact)}" if said else _say(fact)
+    return said
+
+
+def proposed(fact: Fact) -> dict[str, Any]:
+    """What a fact proposes to write in `results`: key -> value; empty if it proposes nothing."""
+    keys = fact.fields.get("keys")
+    listed = keys if isinstance(keys, (list, tuple)) else ()
+    return {str(one["key"]): one["value"] for one in listed if isinstance(one, dict) and {"key", "value"} <= one.keys()}
+
+
+def without_line(fact: Fact) -> tuple[Fact, ...]:
+    """The fact without its proposal; none where nothing else is left."""
+    if fact.code == reasons.PROPOSAL:
+        return ()
+    return (Fact(fact.code, **{key: value for key, value in fact.fields.items() if key not in ("keys", "score")}),)
+
+
+def other_way(fact: Fact) -> str:
+    """How one of the numbers in the rows could decide, if a fact proposes to count rows without verdicts."""
+    if not fact.text("score"):
+        return ""
+    score = flow({"field": fact.text("score")})[1:-1]
+    by = f"`success: {{{score}, at_least: NUMBER}}` instead of `success: none`"
+    return f"or {by}: an episode that reaches NUMBER is a success"
+
+
+def flow(value: object) -> str:
+    """A value as it is written in a grid file: `{field: ep, from: 1}`; texts in quotes where YAML needs them."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{flow(key)}: {flow(one)}' for key, one in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(flow, value))}]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    if _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
+        return value
+    if "\\" in value and value.isprintable() and "'" not in value:
+        return f"'{value}'"
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in quoted)
+
+
+def _line(fact: Fact) -> str:
+    """` : the line` that a reason proposes, to put behind it."""
+    return f": {_proposal(fact)}" if proposed(fact) else ""
+
+
+def _proposal(fact: Fact) -> str:
+    other = other_way(fact)
+    return f"`results: {flow(proposed(fact))}` counts them" + (f"; {other}" if other else "")
+
+
+def _say(fact: Fact | None) -> str:
+    from comborun.words import say
+
+    return say(fact) if fact else "not counted"
+
+
+def _why(fact: Fact) -> str:
+    """The detail that a reason quotes."""
+    return _say(Fact.of(fact.fields.get("why")))
+
+
+def _rows(fact: Fact) -> str:
+    """`all 10 rows`, `3 of 10 rows`."""
+    count, rows = fact.count("rows"), fact.count("of")
+    if count >= rows:
+        return "the only row" if rows == 1 else f"all {rows} rows"
+    return f"{count} of {rows} rows"
+
+
+def _place(fact: Fact) -> str:
+    line = fact.count("line")
+    return f"{fact.text('file')}:{line}" if line else fact.text("file")
+
+
+def _of_another(fact: Fact) -> str:
+    kind, named, own = fact.text("kind"), fact.texts("named"), fact.text("own")
+    one = fact.count("rows") == 1
+    if not named:
+        return f"{_rows(fact)} {'names' if one else 'name'} no {kind}"
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+    others = f"{kind} {named[0]!r}" if len(named) == 1 else f"{plural} {', '.join(map(repr, named))}"
+    return f"{_rows(fact)} {'says' if one else 'say'} {others}, this session is {own!r}"
+
+
+def _without_index(fact: Fact) -> str:
+    why = Fact.of(fact.fields.get("why"))
+    has = why.texts("has") if why else ()
+    return f"{_rows(fact)}: {_say(why)}" + (f" (they have {', '.join(has)})" if has else "")
+
+
+def _refused(fact: Fact) -> str:
+    more = fact.count("rows") - 1
+    return f"{_place(fact)}: {_why(fact)}" + (f", and {more} more" if more > 0 else "")
+
+
+def _not_planned(fact: Fact) -> str:
+    episodes, some, first = fact.count("episodes"), fact.texts("some"), fact.count("first")
+    shown = ", ".join(some) + (" ..." if episodes > len(some) else "")
+    noun = "episode" if episodes == 1 else "episodes"
+    return f"{episodes} {noun} not planned here ({shown}): planned are {first} to {first + fact.count('count') - 1}"
+
+
+def _repeat(fact: Fact) -> str:
+    repeat = "repeats" if fact.count("rows") == 1 else "repeat"
+    return f"{_rows(fact)} {repeat} an episode: of each the first with a verdict counts"
+
+
+def _takes(fact: Fact) -> str:
+    if "taken" not in fact.fields:
+        return "it is not read"
+    taken = fact.texts("taken")
+    return f"the pattern takes {', '.join(taken)}" if taken else "the log is read"
+
+
+def _not_read(fact: Fact) -> str:
+    lead = f"{fact.text('file')}: " if fact.text("file") else "" if "file" in fact.fields else "the log: "
+    episodes = fact.count("episodes")
+    return f"{lead}{episodes} episode{'s' * (episodes != 1)}, but {_takes(fact)}{_line(fact)}"
+
+
+def _some(fact: Fact) -> str:
+    more = fact.count("more")
+    return fact.text("file") + (f" (and {more} more)" if more else "")
+
+
+def _names_another(fact: Fact) -> str:
+    expected = " or ".join(map(repr, fact.texts("expected")))
+    return f"of another {fact.text('kind')}: {fact.text('named')!r}, where {expected} ran"
+
+
+def _not_finished(fact: Fact) -> str:
+    fault = f": {_say(Fact(fact.text('fault')))}" if fact.text("fault") else ""
+    return f"not finished after {fact.count('steps')} steps{fault}"
+
+
+def _ended_in_exceptions(fact: Fact) -> str:
+    count = fact.count("episodes")
+    ended = "1 episode ended in an exception" if count == 1 else f"{count} episodes ended in exceptions"
+    return f"{ended}, counted as failure by the program: errored"
+
+
+def _training(fact: Fact) -> str:
+    of = f" of {fact.count('steps')}" if fact.count("steps") else ""
+    return f"a training, at step {fact.count('step')}{of}: it has no episodes to count"
+
+
+WORDS: dict[str, str | Callable[[Fact], str]] = {
+    # Why rows of an attempt don't count
+    reasons.OF_ANOTHER: _of_another,
+    reasons.WITHOUT_INDEX: _without_index,
+    reasons.REFUSED: _refused,
+    reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {_why(fact)}",
+    reasons.NOT_PLANNED: _not_planned,
+    reasons.REPEAT: _repeat,
+    reasons.PROPOSAL: _proposal,
+    reasons.ANOTHER_RAN: "the program ran another {kind} of this grid: does `command` use {{{kind}}}?",
+    reasons.NOT_COUNTED: lambda fact: f"{fact.text('file')}: {_why(fact)}",
+    reasons.NOT_READ: _not_read,
+    reasons.FILE_NOT_READ: lambda fact: f"{fact.text('file')}: {_why(fact)}; {_takes(fact)}",
+    reasons.NO_EPISODE: lambda fact: f"no episode is in {_some(fact) or 'its log'}",
+    reasons.NO_MATCH: lambda fact: f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}",
+    reasons.WROTE_NOTHING: "it wrote no file below {{output_dir}}",
+    reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
+    reasons.FORMER: "{text}",
+    # What is wrong with a row
+    "not_an_object": "not a JSON object",
+    "names_none": "names no {kind}",
+    "names_another": _names_another,
+    "no_index_field": "no field {field!r} with the episode's index",
+    "no_index": "the field {field!r} holds no episode index",
+    "index_below_first": "the field {field!r} holds {index}, and they count from {first}",
+    "no_verdict_field": "no field {field!r}",
+    "verdict_no_number": "the field {field!r} holds no finite number",
+    "verdict_no_truth": "the field {field!r} is neither true nor false",
+    "not_json": "not JSON",
+    "json_broken_off": "half-written JSON",
+    "not_json_after_record": "not JSON after a whole record",
+    "nested_too_deeply": "nested too deeply",
+    "number_too_long": "not JSON: a number too long",
+    "line_too_long": "longer than {most_mib} MiB",
+    "last_line_cut_off": "the last line is cut off",
+    "last_row_cut_off": "the last line is cut off: it lacks its newline",
+    "open_quote": "the last line is cut off: a quote in it has no end",
+    "other_number_of_cells": "{cells} cells, where the header has {header}",
+    "task_without_successes": "entry {entry} of per_task lists no successes",
+    "episode_without_index": "entry {entry} of per_episode has no index episode_ix",
+    "episode_not_counted": "an episode that its program did not count: left out",
+    "episode_numbered_0": "an episode numbered 0: they count from 1",
+    # What is wrong with a file
+    "empty_file": "empty: being written, or cut off",
+    "half_written_json": "half-written JSON: being written, or cut off",
+    "half_written_archive": "half-written archive: being written, or cut off",
+    "half_written_database": "a SQLite file being written, or cut off: {error}",
+    "not_json_document": "not JSON: {error} in line {at}",
+    "several_documents": "not JSON: more than one document",
+    "not_a_list": "not a JSON list",
+    "unknown_format": "of no format that is known",
+    "unknown_list": "one JSON list of {entries} entries, of no format that is known",
+    "unknown_document": "one JSON document with {entries} {field}, of no format that is known",
+    "pickle": "a pickle, which is never opened: have its numbers written as JSON",
+    "packed_file": "packed with {packer}: unpack it first",
+    "utf_16": "UTF-16: convert it to UTF-8 first",
+    "summary_not_read": "a summary is not read: only files with single episodes count",
+    "file_too_large": "larger than {most_mib} MiB",
+    "unreadable_file": "can't be read: {error}",
+    "dangling_link": "a link that leads nowhere",
+    "no_file": "no file",
+    "training": "a training: it has no episodes to count",
+    "counted_at_the_end": "larger than {most_mib} MiB: it is counted when its session has ended",
+    "history_without_verdicts": "none of {passed} rows of a history has the field {field!r}",
+    "inspect_without_samples": "a log of Inspect without samples",
+    "archive_compression": (
+        "compressed in a way that this Python does not read (zstd before 3.14): write its logs as JSON"
+    ),
+    "unreadable_archive": "an archive that can't be read: {error}",
+    "member_too_large": "{member} in it is larger than {most_mib} MiB",
+    "member_no_array": "{member} in it is not an array",
+    "member_without_header": "{member} in it has no header that can be read",
+    "member_of_objects": "{member} in it holds Python objects, which are never unpickled",
+    "member_cut_off": "{member} in it is cut off",
+    "no_array_of_outcomes": lambda fact: (
+        f"arrays {', '.join(fact.texts('arrays')) or 'of no name'}: none with an episode's outcome"
+    ),
+    "database_not_in_a_folder": "a SQLite file can be read from a folder only",
+    "no_sqlite3": "a SQLite file, and this Python has no sqlite3",
+    "database_too_slow": "a SQLite file that takes too long to read",
+    "no_table_of_episodes": lambda fact: (
+        f"a SQLite file whose tables ({', '.join(fact.texts('tables')) or 'none'}) hold no episodes"
+    ),
+    "table_too_long": "its table {table!r} has more than {most} rows",
+    "name_without_number": "the name {name!r} holds no episode's number",
+    "episode_not_finished": _not_finished,
+    "printed_results_cut_off": "the printed results are cut off",
+    "printed_statistics_cut_off": "the printed statistics are cut off",
+    "no_list_of_successes": "no environment with a list of successes",
+    "results_of_no_episodes": "results of no episodes",
+    "evaluation_without_number": "an evaluation without a number of episodes",
+    "evaluation_without_rate": "an evaluation without a success rate",
+    "ranks_missing": "no metrics of rank {missing} of {ranks}: nothing is counted",
+    "metrics_without": lambda fact: f"metrics without {' and '.join(fact.texts('fields'))}",
+    "statistics_without": lambda fact: f"statistics without {' and '.join(fact.texts('fields'))}",
+    "not_a_printed_value": "not a printed value",
+    "rate_of_no_episodes": "a rate of {rate} over {episodes} episodes is not a rate",
+    "rate_no_number": "{rate!r} is not a number",
+    "rate_out_of_range": "{rate} is not a rate between 0 and {most}",
+    "no_number_of_episodes": "{said} is not a number of episodes",
+    # Remarks about rows that count
+    "first_to_end": (
+        "the first {episodes} episodes that ended in {copies} copies of the environment:"
+        " successes end early and are counted too often"
+    ),
+    "several_on_a_line": "more than one record on a line",
+    "no_last_newline": "the last line lacks its newline; its record is whole and counts",
+    "last_evaluation_counts": "the last of {evaluations} evaluations counts",
+    "fault_behind_step": lambda fact: (
+        f"{_say(Fact(fact.text('fault')))} behind step {fact.count('steps')}: the steps before it count"
+    ),
+    "entries_no_steps": "{entries} entries are not steps",
+    "percentage_differs": "pc_success of {rate} is not {successes} of {episodes} as listed",
+    "fraction_no_percentage": (
+        "pc_success of {rate} is not {successes} of {episodes} as listed: a fraction, where a percentage is meant"
+    ),
+    "named_both_ways": (
+        "success and failure both: a rerun went the other way, and the files don't say which was first: errored"
+    ),
+    "named_alike": "{files} files tell of the same episode, and the same",
+    "ended_in_exceptions": _ended_in_exceptions,
+    "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
+    "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",
+    "printed_rate_differs": "the printed rate of {rate} is not {successes} of {episodes} as listed",
+    "field_of_other_length": "the field {field!r} does not hold one value per episode: left out",
+    "evaluations_differ": "{evaluations} evaluations in one file, and not alike: the last one counts",
+    "rate_no_whole_number": (
+        "a rate of {rate} over {episodes} episodes is not a whole number of successes: the nearest one counts"
+    ),
+    "rate_fits_several": (
+        "a rate of {rate} over {episodes} episodes fits more than one number of successes: the nearest one counts"
+    ),
+    "training_at_step": _training,
+}
