@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, load_run
-from comborun.monitor.snapshot import HALTED
 from comborun.monitor.status import SMOKE
-from comborun.monitor.waiting import SMOKE_TEST, Question, held, queued
+from comborun.monitor.waiting import Question, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.remote.control import Beginning, await_first, dispatcher_output, first_s
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HALTED
+from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless, several
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from comborun.remote.transport import Transport
 
 _SMOKE_INTERVAL_S = 2.0
+_WAITS = ("waits", "waits_for_server")
 _AT_ONCE_S = 0.5
 """seconds; a session that fails so early probably has a mistake in its command"""
 
@@ -44,7 +48,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     refuse_halted(status, options)
     refuse_ended(status)
     if waits := first_wait(view, history, status):
-        return waits
+        return say(waits)
     if beginning is Beginning.WAITS:  # the wait is over: it starts now
         return await_beginning(transport, directory, options)
     raise UserError(
@@ -76,21 +80,21 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
     if status.hold is None or status.hold.kind != HALTED:
         return
     ended = [one for one in status.servers if one.state == "ended"]
-    known = [one for one in ended if one.why and one.why in status.hold.why]
-    reasons = [f"\n  the server {one.name} {one.words(status.now)}" for one in ended if one not in known]
+    named = status.hold.reason.text("server") if status.hold.reason else ""
+    reasons = [f"\n  the server {one.name} {say(one.fact(status.now))}" for one in ended if one.name != named]
     log = f"`combo logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
     again = f"`combo resume {status.run}{options}` continues once that is fixed"
-    raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(reasons))}", log + again)
+    raise UserError(f"the run {status.run} is {harmless(say(held(status.hold)) + ''.join(reasons))}", log + again)
 
 
-def first_wait(view: RunView, history: History, status: RunStatus) -> str:
-    """What the first queued session waits for, `waits for ...`; empty if no reason is known."""
+def first_wait(view: RunView, history: History, status: RunStatus) -> Fact | None:
+    """What the first queued session waits for; None if no reason is known."""
     first = _first(status)
     if first is None:
-        return ""
+        return None
     session = next(one for one in view.plan.sessions if one.name == first.name)
-    sentence = queued(Question(view, history, status, session, first))[0]
-    return sentence.removeprefix("it ") if sentence.startswith("it waits ") else f"has not begun: {sentence}"
+    reason = queued(Question(view, history, status, session, first))[0]
+    return reason if reason.code in _WAITS else Fact("has_not_begun", reason=reason.as_data())
 
 
 def _first(status: RunStatus) -> SessionStatus | None:
@@ -100,7 +104,7 @@ def _first(status: RunStatus) -> SessionStatus | None:
     there = [one for one in status.sessions if one.life is Life.QUEUED]
     full = status.use.disk is not None and not status.use.disk.free
     waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
-    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == SMOKE_TEST, default=None)
+    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.waits_for == WaitFor.SMOKE, default=None)
 
 
 def lacking(seen: RunStatus) -> str:

@@ -10,7 +10,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, span, visible
+from comborun.monitor.wording import STYLES, SYMBOLS, visible
+from comborun.words.times import brief, duration, span
 from comborun.rules.vocabulary import Life, Outcome
 
 PADDING = 2

@@ -14,10 +14,12 @@ from typing import Any, Literal, NamedTuple
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
-from comborun.monitor.snapshot import RunFacts, Waiting
-from comborun.monitor.wording import clock, span, visible
+from comborun.monitor.snapshot import Hold, RunFacts, Waiting
+from comborun.monitor.wording import visible
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Failure, Life, Outcome
-from comborun.text import alike, several
+from comborun.text import alike
+from comborun.words import say
 
 SCHEMA = 1
 """version of the JSON document"""
@@ -29,11 +31,9 @@ class Expected(NamedTuple):
     likeliest: float
     latest: float
 
-    def words(self, now: float) -> str:
-        """`ends 14:28–14:36 (in 8–16 min)`."""
-        first, last = (clock(moment, near=now) for moment in (self.earliest, self.latest))
-        times = f"about {last}" if first == last else f"{first}–{last}"
-        return f"ends {times} (in {span(self.earliest - now, self.latest - now)})"
+    def fact(self, now: float) -> Fact:
+        first, last = {"earliest": self.earliest, "in_s": self.earliest - now}, {"latest": self.latest}
+        return Fact("ends_about", **first, **last)
 
 
 class Link(NamedTuple):
@@ -68,14 +68,9 @@ class HostEvent(NamedTuple):
     sessions: tuple[str, ...]
     """the sessions that it ended"""
 
-    def words(self, host: str) -> str:
-        """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
-        count, host = len(self.sessions), visible(host)
-        when = "" if self.last_sign is None else f" after {clock(self.last_sign)}"
-        if self.kind == "restarted":
-            are = "is" if count == 1 else "are"
-            return f"{host} rebooted{when}: {several(count, 'session')} that ran before {are} lost"
-        return f"all {count} sessions that ran vanished together{when}: were the user's processes on {host} killed?"
+    def fact(self, host: str) -> Fact:
+        code = "host_rebooted" if self.kind == "restarted" else "all_sessions_vanished"
+        return Fact(code, host=visible(host), at=self.last_sign, sessions=len(self.sessions))
 
 
 class SessionStatus(NamedTuple):
@@ -115,7 +110,10 @@ class SessionStatus(NamedTuple):
     """whether `own` is exact; otherwise it is a lower bound and gives no pace"""
     progressed: float | None = None
     """when its progress was last seen to grow"""
-    note: str = ""
+    facts: tuple[Fact, ...] = ()
+    """details beyond its state and outcome"""
+    end_note: str = ""
+    """how its latest attempt ended, in words"""
     expected: Expected | None = None
     part: str = ""
     """its difference from other sessions of its combo: `smoke`, `superseded`, or its range"""
@@ -135,6 +133,10 @@ class SessionStatus(NamedTuple):
     def word(self) -> str:
         """The outcome if it has ended, else the state."""
         return str(self.outcome or self.life)
+
+    @property
+    def note(self) -> str:
+        return "; ".join(filter(None, (self.end_note, *map(say, self.facts))))
 
     @property
     def extra(self) -> bool:
@@ -183,14 +185,14 @@ class RunStatus(RunFacts):
     """the end of the last session"""
     finished: bool = False
     host_event: HostEvent | None = None
-    hint: str = ""
+    advice: Fact | None = None
     """what to do, for example if nothing starts any more"""
-    notify_problem: str = ""
+    notify_problem: Fact | None = None
     """set if the grid's notify command failed for the latest notice"""
     undecided: str = ""
     """why `stop_early` of the grid can't end any comparison"""
     link: Link = UP
-    server_waits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    server_waits: Mapping[str, Waiting] = field(default_factory=lambda: MappingProxyType({}))
     """server -> the reason for its delay"""
 
     @property
@@ -285,13 +287,13 @@ def document(status: RunStatus) -> dict[str, Any]:
         "last_seen_seconds": status.link.last_seen,
         "finished": status.finished,
         "stopped": status.stopped,
-        "hold": status.hold._asdict() if status.hold else None,
+        "hold": _hold(status.hold) if status.hold else None,
         "quarantine": [one._asdict() for one in status.quarantine],
         "dispatcher": status.dispatcher,
         "slots": status.slots,
         "servers": [
             one._asdict()
-            | {"cause": one.cause or None, "why": one.why or None, "waits": status.server_waits.get(one.name)}
+            | {"cause": one.cause or None, "why": one.why or None, **_server_waits(status.server_waits.get(one.name))}
             for one in status.servers
         ],
         "multiplexer": status.multiplexer or None,
@@ -310,8 +312,9 @@ def document(status: RunStatus) -> dict[str, Any]:
         "sessions": [_session(session) for session in status.sessions],
         "after": _session(status.after) if status.after else None,
         "host_event": status.host_event._asdict() if status.host_event else None,
-        "hint": status.hint or None,
-        "unheard": status.notify_problem or None,
+        "hint": status.advice and say(status.advice),
+        "unheard": status.notify_problem and say(status.notify_problem),
+        "facts": data_of(filter(None, (status.advice, status.notify_problem))),
         "undecided": status.undecided or None,
     }
 
@@ -350,11 +353,24 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "seconds": session.seconds,
         **_expected(session.expected),
         "stalled_since": session.stalled,
-        "waiting": waits and {"for": waits.reason, "until": waits.until, "detail": waits.detail},
+        "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
         "failure": str(session.failure) if session.failure else None,
         "peak_memory": session.peak_memory,
         "note": session.note,
+        "facts": data_of(session.facts),
     }
+
+
+def _because(waits: Waiting) -> dict[str, Any]:
+    return {"detail": waits.words, "fact": waits.fact and waits.fact.as_data()}
+
+
+def _hold(hold: Hold) -> dict[str, Any]:
+    return {"kind": hold.kind, "since": hold.since, "why": hold.words, "fact": hold.reason and hold.reason.as_data()}
+
+
+def _server_waits(waits: Waiting | None) -> dict[str, Any]:
+    return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
 
 
 def _task(task: Task | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ import click
 
 from comborun.cli.terminal import ask_secret, program, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.wording import brief
+from comborun.words.times import brief
 from comborun.remote.runs import Run, age_of_copy, bring, changed_since, choose, copy_of, host_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT

@@ -17,7 +17,7 @@ from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
 from comborun.model.placement import placement_lines
 from comborun.model.servers import instances
-from comborun.monitor.wording import duration
+from comborun.words.times import duration
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
 from comborun.remote.grids import complaint, host_warnings, known_of, laid_out, question, with_policies

@@ -14,7 +14,8 @@ from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_line, show
 from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, indented
+from comborun.monitor.wording import STYLES, SYMBOLS, indented
+from comborun.words.times import brief
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount

@@ -40,7 +40,9 @@ from comborun.model.resources import (
 )
 from comborun.model.servers import Server
 from comborun.model.stopping import StopRule
+from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Request
+from comborun.text import harmless
 
 Unit = Literal["episode", "step"]
 SecretSource = Literal["host", "laptop"]
@@ -262,6 +264,8 @@ def decoded(kind: Any, data: Any) -> Any:
 def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
     """A decoder for a type, and its first argument."""
     origin, parts = get_origin(kind), get_args(kind)
+    if kind is Fact:
+        return _decoded_fact, None
     if ismethod(getattr(kind, "of", None)):  # it is made of a record
         return _decoded_record, kind
     if is_dataclass(kind) or hasattr(kind, "_fields"):
@@ -294,6 +298,22 @@ def _like(session: Session, data: Any) -> Session:
 
 def _decoded_record(kind: Any, data: Any) -> Any:
     return kind.of({key: value for key, value in _checked(dict, data).items() if isinstance(value, str)})
+
+
+def _decoded_fact(_: None, data: Any) -> Fact:
+    fact = Fact.of(_harmless(data))
+    if fact is None:
+        raise ValueError(f"{data!r:.80}")
+    return fact
+
+
+def _harmless(value: Any) -> Any:
+    """The texts of a JSON value without what controls a terminal: a fact is shown wherever it goes."""
+    if isinstance(value, dict):
+        return {key: _harmless(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_harmless(one) for one in value]
+    return harmless(value) if isinstance(value, str) else value
 
 
 def _decoded_items(kind: Any, data: Any) -> tuple[Any, ...]:

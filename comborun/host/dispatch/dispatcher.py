@@ -26,9 +26,9 @@ from comborun.host.dispatch.lifecycle import Lifecycle
 from comborun.host.dispatch.servers import Servers
 from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
-from comborun.host.record.holds import LEAVING
 from comborun.host.record.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Session, rows
 from comborun.host.system import files, process
+from comborun.rules.holds import LEAVING
 from comborun.rules import records
 from comborun.rules.names import AFTER
 from comborun.rules.room.placement import Request

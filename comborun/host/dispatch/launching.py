@@ -16,6 +16,11 @@ from comborun.host.admission.admission import WAITS_MOST
 from comborun.host.record import attempt_lineage
 from comborun.host.record.queue import QUEUED, STARTING
 from comborun.host.system import files, machine
+from comborun.rules import records
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
+from comborun.rules.room.waits import Wait
+from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,11 +51,11 @@ class Launcher:
         """the time when the next waiting session may start"""
         self.opening: set[str] = set()
         """sessions whose window is not known to be open"""
-        self.lacks = ""
+        self.lacks: Fact | None = None
         """why this machine starts nothing more"""
         self._room_at = 0.0
         self._again: set[str] = set()
-        self._waiting: str | None = None
+        self._waiting: list[dict[str, object]] | None = None
 
     # Who starts
 
@@ -72,7 +77,7 @@ class Launcher:
                 break
             session = dispatcher.queue[pick.name]
             if pick.never:
-                self.give_up(session, session.attempt + 1, pick.never)
+                self.give_up(session, session.attempt + 1, say(pick.never))
             elif not self._first(session, pick.gpus):
                 dispatcher.admission.give_back(session.name)
                 break
@@ -82,13 +87,13 @@ class Launcher:
     def _room(self, now: float) -> bool:
         """Whether a machine that started nothing more does so again."""
         if now >= self._room_at:
-            self._note_lack(machine.lack())
+            self._note_lack(machine.limit_reached())
         self.due, self.nobody = self._room_at, bool(self.lacks)
         return not self.lacks
 
-    def _note_lack(self, lack: str) -> None:
+    def _note_lack(self, lack: Fact | None) -> None:
         if lack and lack != self.lacks:
-            self._dispatcher.journal(f"no-room {lack}")
+            self._dispatcher.journal(f"no-room {say(lack)}")
             self._dispatcher.windows.make_room()
         self._dispatcher.waiting_changed |= lack != self.lacks
         self.lacks = lack
@@ -125,9 +130,8 @@ class Launcher:
         for session in self.eligible(now):
             wants, usable = dispatcher.admission.wants(session.name), dispatcher.admission.usable(session.name)
             if wants > usable:
-                gpus = f"{wants} GPU{'s' * (wants != 1)}"
-                allowed = len(dispatcher.gpus_allowed)
-                dispatcher.halt(f"{session.name} asks for {gpus}, and {usable} of {allowed} are in no quarantine")
+                fields = {"gpus": wants, "usable": usable, "allowed": len(dispatcher.gpus_allowed)}
+                dispatcher.halt(Fact(HoldReason.TOO_FEW_GPUS_LEFT, session=session.name, **fields))
                 return
 
     # How it starts
@@ -195,7 +199,7 @@ class Launcher:
 
     def refused(self, session: Session, why: str) -> None:
         """Try it again after a wait that grows; on a machine that starts nothing more, when it does again."""
-        if lack := machine.lack(why):
+        if lack := machine.limit_reached(why):
             self._note_lack(lack)
             self._take_back(session)
             return
@@ -256,33 +260,40 @@ class Launcher:
     def write_waiting(self) -> None:
         """Write dispatch/waiting if it changes; the dispatcher never reads it."""
         self._dispatcher.waiting_changed = False
-        text = "".join("\t".join(line) + "\n" for line in self._lines())
-        if text == self._waiting:
+        waits = [
+            {"session": name, **({"until": until} if until else {}), records.REASON: fact}
+            for name, until, fact in self._waits()
+        ]
+        if waits == self._waiting:
             return
-        self._waiting = text
-        if text:
-            files.write_text(self._dispatcher.layout.waiting, text)
+        self._waiting = waits
+        if waits:
+            files.write_text(
+                self._dispatcher.layout.waiting, "".join(records.render(wait.items()) for wait in waits)
+            )
         else:
             files.remove(self._dispatcher.layout.waiting)
 
-    def _lines(self) -> list[tuple[str, str, str, str]]:
-        """Lines of name, reason, until when, detail.
+    def _waits(self) -> list[tuple[str, str, Fact]]:
+        """Session or server, until when if that is known, and why.
 
         A session that has ended and starts again is listed as such, whatever else it waits for: its files alone look as
         if it were over.
         """
         dispatcher = self._dispatcher
-        retries, smokes, names = [], [], []
+        retries, others, names = [], [], []
         for session in dispatcher.queue:
             if session.life != QUEUED:
                 continue
             if session.retry_why:
-                retries.append((session.name, "retry", session.retry_until, session.retry_why))
+                retries.append((session.name, session.retry_until, session.retry_why))
             if dispatcher.smoke_first(session):
-                smokes.append((session.name, "smoke", "", "the smoke test comes first"))
+                others.append((session.name, Fact(Wait.SMOKE_TEST_FIRST)))
             elif session.retry_at is None:
                 names.append(session.name)
-        room = dispatcher.admission.waits(names)
         if self.lacks:
-            room = [(name, "processes", "", self.lacks) for name in names[:WAITS_MOST]]
-        return retries + smokes + room + dispatcher.servers.waits(names)
+            limit = Fact(Wait.NO_PROCESSES, limit=self.lacks.as_data())
+            others += [(name, limit) for name in names[:WAITS_MOST]]
+        else:
+            others += dispatcher.admission.waits(names)
+        return retries + [(name, "", fact) for name, fact in others + dispatcher.servers.waits(names)]

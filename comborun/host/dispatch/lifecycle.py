@@ -29,7 +29,10 @@ from comborun.host.record.queue import (
 )
 from comborun.host.system import children, files, process
 from comborun.rules import records
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason, Notice
 from comborun.rules.names import AFTER, bare, window
+from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +133,7 @@ class Lifecycle(Overseer):
         if session.flag == DROPPED:
             return
         if again:
-            self._start_again(session, f"asked for after attempt {session.attempt}")
+            self._start_again(session, Fact(Wait.RETRY_ASKED, attempt=session.attempt))
         else:
             self._follow(session, person=True)
 
@@ -173,7 +176,7 @@ class Lifecycle(Overseer):
         if closed:
             self.close_gpus()
             if len(self.breaker.quarantine) >= len(self.gpus_allowed):
-                self.halt("no GPU is left: each is in quarantine")
+                self.halt(Fact(HoldReason.NO_GPU_LEFT))
         return closed
 
     def _ended_for_good(self, session: Session) -> None:
@@ -199,16 +202,16 @@ class Lifecycle(Overseer):
         if due and due.failure:
             self._retry(session, due.failure, due.wait_s)
         elif due:
-            self._start_again(session, f"asked for after attempt {session.attempt}")
+            self._start_again(session, Fact(Wait.RETRY_ASKED, attempt=session.attempt))
         return due is not None
 
     def _retry(self, session: Session, failure: str, wait_s: float) -> None:
         self.journal(f"retry {session.name} {session.attempt} {failure} {wait_s * 1000:.0f} ms")
         session.retry_at = time.monotonic() + wait_s
         session.retry_until = f"{time.time() + wait_s:.0f}"
-        self._start_again(session, f"{failure}, after attempt {session.attempt}")
+        self._start_again(session, Fact(Wait.RETRY_AFTER, failure=failure, attempt=session.attempt))
 
-    def _start_again(self, session: Session, why: str) -> None:
+    def _start_again(self, session: Session, why: Fact) -> None:
         session.retry_why = why
         self.waiting_changed = True
         self._enqueue(session)
@@ -225,11 +228,11 @@ class Lifecycle(Overseer):
             session.retry_at, session.retry_until = None, ""
         elif session.life == ENDED:
             self.journal(f"again {session.name} {session.attempt}")
-            self._start_again(session, f"asked for after attempt {session.attempt}")
+            self._start_again(session, Fact(Wait.RETRY_ASKED, attempt=session.attempt))
 
     def stop_waiting(self, session: Session) -> None:
-        self.waiting_changed |= bool(session.retry_why)
-        session.retry_at, session.retry_until, session.retry_why = None, "", ""
+        self.waiting_changed |= session.retry_why is not None
+        session.retry_at, session.retry_until, session.retry_why = None, "", None
 
     def _drop(self, session: Session) -> None:
         self.stop_waiting(session)
@@ -304,11 +307,10 @@ class Lifecycle(Overseer):
 
     def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:
-            note = f"{len(vanished)} sessions vanished together: {' '.join(vanished)}"
-            self.notices.tell("host", "", note)
+            self.notices.tell("host", "", Fact(Notice.VANISHED, sessions=vanished))
 
     def close_gpus(self) -> None:
-        self.admission.close(map(int, self.breaker.quarantine), "in quarantine")
+        self.admission.quarantine(map(int, self.breaker.quarantine))
 
     # Processes
 

@@ -11,15 +11,17 @@ import time
 from comborun.host.dispatch.notices import Notices
 from comborun.host.record import attempt_lineage
 from comborun.host.record.attempts import Due, word_of
-from comborun.host.record.holds import HALTED, Hold, Holds
+from comborun.host.record.holds import Hold, Holds
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.system import files
 from comborun.host.system.files import TABLE_MOST
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, HOST, Breaker, too_many
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HALTED, HoldReason, Notice
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import proven
-from comborun.rules.vocabulary import several
+from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Overseer:
         self.smoke_waits = False
         """whether a session of the smoke test has left no record yet"""
         self._stalls: set[tuple[str, int]] = set()
-        self.halted_why = ""
+        self.halted_why: Fact | None = None
         """why the run is halted, if that could not be written yet"""
         self._journal = os.open(self.layout.journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
 
@@ -75,23 +77,23 @@ class Overseer:
     def look_at_hold(self) -> Hold:
         self.hold = self.holds.look()
         if self.halted_why and not self.hold.kind:  # on a full disk it is in memory only, until there is room
-            if self.holds.order(HALTED, self.halted_why):
-                self.halted_why = ""
             self.hold = Hold(HALTED, self.halted_why)
+            if self.holds.order(HALTED, self.halted_why):
+                self.halted_why = None
         return self.hold
 
     def program(self, verb: str, *words: object) -> list[str]:
         return [sys.executable, "-I", "-S", self.layout.program, verb, self.layout.directory, *map(str, words)]
 
-    def halt(self, why: str) -> None:
+    def halt(self, why: Fact) -> None:
         """Start nothing new until a user resumes the run. The first reason is kept, and so is a user's hold."""
         if self.halted_why or self.holds.look().kind:
             return
         if not self.holds.order(HALTED, why):
             self.halted_why = why
         self.hold = Hold(HALTED, why)
-        self.journal(f"halted {why}")
-        self.notices.tell("host", "", f"the run is halted: {why}")
+        self.journal(f"halted {say(why)}")
+        self.notices.tell("host", "", Fact(Notice.RUN_HALTED, reason=why.as_data()))
 
     # One end
 
@@ -132,19 +134,19 @@ class Overseer:
         if end.get("cause") == "stalled":
             self.report_stall(name, number, end.get("note", ""))
         if failure_of(end) == "disk_full":
-            self.notices.tell("host", name, "its disk is full")
+            self.notices.tell("host", name, Fact(Notice.SESSION_DISK_FULL, session=name))
 
     def report_stall(self, name: str, number: int, why: str) -> None:
         """Report a stall once for each attempt: when it is seen, or when it has ended the session."""
         if (name, number) not in self._stalls:
             self._stalls.add((name, number))
-            self.notices.tell("stalled", name, f"{name} makes no progress: {why}")
+            self.notices.tell("stalled", name, Fact(Notice.NO_PROGRESS, session=name, note=why))
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
         """Send the notice of a session that gets no further attempt, and apply fail-fast."""
         outcome = word_of(session.end)
         if outcome in FAILED:
-            self.notices.tell("failed", session.name, f"{session.name} ended: {outcome}")
+            self.notices.tell("failed", session.name, Fact(Notice.SESSION_ENDED, session=session.name, outcome=outcome))
         if why := self.too_many_failed(sessions):
             self.halt(why)
 
@@ -155,17 +157,16 @@ class Overseer:
                 self._write_breaker()
             return False
         closed = False
-        where, note = "" if self.attempts.nodes else " on this host", end.get("note", "")
         failure = failure_of(end)
         for place, times in self.breaker.record(failure, gpus).items():
-            why = f"{failure} {times} times in a row"
             if place == HOST:
-                self.halt(f"{why}{where}, at last: {note}" if note else f"{why}{where}")
+                host, note = "" if self.attempts.nodes else os.uname().nodename, end.get("note", "")
+                self.halt(Fact(HoldReason.FAILURES_IN_A_ROW, failure=failure, times=times, host=host, note=note))
                 continue
             closed = True
             files.write_text(f"{self.layout.dispatch}/quarantine", self.breaker.quarantined(f"{time.time():.6f}"))
             self.journal(f"quarantine {place} {failure} {times}")
-            self.notices.tell("host", "", f"GPU {place} gets no new sessions: {why} there")
+            self.notices.tell("host", "", Fact(Notice.QUARANTINED, gpu=place, failure=failure, times=times))
         self._write_breaker()
         return closed
 
@@ -174,8 +175,8 @@ class Overseer:
 
     # All sessions
 
-    def too_many_failed(self, sessions: Iterable[Known]) -> str:
-        """Why fail-fast halts the run; empty if it does not."""
+    def too_many_failed(self, sessions: Iterable[Known]) -> Fact | None:
+        """Why fail-fast halts the run; None if it does not."""
         kept = [one for one in sessions if one.flag != DROPPED and one.name != AFTER]
         self.failed = {one.name for one in kept if one.over and word_of(one.end) in FAILED and not self._forgiven(one)}
         return too_many(len(self.failed), len(kept), self.policy("fail_fast"), self.policy("fail_fast_percent"))
@@ -190,9 +191,10 @@ class Overseer:
         self.smoke_waits = not all(session.over for session in smokes)
         if self.smoke_waits:
             return
-        if missing := [self._with_why(session) for session in smokes if not self._proven(session)]:
+        if missing := [session for session in smokes if not self._proven(session)]:
             self.smoke_waits = True
-            self.halt(f"the smoke test left no record: {', '.join(missing)}")
+            names, whys = [one.name for one in missing], [one.end.get("why", "") for one in missing]
+            self.halt(Fact(HoldReason.SMOKE_TEST_UNPROVEN, sessions=names, whys=whys))
 
     def smoke_first(self, session: Known) -> bool:
         """Whether it waits until each session of the smoke test has left a record."""
@@ -201,11 +203,6 @@ class Overseer:
     def _proven(self, session: Known) -> bool:
         ends = (self.attempts.end(session.name, number) for number in range(session.attempt, 0, -1))
         return self._forgiven(session) or any(map(proven, ends))
-
-    def _with_why(self, session: Known) -> str:
-        """Its name, and why its rows don't count."""
-        why = session.end.get("why", "")
-        return f"{session.name} ({why})" if why else session.name
 
     # The end of the run
 
@@ -241,6 +238,5 @@ class Overseer:
     def report_done(self, sessions: Iterable[Known]) -> None:
         outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
         self.journal("done")
-        self.notices.tell(
-            "finished", "", f"{outcomes.count('succeeded')} of {several(len(outcomes), 'session')} succeeded"
-        )
+        fact = Fact(Notice.RUN_FINISHED, succeeded=outcomes.count("succeeded"), sessions=len(outcomes))
+        self.notices.tell("finished", "", fact)

@@ -20,8 +20,11 @@ from comborun.host.system import files, machine
 from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.endings import breaker
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason, Notice
 from comborun.rules.names import SERVERS
 from comborun.rules.room.placement import Blocker
+from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,12 +38,6 @@ IDLE, STARTING, LOADING, READY, ENDING = "idle", "starting", "loading", "ready",
 _RESTARTS = 3
 _FINISH_S, _PAUSE_S = 60.0, 0.05
 _NAME = re.compile("[a-z0-9-]+")
-_TOLD = {
-    "gpu_memory": "out of GPU memory",
-    "host_memory": "out of memory",
-    "gpu_fault": "a GPU fault",
-    "disk_full": "the disk is full",
-}
 
 
 @dataclass
@@ -86,7 +83,7 @@ class Servers:
         """session -> the kinds of servers that it uses"""
         self._given: dict[str, list[tuple[str, int]]] = {}
         """session -> name and attempt of the servers that its attempt got"""
-        self._stuck = ""
+        self._stuck: Fact | None = None
         """why no more sessions of a kind can start"""
 
     def read(self) -> None:
@@ -141,19 +138,19 @@ class Servers:
         """Look at all servers and do what is due. Reads only files."""
         left = {name for name, session in self._run.queue.sessions.items() if session.life in queue.LEFT}
         wanted = {kind for name, kinds in self.kinds_of.items() if name in left for kind in kinds}
-        self._stuck = ""
+        self._stuck = None
         for server in self._servers.values():
             server.refused = None
             self._tend(server, server.kind in wanted)
         if self._stuck and not self._run.queue.busy:
-            self._halt()
+            self._halt(self._stuck)
 
-    def _halt(self) -> None:
+    def _halt(self, why: Fact) -> None:
         """Halt if nothing runs and all that wait need a server that can't be had."""
         there = {server.kind for server in self._servers.values() if server.life != IDLE}
         waiting = [session.name for session in self._run.queue.sessions.values() if session.life == QUEUED]
         if all(set(self.kinds_of.get(name, ())) - there for name in waiting):
-            self._run.halt(self._stuck)
+            self._run.halt(why)
 
     def again(self) -> None:
         """Try to start servers that wait for room, before any session takes it."""
@@ -195,7 +192,7 @@ class Servers:
             return
         server.life = LOADING
         if os.path.exists(at.unhealthy):
-            self._complain(server, f"the server {server.name} does not answer")
+            self._complain(server, Fact(Notice.SERVER_SILENT, server=server.name))
         elif os.path.exists(at.ready):
             server.life = READY
         if life == ORPHANED and (server.watcher is None or server.watcher.poll() is not None):
@@ -229,8 +226,10 @@ class Servers:
         """Whether it has failed so often in a row that it is not started any more, or not yet."""
         count, last = breaker.failures(self._past(server))
         if count > server.restarts:
-            self._stuck = f"the server {server.name} ended {count} times in a row ({self._how(server)})"
-            self._stuck += f"; its log is servers/{server.name}/attempt-{server.attempt}/log"
+            end = files.read(self._at(server).end)
+            how = {"cause": end.get("class") or end.get("cause", ""), "code": end.get("code", "")}
+            last = {"attempt": server.attempt, "note": end.get("note", "")}
+            self._stuck = Fact(HoldReason.SERVER_ENDS, server=server.name, times=count, **how, **last)
             return True
         wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
         return 0 < last + wait - time.time() <= wait  # a clock that was set back makes no wait longer
@@ -242,13 +241,6 @@ class Servers:
             by_hand = end.get("cause") in ("stopped", "not_needed") or self._run.holds.forgiven(end.get("ended", ""))
             ready = files.read(self._at(server, number).ready)
             yield None if by_hand else records.seconds(end, "ended"), records.seconds(ready, "at")
-
-    def _how(self, server: Server) -> str:
-        """How its last attempt ended, in words."""
-        end = files.read(self._at(server).end)
-        code = f"exit code {end['code']}" if end.get("code") else ""
-        known = _TOLD.get(end.get("class") or end.get("cause", ""), "")
-        return known or end.get("note") or code or end.get("cause") or LOST
 
     def _open(self, server: Server) -> None:
         words = self._run.program("session", server.path, server.attempt, self._run.engine.kind)
@@ -262,7 +254,7 @@ class Servers:
             server.opening = None
         if not code and time.monotonic() < server.due:
             return
-        if code and machine.lack():
+        if code and machine.limit_reached():
             self._open(server)  # and it is looked at again later
             return
         late = f"it did not begin within {launch_s():g} s"
@@ -280,10 +272,9 @@ class Servers:
         cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
         self._run.journal(f"server-ended {server.name} {server.attempt} {cause} {code}")
         if cause not in ("stopped", "not_needed"):
-            how = f"{cause}, code {code}" if code else cause
-            self._complain(server, f"the server {server.name} ended ({how})" + (f": {note}" if note else ""))
+            self._complain(server, Fact(Notice.SERVER_ENDED, server=server.name, cause=cause, code=code, note=note))
 
-    def _complain(self, server: Server, what: str) -> None:
+    def _complain(self, server: Server, what: Fact) -> None:
         """Send a notice about its failure, once for each attempt."""
         if server.complained != server.attempt:
             server.complained = server.attempt
@@ -357,10 +348,9 @@ class Servers:
         mine = [server for server in self._servers.values() if server.kind in kinds and server.life != READY]
         return {server.gpu for server in mine if server.gpu is not None}
 
-    def waits(self, names: Iterable[str]) -> list[tuple[str, str, str, str]]:
-        """Lines of dispatch/waiting: of servers, and of the sessions that wait for them."""
-        refused = [(server.name, server.refused) for server in self._servers.values() if server.refused]
-        lines = [(name, blocker.reason, "", blocker.why) for name, blocker in refused]
+    def waits(self, names: Iterable[str]) -> list[tuple[str, Fact]]:
+        """What servers wait for, and sessions that wait for a server."""
+        waits = [(server.name, server.refused.fact) for server in self._servers.values() if server.refused]
         ready = self._ready()
         missing = [(name, [kind for kind in self.kinds_of.get(name, ()) if kind not in ready]) for name in names]
-        return lines + [(name, "server", "", kinds[0]) for name, kinds in missing if kinds]
+        return waits + [(name, Fact(Wait.SERVER_NOT_READY, server=kinds[0])) for name, kinds in missing if kinds]

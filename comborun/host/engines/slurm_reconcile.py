@@ -23,12 +23,14 @@ from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import DROPPED, Known, rows
-from comborun.host.supervise.task import HELD, settle_s
+from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
 from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.rules import slurm
+from comborun.rules.facts import fact_in
+from comborun.rules.holds import TaskLeft
 from comborun.rules.names import AFTER
 from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
 
@@ -74,7 +76,7 @@ class Settling(Overseer):
         self._cancel_spent()
         hold = self.look_at_hold()
         if self.person and hold.kind:
-            print(f"the run is {hold.kind} ({hold.why}). To resume: bash {self.layout.front} resume")
+            print(f"the run is {hold.kind} ({hold.words}). To resume: bash {self.layout.front} resume")
             return
         if self.person:
             self._release()
@@ -188,7 +190,7 @@ class Settling(Overseer):
         said = files.read_text(output, TABLE_MOST).replace("\0", "").rstrip().split("\n")
         if not os.path.exists(output):
             cause, note = "stopped", "its task was cancelled in Slurm before it began"
-        elif any(line.startswith("task: ") and HELD in line for line in said):
+        elif any(left.code in (TaskLeft.HELD, TaskLeft.STOPPED) for left in map(fact_in, said) if left):
             session.life = QUEUED  # it left because of a hold that is over
             return
         else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from comborun.host.record.attempts import NAME
 from comborun.host.system import files
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Request
 
 TYPE_CHECKING = False
@@ -110,7 +111,7 @@ class Session(Known):
     retry_at: float | None = None
     retry_until: str = ""
     """until when it waits for a retry, as a time of day"""
-    retry_why: str = ""
+    retry_why: Fact | None = None
     """why it waits for a retry"""
     supervisor: tuple[str, str] | None = None
     """pid and start"""

@@ -131,7 +131,9 @@ def take_port() -> tuple[int, int]:
     """
     folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
     if flaw := files.own_folder(folder, 0o700):
-        raise MissingResource(f"no port can be taken: {flaw}")
+        from comborun.words import say
+
+        raise MissingResource(f"no port can be taken: {say(flaw)}")
     low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
     last = int(low[0]) - 1 if int(low[0]) > 8192 else 32767
     taken, first = _ports_in_use(), int.from_bytes(os.urandom(2), "big") % _PORTS

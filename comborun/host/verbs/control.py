@@ -21,10 +21,13 @@ import time
 from collections.abc import Callable
 
 from comborun.host.record import attempts
-from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
+from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.rules import records
+from comborun.rules.facts import Fact
+from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
 from comborun.rules.vocabulary import Outcome, several
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
@@ -92,7 +95,7 @@ class Steering:
 
     def _was(self) -> str:
         before = self.holds.look()
-        return f"; it was {before.kind} ({before.why})" if before.kind else ""
+        return f"; it was {before.kind} ({before.words})" if before.kind else ""
 
     def _hold(self, kind: str, words: list[str]) -> int:
         was = self._was()
@@ -101,7 +104,7 @@ class Steering:
             if over(self.layout)
             else "running sessions continue"
         )
-        done = self.holds.order(kind, " ".join(words) or "by hand")
+        done = self.holds.order(kind, Fact(HoldReason.BY_PERSON, words=records.clean(" ".join(words))))
         return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}")
 
     def _resume(self) -> int:
@@ -124,7 +127,7 @@ class Steering:
             raise Refusal(LACKING, "the grid of this run has no notify")
         from comborun.host.dispatch import notices
 
-        code = notices.hand_over(self.attempts, "test", "", "a test: this is what a notice looks like")
+        code = notices.hand_over(self.attempts, "test", "", Fact(Notice.TEST))
         if not code:
             self._say(self.id, "the command took a test notice, and ended with 0")
         return code

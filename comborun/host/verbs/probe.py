@@ -22,6 +22,7 @@ from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
 
 TYPE_CHECKING = False
@@ -49,7 +50,7 @@ def _probe(arguments: list[str]) -> int:
     known, tail = (*arguments[1:], "", "")[:2]
     probe = Probe(run, int(tail) if re.fullmatch("[0-9]{1,9}", tail) else 0)
     document, tails = probe.look([int(word) if word.isdecimal() else 0 for word in known.split(",")])
-    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"), default=Fact.as_data)
     head = f"comborun-probe {VERSION}\n{text}\n".encode("utf-8", "replace")
     files.write_all(sys.stdout.fileno(), b"".join([head, *tails]))
     return 0
@@ -191,11 +192,12 @@ class Probe:
         ]
 
     def _waiting(self) -> list[Document]:
-        """What sessions wait for, apart from their turn, by the dispatcher's word."""
+        """What sessions and servers wait for, apart from their turn, by the dispatcher's word."""
         return [
-            {"session": name, "reason": what, "until": records.seconds({"until": until}, "until"), "detail": detail}
-            for name, what, until, detail in _rows(self.layout.waiting, 4)
-            if name
+            {"session": row["session"], "until": records.seconds(row, "until"), "fact": fact}
+            for row in files.read_rows(self.layout.waiting)
+            for fact in records.facts(row)
+            if row.get("session")
         ]
 
     # Model servers
@@ -258,7 +260,7 @@ def _space(total: int | None, free: int | None) -> Document | None:
 
 def _hold(hold: Hold) -> Document | None:
     at = records.seconds({"at": hold.at}, "at")
-    return {"kind": hold.kind, "since": at, "why": hold.why} if hold.kind else None
+    return {"kind": hold.kind, "since": at, "why": hold.why, "reason": hold.reason} if hold.kind else None
 
 
 def _filled(record: dict[str, str]) -> dict[str, str]:

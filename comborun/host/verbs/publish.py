@@ -18,7 +18,7 @@ import tempfile
 import time
 import zlib
 
-from comborun.host.record.holds import over
+from comborun.host.record.holds import Holds, over
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal, answered
 from comborun.rules.names import RUN, RunLayout
@@ -110,8 +110,8 @@ def newest_plan(directory: str) -> int:
 
 def describe(directory: str, digest: str) -> dict[str, Any]:
     number, own = newest_plan(directory), files.read_line(f"{directory}/digest")
-    done, hold = files.read(f"{directory}/dispatch/done"), files.read(f"{directory}/dispatch/hold")
-    ended = over(RunLayout(directory))
+    layout = RunLayout(directory)
+    done, hold, ended = files.read(layout.done), Holds(layout).look(), over(layout)
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
     state = "changed" if own != digest else "finished" if whole else "resumed"
     return {
@@ -122,9 +122,9 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
         "digest": own,
         "ended": ended or os.path.exists(f"{directory}/dispatch/stopped"),
         "whole": whole,
-        "held": bool(hold) or os.path.exists(f"{directory}/dispatch/quarantine"),
-        "hold": hold.get("kind", ""),
-        "why": hold.get("why", ""),
+        "held": bool(hold.kind) or os.path.exists(f"{directory}/dispatch/quarantine"),
+        "hold": hold.kind,
+        "why": hold.words,
         "started": _started(f"{directory}/sessions"),
         "plan": files.read_text(f"{directory}/plan-{number}.json", _LAST),
     }

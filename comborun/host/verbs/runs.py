@@ -20,9 +20,11 @@ import shutil
 import sys
 import time
 
+from comborun.host.record.holds import Holds
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +49,8 @@ def main(arguments: list[str]) -> int:
 
 def describe(directory: str) -> dict[str, Any]:
     """How a run has ended, why it can't continue, and whether it is a canary of another run."""
-    held = files.read(f"{directory}/dispatch/hold")
+    hold = Holds(RunLayout(directory)).look()
+    held = {"kind": hold.kind, "why": hold.words} if hold.kind else {}
     if os.path.exists(f"{directory}/dispatch/stopped"):
         held = {"kind": "stopped", "why": ""}
     canary = b'"canary_of": "' in files.tail(f"{directory}/run.json", _PROVENANCE)[0]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
+
 HOST = "host"
 _HOST_WIDE = frozenset(("host_memory", "disk_full", "launch_failed"))
 """failures of the host as a whole, whatever GPU the session had"""
@@ -64,14 +67,13 @@ FAILED = frozenset(("failed", "partial", "lost"))
 """outcomes that fail-fast counts"""
 
 
-def too_many(count: int, total: int, limit: int, percent: int) -> str:
+def too_many(count: int, total: int, limit: int, percent: int) -> Fact | None:
     """Why to halt the run: too many sessions ended for good without success. A limit of 0 means none."""
-    why = ""
-    if limit and count >= limit:
-        why = f"the limit is {limit}"
-    if percent and total and count * 100 >= percent * total:
-        why = f"the limit is {percent} %"
-    return f"{count} of {total} sessions ended without success; {why}" if why and count else ""
+    limit = limit if count >= limit else 0
+    percent = percent if total and count * 100 >= percent * total else 0
+    if not count or not (limit or percent):
+        return None
+    return Fact(HoldReason.TOO_MANY_FAILED, failed=count, sessions=total, limit=limit, percent=percent)
 
 
 PROVEN_S = 1800.0
