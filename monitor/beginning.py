@@ -31,24 +31,24 @@ _AT_ONCE_S = 0.5
 """seconds; a session that fails so early probably has a mistake in its command"""
 
 
-def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
-    """Wait a while for the first session. Returns why it waits, such as `waits for GPU memory: ...`; empty if it began.
+def await_beginning(transport: Transport, directory: str, options: str = "") -> Fact | None:
+    """Wait a while for the first session. Returns why it waits; None if it began.
 
     Raises UserError if the run was halted before a session began, or if none begins and no reason is known.
     `options` are those that the hinted commands need to find the host.
     """
     beginning = await_first(transport, directory)
     if beginning is Beginning.BEGUN:
-        return ""
+        return None
     view = load_run(transport, directory)
     history = Source(transport, view).fold(History())
     status = classify(view, history)
     if any(one.started is not None for one in status.sessions):
-        return ""
+        return None
     refuse_halted(status, options)
     refuse_ended(status)
     if waits := first_wait(view, history, status):
-        return say(waits)
+        return waits
     if beginning is Beginning.WAITS:  # the wait is over: it starts now
         return await_beginning(transport, directory, options)
     raise UserError(
@@ -104,7 +104,8 @@ def _first(status: RunStatus) -> SessionStatus | None:
     there = [one for one in status.sessions if one.life is Life.QUEUED]
     full = status.use.disk is not None and not status.use.disk.free
     waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
-    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.waits_for == WaitFor.SMOKE, default=None)
+    last = [one for one in waiting if one.waiting and one.waiting.waits_for == WaitFor.SMOKE]
+    return next((one for one in waiting if one not in last), next(iter(last), None))
 
 
 def lacking(seen: RunStatus) -> str:

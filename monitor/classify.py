@@ -345,8 +345,8 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
     if status.done_with or task.attempt <= status.attempt:  # that task will end, or is a leftover
         return status
     if task.begun:
-        fresh = status._replace(life=Life.STARTING, outcome=None, attempt=task.attempt, facts=(), end_note="", last_line="")
-        return fresh._replace(started=None, node=task.node, task=task)
+        fresh = status._replace(life=Life.STARTING, outcome=None, facts=(), end_note="", last_line="")
+        return fresh._replace(attempt=task.attempt, started=None, node=task.node, task=task)
     if status.attempt:
         status = queued_again(status, Fact("attempt_waits", attempt=task.attempt, task=task.fact.as_data()))
         return status._replace(node="", task=task)

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.wording import STYLES, SYMBOLS, visible
-from comborun.words.times import brief, duration, span
 from comborun.rules.vocabulary import Life, Outcome
+from comborun.words.times import brief, duration, span
 
 PADDING = 2
 LAST_LINE = "last line"

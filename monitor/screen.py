@@ -14,10 +14,10 @@ from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
-from comborun.words.times import clock, duration
 from comborun.rules.vocabulary import LOG_SAYS, Life, Outcome
-from comborun.words import say
 from comborun.text import alike, shape
+from comborun.words import say
+from comborun.words.times import clock, duration
 
 if TYPE_CHECKING:
     from rich.live import Live

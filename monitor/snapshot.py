@@ -28,6 +28,7 @@ VERSION = "3"
 """version of the probe's answer"""
 _MAGIC = b"comborun-probe "
 
+
 class Hold(NamedTuple):
     """A hold: nothing new starts."""
 

@@ -16,11 +16,11 @@ from comborun.monitor.slurm import summary
 from comborun.monitor.snapshot import HostUse, Server, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
-from comborun.words.times import brief, clock, duration
 from comborun.rules.room.placement import Card
 from comborun.rules.vocabulary import Life, Outcome
-from comborun.words import say
 from comborun.text import MIB, printable, several
+from comborun.words import say
+from comborun.words.times import brief, clock, duration
 
 GAP = "   "
 _SCARCE = "yellow"
@@ -114,8 +114,8 @@ def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
     if status.host_event:
         lines.append(Text(f"! {say(status.host_event.fact(status.host))}", "bold yellow"))
     clocks = clock_words(status.ahead, status.host)
-    facts = map(say, filter(None, (status.advice, status.notify_problem)))
-    said = [clocks, *facts, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
+    advice = map(say, filter(None, (status.advice, status.notify_problem)))
+    said = [clocks, *advice, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
     lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
     return [*lines, Text()]
 

@@ -21,8 +21,8 @@ from comborun.remote.runs import list_runs, remove
 from comborun.remote.shipping import compare, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.rules.facts import Fact
-from comborun.words import say
 from comborun.rules.vocabulary import Life
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +131,8 @@ def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) 
         first = await_beginning(setup.transport, directory)
         source = Source(setup.transport, load_run(setup.transport, directory))
         trial = _Trial(setup, source, look)
-        trial.warn_of(first)
+        if first:
+            trial.warn_of(first)
         watch(source, trial, Clock(), Settings(_LOCAL_S if setup.transport.host == LOCAL else _FAR_S))
         return directory, source.fold(History())
     except BaseException as error:
@@ -191,9 +192,8 @@ class _Trial(Screen):
             refuse_halted(status)
             raise HostError(f"the dispatcher of {status.directory} is gone", "give the same command again")
         self.idle_since = now if self.idle_since is None else self.idle_since
-        if now - self.idle_since >= first_s():
-            if wait := first_wait(self.source.view, History(), status):
-                self.warn_of(wait)
+        if now - self.idle_since >= first_s() and (wait := first_wait(self.source.view, History(), status)):
+            self.warn_of(wait)
 
     def warn_of(self, wait: Fact) -> None:
         """Tell what the first session waits for; once, though its numbers and times change."""

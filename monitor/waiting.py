@@ -103,7 +103,7 @@ def notify_problem(run: str, snapshot: Snapshot) -> Fact | None:
     if snapshot.notice_failed is None:
         return None
     code, at = snapshot.notice_failed
-    return Fact("notices_fail", run=run, code=code, timed_out=code in _TIMED_OUT, ago_s=snapshot.now - at)
+    return Fact("notices_fail", run=run, exit_code=code, timed_out=code in _TIMED_OUT, ago_s=snapshot.now - at)
 
 
 def held(hold: Hold) -> Fact:

@@ -14,11 +14,11 @@ import click
 
 from comborun.cli.terminal import ask_secret, program, working
 from comborun.errors import HostError, UserError
-from comborun.words.times import brief
 from comborun.remote.runs import Run, age_of_copy, bring, changed_since, choose, copy_of, host_of, list_runs, remembered
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import clean, harmless, shortened
+from comborun.words.times import brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,6 @@ from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
 from comborun.model.placement import placement_lines
 from comborun.model.servers import instances
-from comborun.words.times import duration
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
 from comborun.remote.grids import complaint, host_warnings, known_of, laid_out, question, with_policies
@@ -29,6 +28,7 @@ from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
 from comborun.rules.vocabulary import amount
 from comborun.text import MIB, first_of, harmless, several
+from comborun.words.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

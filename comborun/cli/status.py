@@ -19,10 +19,10 @@ from comborun.monitor.observe import last_look
 from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.status import to_json
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
-from comborun.words.times import clock
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.vocabulary import Failure, Life, Outcome
 from comborun.text import harmless, several
+from comborun.words.times import clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

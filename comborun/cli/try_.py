@@ -15,11 +15,11 @@ from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, indented
-from comborun.words.times import brief
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless
+from comborun.words.times import brief
 
 if TYPE_CHECKING:
     from comborun.cli.options import GridChoice, Where

@@ -74,7 +74,7 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
     return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in instances(plan)))
 
 
-_WORDS = {
+_WORDS: dict[str, str] = {
     WaitFor.CPUS: "CPUs",
     WaitFor.HOST_MEMORY: "memory",
     WaitFor.GPU_MEMORY: "GPU memory",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Fact:
-    """A code, and fields that are JSON values."""
+    """A code, and fields that are JSON values. No field is called `code`."""
 
     __slots__ = ("code", "fields")
 

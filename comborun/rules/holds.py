@@ -25,7 +25,7 @@ class HoldReason(Word):
     SMOKE_TEST_UNPROVEN = "smoke_test_unproven"
     """sessions, whys: why the rows of each don't count, perhaps empty"""
     SERVER_ENDS = "server_ends"
-    """server, times, attempt (the last one), failure or cause, code, note"""
+    """server, times, attempt (the last one), cause (or the class of the failure), exit_code, note"""
 
 
 class TaskLeft(Word):
@@ -59,6 +59,6 @@ class Notice(Word):
     SERVER_SILENT = "server_silent"
     """server"""
     SERVER_ENDED = "server_ended"
-    """server, cause, code, note"""
+    """server, cause, exit_code, note"""
     HELD_BACK = "notices_held_back"
     TEST = "test_notice"

@@ -1,8 +1,8 @@
 """English for facts (`rules/facts.py`). One table of words for each kind; whoever shows a fact asks `say`.
 
-An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may say
-how it is written: `{seconds:brief}` is a duration (`words/times.py` has these forms), `{sessions:session}` counts, and a
-field that is a fact is said.
+An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
+have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
+that is a fact is said first.
 """
 
 from __future__ import annotations

@@ -41,14 +41,16 @@ def _unproven(fact: Fact) -> str:
 
 
 def _server_ends(fact: Fact) -> str:
-    code = f"exit code {fact.text('code')}" if fact.text("code") else ""
+    code = f"exit code {fact.text('exit_code')}" if fact.text("exit_code") else ""
     how = _SERVER_ENDS.get(fact.text("cause")) or fact.text("note") or code or fact.text("cause") or "lost"
     ended = f"the server {fact.text('server')} ended {fact.count('times')} times in a row ({how})"
     return f"{ended}; its log is servers/{fact.text('server')}/attempt-{fact.count('attempt')}/log"
 
 
 def _server_ended(fact: Fact) -> str:
-    how = ", ".join(filter(None, (fact.text("cause"), f"code {fact.text('code')}" if fact.text("code") else "")))
+    how = ", ".join(
+        filter(None, (fact.text("cause"), f"code {fact.text('exit_code')}" if fact.text("exit_code") else ""))
+    )
     return f"the server {fact.text('server')} ended ({how})" + (f": {fact.text('note')}" if fact.text("note") else "")
 
 
@@ -72,9 +74,7 @@ WORDS: Words = {
         f"{len(fact.texts('sessions'))} sessions vanished together: {' '.join(fact.texts('sessions'))}"
     ),
     Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure} {times} times in a row there",
-    Notice.FEWER: (
-        "GPU {gpu}: at most {most:session} at once from now on: one of {sessions} ran out of its memory"
-    ),
+    Notice.FEWER: ("GPU {gpu}: at most {most:session} at once from now on: one of {sessions} ran out of its memory"),
     Notice.SERVER_SILENT: "the server {server} does not answer",
     Notice.SERVER_ENDED: _server_ended,
     Notice.HELD_BACK: "held back before",

@@ -37,7 +37,7 @@ _SERVER_STATES = {
     "ended": "has ended",
 }
 _RESUME = "run `combo resume {run}` to continue"
-_MOST_NAMED = 4
+_MOST_NAMED, _MOST_ENDED = 4, 8
 
 
 def _because(fact: Fact) -> str:
@@ -100,7 +100,7 @@ def _gpus_in_quarantine(fact: Fact) -> str:
 
 
 def _notices_fail(fact: Fact) -> str:
-    how = "took too long" if fact.fields.get("timed_out") else f"ended with code {fact.text('code')}"
+    how = "took too long" if fact.fields.get("timed_out") else f"ended with code {fact.text('exit_code')}"
     ago = f"{brief(fact.number('ago_s') or 0)} ago"
     return f"the notify command {how} {ago}: notices are not delivered; `combo notify {fact.text('run')}` tests it"
 
@@ -317,6 +317,49 @@ def _server_is_used(fact: Fact) -> str:
     return f"{several(count, 'session')} of the run {'uses' if count == 1 else 'use'} it"
 
 
+# What stop and resume would do
+
+
+def _episodes(fact: Fact) -> str:
+    """`episode 5`, `episodes 3-5, 7`."""
+    return f"episode{'s' if fact.count('count') > 1 else ''} {fact.text('episodes')}"
+
+
+def _stop_ends(fact: Fact) -> str:
+    names = fact.texts("sessions")
+    ends = f"ends {several(len(names), 'running session')}: {first_of(names, _MOST_ENDED, 'session')}"
+    return f"{fact.text('run')} on {fact.text('host')}: {ends if names else 'no session is running'}"
+
+
+def _resume_repeats(fact: Fact) -> str:
+    count = several(fact.count("episodes"), "recorded episode")
+    which = first_of(fact.texts("sessions"), _MOST_ENDED)
+    return f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
+
+
+def _nothing_to_resume(fact: Fact) -> str:
+    left = "some episodes have no record" if fact.fields.get("futile") else "nothing is missing"
+    coming = fact.count("coming")
+    runs = f"{several(coming, 'session')} queued or running" if coming else left
+    return f"{fact.text('run')}: {runs}; there is nothing to resume"
+
+
+def _another_attempt(fact: Fact) -> str:
+    have = "has" if fact.count("count") == 1 else "have"
+    lacking = f", for the {_episodes(fact)} that {have} no record" if fact.count("count") else ""
+    repeated = fact.count("repeated")
+    if not repeated:
+        return f"{fact.text('session')}: another attempt{lacking}"
+    why = "what is missing is not only at the end" if fact.fields.get("ranged") else "this command takes no range"
+    again = f"{several(repeated, 'recorded episode')} run{'s' * (repeated == 1)} again, because {why}"
+    return f"{fact.text('session')}: another attempt{lacking}; {again}"
+
+
+def _sessions_coming(fact: Fact) -> str:
+    begun = "queued, and not started yet" if fact.fields.get("stopped") else "queued or running already"
+    return f"{several(fact.count('count'), 'session')} {begun}"
+
+
 WORDS: Words = {
     # the whole run
     "run_held": _run_held,
@@ -325,9 +368,7 @@ WORDS: Words = {
     "run_disk_full": "the disk of the run is full: free some space, and the run continues by itself",
     "run_is_being_stopped": "stopped: nothing new starts; `combo stop {run}` ends what still runs",
     "slurm_has_no_job": f"Slurm has none of its jobs any more, and nothing new starts: {_RESUME}",
-    "dispatcher_gone_at_end": (
-        "the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"
-    ),
+    "dispatcher_gone_at_end": ("the dispatcher is gone, so the run does not end: run `combo resume {run}` to end it"),
     "dispatcher_gone": f"the dispatcher is gone, nothing new starts: {_RESUME}",
     "nothing_has_started": (
         "nothing has started yet; if the launch was interrupted, the same `combo launch` again does the rest"
@@ -399,9 +440,7 @@ WORDS: Words = {
     "attempt_was_called_off": _called_off,
     "earlier_attempt": _earlier,
     "evidence_needed": _evidence,
-    "peak_memory": lambda fact: (
-        f"its processes held {amount(fact.number('bytes') or 0)} of memory at most, by samples"
-    ),
+    "peak_memory": lambda fact: f"its processes held {amount(fact.number('bytes') or 0)} of memory at most, by samples",
     "start_was_asked_for": (
         "its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
     ),
@@ -410,6 +449,31 @@ WORDS: Words = {
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
     "after_ended": lambda fact: f"it ended{_lasted(fact)}{_note(fact)}",
     "after_runs": "it has been running for {seconds:duration}",
+    # what stop and resume would do
+    "stop_unseen": "{run} on {host}: what runs is not known: {error}",
+    "stop_ends": _stop_ends,
+    "stop_keeps_queued": "{count:queued session} will not start",
+    "resume_repeats": _resume_repeats,
+    "other_runs_go_on": "other runs of this grid go on; name one to end it: {runs}",
+    "nothing_to_resume": _nothing_to_resume,
+    "resumes": "{run}:",
+    "slurm_summary": "{said}",
+    "tasks_released": "{tasks} tasks that Slurm holds are released",
+    "another_attempt": _another_attempt,
+    "new_session": lambda fact: (
+        f"{fact.text('session')}: a new session for {fact.text('policy')} in {fact.text('environment')},"
+        f" {_episodes(fact)}"
+    ),
+    "sessions_coming": _sessions_coming,
+    "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
+    "no_longer_held": lambda fact: f"no longer {fact.text('hold')}{_because(fact)}",
+    "no_longer_stopped": "no longer stopped",
+    "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
+    "futile_to_repeat": lambda fact: (
+        f"{fact.text('session')}, {_episodes(fact)}: {fact.text('reason')}, so running it again would not help"
+    ),
+    "complete_without_records": "the session counts as complete but recorded none of these",
+    "records_are_rejected": "its records are rejected by the report ({said}, {place})",
     # servers
     "server_state": _server_state,
     "server_is": _server_is,

@@ -28,8 +28,8 @@ from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import BUSY, CLOSING, ORPHANED, QUEUED, RUNNING, STARTING, Session, rows
 from comborun.host.system import files, process
-from comborun.rules.holds import LEAVING
 from comborun.rules import records
+from comborun.rules.holds import LEAVING
 from comborun.rules.names import AFTER
 from comborun.rules.room.placement import Request
 
@@ -238,7 +238,7 @@ class Dispatcher(Lifecycle):
 
     def _reread(self) -> None:
         before = self.policy("parallel")
-        self.halted_why = ""
+        self.halted_why = None
         self._read()
         if self.policy("parallel") != before:
             files.write_text(self.layout.slots, f"{self.policy('parallel')}\n")

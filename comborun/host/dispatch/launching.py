@@ -268,9 +268,7 @@ class Launcher:
             return
         self._waiting = waits
         if waits:
-            files.write_text(
-                self._dispatcher.layout.waiting, "".join(records.render(wait.items()) for wait in waits)
-            )
+            files.write_text(self._dispatcher.layout.waiting, "".join(records.render(wait.items()) for wait in waits))
         else:
             files.remove(self._dispatcher.layout.waiting)
 

@@ -227,9 +227,9 @@ class Servers:
         count, last = breaker.failures(self._past(server))
         if count > server.restarts:
             end = files.read(self._at(server).end)
-            how = {"cause": end.get("class") or end.get("cause", ""), "code": end.get("code", "")}
-            last = {"attempt": server.attempt, "note": end.get("note", "")}
-            self._stuck = Fact(HoldReason.SERVER_ENDS, server=server.name, times=count, **how, **last)
+            how = {"cause": end.get("class") or end.get("cause", ""), "exit_code": end.get("code", "")}
+            attempt = {"attempt": server.attempt, "note": end.get("note", "")}
+            self._stuck = Fact(HoldReason.SERVER_ENDS, server=server.name, times=count, **how, **attempt)
             return True
         wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
         return 0 < last + wait - time.time() <= wait  # a clock that was set back makes no wait longer
@@ -272,7 +272,9 @@ class Servers:
         cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
         self._run.journal(f"server-ended {server.name} {server.attempt} {cause} {code}")
         if cause not in ("stopped", "not_needed"):
-            self._complain(server, Fact(Notice.SERVER_ENDED, server=server.name, cause=cause, code=code, note=note))
+            self._complain(
+                server, Fact(Notice.SERVER_ENDED, server=server.name, cause=cause, exit_code=code, note=note)
+            )
 
     def _complain(self, server: Server, what: Fact) -> None:
         """Send a notice about its failure, once for each attempt."""

@@ -62,7 +62,8 @@ class Holds:
         kind = record.get("kind", "")
         if kind not in KINDS:
             return Hold()
-        return Hold(kind, record.get(records.REASON), record.get("at", ""), record.get("why", ""))
+        reason = record.get(records.REASON)
+        return Hold(kind, reason if isinstance(reason, Fact) else None, record.get("at", ""), record.get("why", ""))
 
     def order(self, kind: str, reason: Fact) -> bool:
         """Hold the run; False when that can't be written."""

@@ -14,8 +14,8 @@ from comborun.host.record.holds import Holds
 from comborun.host.system import files
 from comborun.host.system.changes import Changes
 from comborun.host.verb_errors import USAGE, Refusal, answer
-from comborun.rules.holds import HALTED
 from comborun.rules import records
+from comborun.rules.holds import HALTED
 from comborun.rules.names import RunLayout
 from comborun.rules.room.waits import PASSES, waits_for
 

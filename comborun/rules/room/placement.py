@@ -158,10 +158,8 @@ class Capacity:
 def never(request: Request, capacity: Capacity) -> Fact | None:
     """Why a request can never start on this host; None if it can."""
     candidates = capacity.candidates(request)
-    totals = {gpu: capacity.totals[gpu] for gpu in candidates if gpu in capacity.totals}
-    fitting = [
-        gpu for gpu in candidates if gpu not in totals or totals[gpu] - capacity.reserve - HEADROOM >= request.gpu_memory
-    ]
+    least = request.gpu_memory + capacity.reserve + HEADROOM
+    fitting = [gpu for gpu in candidates if capacity.totals.get(gpu, least) >= least]
     if request.gpus > len(candidates):
         return Fact(Never.GPUS_TOO_MANY, gpus=request.gpus, may_use=len(candidates), only=list(request.only))
     if capacity.cpus is not None and request.cpus > capacity.cpus:
@@ -170,7 +168,7 @@ def never(request: Request, capacity: Capacity) -> Fact | None:
     if total is not None and request.memory > total - reserve:
         return Fact(Never.MEMORY_TOO_MUCH, mib=request.memory, total_mib=total, reserve_mib=reserve)
     if len(fitting) < request.gpus:
-        has = {str(gpu): totals.get(gpu) for gpu in candidates}
+        has = {str(gpu): capacity.totals.get(gpu) for gpu in candidates}
         return Fact(
             Never.GPU_MEMORY_TOO_MUCH,
             mib=request.gpu_memory,

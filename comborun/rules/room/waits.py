@@ -55,7 +55,7 @@ class Wait(Word):
 
     waits_for: WaitFor
 
-    def __new__(cls, code: str, waits_for: WaitFor) -> Wait:
+    def __new__(cls, code: str, waits_for: WaitFor) -> Wait:  # noqa: PYI034 - Python 3.8 has no Self
         member = str.__new__(cls, code)
         member._value_ = code
         member.waits_for = waits_for

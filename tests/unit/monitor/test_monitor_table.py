@@ -19,10 +19,10 @@ from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
 from comborun.monitor.table import host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS
-from comborun.words.times import brief, clock, duration
 from comborun.rules.room.placement import Card
 from comborun.rules.vocabulary import Failure, Life, Outcome
 from comborun.text import GIB
+from comborun.words.times import brief, clock, duration
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 
