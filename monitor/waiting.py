@@ -214,7 +214,7 @@ def _slurm(question: Question, scheduler: Scheduler) -> Iterator[Fact]:
     yield Fact("task_is_queued", job=task.job, task=task.fact.as_data())
     if task.start is not None:
         yield Fact("slurm_expects_start", **question.at(task.start))
-    yield Fact("task_asks_for", asks=kind_of(question.session, question.view.plan.slurm or NO_SLURM))
+    yield Fact("task_asks_for", asks=str(kind_of(question.session, question.view.plan.slurm or NO_SLURM)))
 
 
 def _gpus(question: Question) -> Iterator[Fact]:
