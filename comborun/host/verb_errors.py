@@ -42,7 +42,7 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         complain(f"{verb}: {NO_MEMORY}")
         return FAULT
     except OSError as error:
-        from comborun.words import say  # supervisors start faster without it
+        from comborun.words import host, say  # noqa: F401 - the table of words about hosts travels with every verb
 
         limit = machine.limit_of(error.errno or 0)
         where = f" ({error.filename})" if error.filename else ""

@@ -7,9 +7,11 @@ that is a fact is said first.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from importlib import import_module
+
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import several
-from comborun.words import holds, host, monitor, waits
 from comborun.words.times import FORMS
 
 TYPE_CHECKING = False
@@ -18,13 +20,26 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, Union[str, Callable[[Fact], str]]]
 
-_TABLES: tuple[Words, ...] = (holds.WORDS, host.WORDS, monitor.WORDS, waits.WORDS)
-"""the tables of this package's modules"""
+MODULES = ("holds", "host", "monitor", "waits")
+"""the modules of this package with a table of words"""
+
+
+@lru_cache(maxsize=None)
+def tables() -> dict[str, str | Callable[[Fact], str]]:
+    """All words, read when the first fact is said. A verb that travels by itself brings only the tables it needs."""
+    words: dict[str, str | Callable[[Fact], str]] = {}
+    for module in (f"comborun.words.{name}" for name in MODULES):
+        try:
+            words.update(import_module(module).WORDS)
+        except ModuleNotFoundError as error:  # noqa: PERF203 - there are few modules
+            if error.name != module:
+                raise
+    return words
 
 
 def say(fact: Fact) -> str:
     """A fact in words, without a full stop. A code that this version does not know is shown as itself."""
-    words = next((table[fact.code] for table in _TABLES if fact.code in table), None)
+    words = tables().get(fact.code)
     if words is None:
         fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
         return f"{fact.code} ({fields})" if fields else fact.code

@@ -267,7 +267,7 @@ class HandClock(Clock):
 
 
 def a_host(*gpus: tuple[int | None, int | None, int | None], disk: int = 812) -> tuple[dict[str, Any], ...]:
-    """What the probe says about a box with 64 CPUs: used and total MiB and utilization of each GPU; free disk in GiB."""
+    """A box with 64 CPUs as the probe has it: used and total MiB and utilization of each GPU; free disk in GiB."""
     names = ("used", "total", "utilization")
     cards = [{"index": index, **dict(zip(names, gpu, strict=True))} for index, gpu in enumerate(gpus)]
     memory, space = {"total": 252 * GIB, "free": 133 * GIB}, {"total": 3577 * GIB, "free": disk * GIB}

@@ -16,6 +16,10 @@ from comborun.rules.facts import Fact
 from comborun.rules.holds import KINDS
 from comborun.rules.names import RunLayout
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _STARTED = ("grant", "claim", "end")
 
 
@@ -49,6 +53,9 @@ class Hold:
         from comborun.words import say  # supervisors start faster without it
 
         return say(self.reason) if self.reason else self.why
+
+    def as_data(self) -> dict[str, Any]:
+        return {"kind": self.kind, "reason": self.reason and self.reason.as_data(), "why": self.why}
 
 
 class Holds:

@@ -124,7 +124,8 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
         "whole": whole,
         "held": bool(hold.kind) or os.path.exists(f"{directory}/dispatch/quarantine"),
         "hold": hold.kind,
-        "why": hold.words,
+        "reason": hold.reason and hold.reason.as_data(),
+        "why": hold.why,
         "started": _started(f"{directory}/sessions"),
         "plan": files.read_text(f"{directory}/plan-{number}.json", _LAST),
     }

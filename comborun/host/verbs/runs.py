@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
 def describe(directory: str) -> dict[str, Any]:
     """How a run has ended, why it can't continue, and whether it is a canary of another run."""
     hold = Holds(RunLayout(directory)).look()
-    held = {"kind": hold.kind, "why": hold.words} if hold.kind else {}
+    held = hold.as_data() if hold.kind else {}
     if os.path.exists(f"{directory}/dispatch/stopped"):
         held = {"kind": "stopped", "why": ""}
     canary = b'"canary_of": "' in files.tail(f"{directory}/run.json", _PROVENANCE)[0]

@@ -189,7 +189,7 @@ SERVERS = (
     {"servers": [{"name": "vlm", "attempt": 1, "state": "loading", "since": NOW - 180, "gpus": [0, 1], "port": 31337}]},
     {"servers": [{"name": "pi-gpu0", "attempt": 2, "state": "ready", "since": NOW - 60, "gpus": [2], "port": 31338}]},
     {"servers": [ENDED]},
-    a_wait("pi-gpu1", Fact(Wait.GPU_KEPT, gpu=1, session="vlm")),
+    a_wait("pi-gpu1", Fact(Wait.SLOTS_TAKEN)),
 )
 
 
@@ -197,7 +197,7 @@ def test_there_is_a_line_for_each_server_and_one_that_halted_the_run_stays() -> 
     assert [line for line in picture(busy(SERVERS), 130).splitlines() if line.startswith("server")] == [
         "server  ○ vlm is loading for 3 min  GPU 0,1",
         "server  ● pi-gpu0 is ready for 1 min on port 31338  GPU 2  start 2",
-        "server  ! pi-gpu1 has ended 20 s ago (signal: Killed)  start 3  waits: GPU 1 is kept for vlm, which has waited longer",
+        "server  ! pi-gpu1 has ended 20 s ago (signal: Killed)  start 3  waits: no slot is free",
     ]
     hold = {"hold": {"kind": "halted", "reason": Fact(HoldReason.SERVER_ENDS, server="vlm", times=2).as_data()}}
     halted = status_of(a_view(a_plan([a_session("act", "grass")])), an_answer(host=(hold, SERVERS[2]), dispatcher=None))
