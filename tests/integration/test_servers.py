@@ -138,9 +138,8 @@ def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(box
     assert box.start().returncode == 0
     box.ended("env_free")
     begun(box)
-    until(
-        lambda: box.waiting.get("env_a") == Fact(Wait.SERVER_NOT_READY, server="tiny"), "it is told what they wait for"
-    )
+    told = Fact(Wait.SERVER_NOT_READY, server="tiny")
+    until(lambda: box.waiting.get("env_a") == told, "it is told what they wait for")
     assert state_told(box) == "loading"
     assert box.begin("env_a") is None
     (box.directory / "slow").unlink()
