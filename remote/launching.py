@@ -27,6 +27,8 @@ from comborun.remote.publish import amend as put_amendment
 from comborun.remote.shipping import compare as compare_files
 from comborun.remote.shipping import deliver, digest_of, lines, size_of, survey
 from comborun.remote.transport import LOCAL
+from comborun.rules.facts import Fact
+from comborun.rules.host import Lack
 from comborun.rules.vocabulary import amount
 
 if TYPE_CHECKING:
@@ -126,7 +128,7 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
     except UserError as error:
         if not absent:
             raise
-        absent = (*absent, f"{error.message}; {error.hint}")
+        absent = (*absent, Fact(Lack.LAYOUT, error=error.message, hint=error.hint))
     if absent:
         raise UserError(complaint(absent, facts.called), "fix that, or add --force to start anyway")
     if plan.slurm:

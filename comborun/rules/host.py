@@ -27,3 +27,28 @@ class FolderFlaw(Word):
     """path"""
     OPEN = "folder_open_to_others"
     """path, mode: in octal digits"""
+
+
+class Lack(Word):
+    """What a grid needs and a host lacks. `near`: a similar name that is there, or empty."""
+
+    FOLDER = "folder_missing"
+    """folder, near"""
+    FILE = "file_missing"
+    """path, near; below: the folder that it is relative to, if it is"""
+    RELATIVE = "paths_are_relative"
+    """paths; sync_from and sync_to: of the grid, or folder: one that could be synced to"""
+    ENVIRONMENT = "environment_missing"
+    """name, near, known"""
+    NOT_EXECUTABLE = "program_not_executable"
+    """program"""
+    PROGRAM = "program_missing"
+    """program, near"""
+    ON_PATH = "program_not_on_path"
+    """program, near"""
+    DISK_FULL = "disk_is_full"
+    """root, free_kib"""
+    DISK_SHORT = "disk_too_short"
+    """root, free_mib, wrote_mib: by the last run of this grid"""
+    LAYOUT = "grid_not_laid_out"
+    """error, hint"""

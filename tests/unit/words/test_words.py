@@ -14,7 +14,7 @@ from structure import CHECKOUT, modules
 
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
-from comborun.rules.host import FolderFlaw, Limit
+from comborun.rules.host import FolderFlaw, Lack, Limit
 from comborun.rules.room.waits import Never, Wait
 from comborun.words import MODULES, say, tables
 from comborun.words.times import FORMS
@@ -59,6 +59,19 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     Notice.RUN_HALTED: [{"reason": WHY}],
     Notice.VANISHED: [{"sessions": ["maze_act", "maze_pi"]}],
     Notice.SERVER_ENDED: [{"server": "vlm", "cause": "exited", "exit_code": "1", "note": "its log says: bye"}],
+    Lack.FOLDER: [{"folder": "~/projct", "near": "project"}, {"folder": "~/new"}],
+    Lack.FILE: [
+        {"path": "~/policy.pt"},
+        {"path": "evl.py", "below": "~/project"},
+        {"path": "evl.py", "near": "eval.py"},
+    ],
+    Lack.RELATIVE: [
+        {"paths": ["eval.py"], "sync_from": ".", "sync_to": "~/new"},
+        {"paths": ["eval.py", "./run"], "folder": "~/laptop"},
+    ],
+    Lack.ENVIRONMENT: [{"name": "isac", "near": "isaac"}, {"name": "isac", "known": ["base", "ray"]}, {"name": "isac"}],
+    Lack.PROGRAM: [{"program": "./run"}],
+    Lack.ON_PATH: [{"program": "pyton", "near": "python"}, {"program": "qzx8"}],
     "task_held": [{"hold": "paused", "reason": WHY}],
     "run_held": [
         {"run": "RUN", "hold": "draining", "reason": WHY, "sessions_continue": True},
@@ -181,7 +194,7 @@ def test_the_words_of_every_code_are_those_of_the_golden_page() -> None:
     if os.environ.get("COMBORUN_WRITE_GOLDEN"):
         GOLDEN.write_text(page)
     assert page == GOLDEN.read_text()
-    assert page.count("?") == 1, "an example lacks a field"
+    assert page.count("?") == page.count("did you mean") + 1, "an example lacks a field"
 
 
 def test_no_code_is_in_two_tables() -> None:
@@ -192,7 +205,7 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw):
+    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack):
         assert {member.value for member in kind} <= known
     made = {code: path for path in modules().values() for code in codes_in(path)}
     assert {code: str(path) for code, path in made.items() if code not in known} == {}
