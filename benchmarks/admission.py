@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 from comborun.host.admission.admission import Admission, Shortages
 from comborun.host.admission.leasebook import Measured
+from comborun.host.record.events import Events
+from comborun.rules.names import RunLayout
 from comborun.rules.room.placement import Card, Request
 
 GPUS, TOTAL, SAID = 2, 24576, 2048
@@ -71,7 +73,7 @@ class Box:
         self.chance = chance
         (self.folder / "dispatch").mkdir(parents=True)
         (self.folder / "id").write_text("run\n")
-        self.admission = Admission(str(self.folder), "run", lambda *_: None, lambda *_: None)
+        self.admission = Admission(str(self.folder), "run", Events(RunLayout(str(self.folder))), lambda *_: None)
         self.admission.configure({"gpus": ",".join(map(str, range(GPUS)))})
         for name in self.sessions:
             self.admission.register(name, Request(gpus=1, gpu_memory=SAID), "program")

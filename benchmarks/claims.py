@@ -18,7 +18,8 @@ import numpy as np
 
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.model.stopping import PlannedComparison, StopRule
-from comborun.reporter.comparing.comparisons import ALPHA, Comparison, compare
+from comborun.reporter.comparing.comparison import ALPHA, Comparison
+from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Starts

@@ -28,7 +28,7 @@ from comborun.generate.bundle import bundle
 from comborun.model.judging import ResultRules
 from comborun.model.plan import Limits, Plan, Session
 from comborun.model.resources import BashWord
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 
 STAMP = """\
 printf 's %s\\n' "$EPOCHREALTIME" >>"$1"

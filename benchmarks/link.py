@@ -31,8 +31,8 @@ from comborun.generate.bundle import bundle
 from comborun.grid import load_grid
 from comborun.model.plan import Plan
 from comborun.planner import lay_out
-from comborun.remote.host import ask
-from comborun.remote.program import library_files
+from comborun.remote.host import host_facts
+from comborun.remote.library import library_files
 
 SIZES = (8, 64, 500)
 STEPS = {0: 12, 50: 8, 200: 3}
@@ -164,7 +164,7 @@ def watch(transport: Counting, comborun: Comborun, grid: Path, running: int) -> 
     long = comborun.bed.home / "long"
     for file in long.iterdir():
         file.unlink()
-    names = [session.name for session in lay_out(load_grid(grid), ask(transport)).sessions]
+    names = [session.name for session in lay_out(load_grid(grid), host_facts(transport)).sessions]
     for name in names[len(names) - running :]:
         (long / name).touch()
     directory = comborun.launch(transport, grid).publication.directory

@@ -15,10 +15,10 @@ import click
 from link_bed import EPISODES, Bed
 
 from comborun.cli.launch import start_run
-from comborun.cli.options import GridChoice, Where
+from comborun.cli.options import GridChoice, HostChoice
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.watch import Source
-from comborun.remote.launching import Launched, Request
+from comborun.remote.launching import Launched, LaunchRequest
 from comborun.remote.ssh.openssh import OpensshTransport
 from comborun.remote.ssh.shell import ShellTransport
 from comborun.remote.ssh.transport import SshTransport
@@ -48,7 +48,7 @@ class Counting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Through(Where):
+class Through(HostChoice):
     """Launches go through a transport that is there already."""
 
     counting: Counting
@@ -93,7 +93,7 @@ class Comborun:
         """All that `combo launch` does."""
         where = Through(ALIAS, self.kind, accept_new=False, counting=transport)
         with click.Context(click.Command("launch")):
-            return start_run(GridChoice(grid), where, Request(multiplexer="screen", new=True)).launched
+            return start_run(GridChoice(grid), where, LaunchRequest(multiplexer="screen", new=True)).launched
 
     def dispatcher(self, directory: str) -> str:
         """Its pid: the host is a folder of this machine."""

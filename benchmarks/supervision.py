@@ -25,7 +25,7 @@ from pathlib import Path
 from dispatch import Work, plan, platform_line, until, workspace
 
 from comborun.generate.bundle import bundle
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 from comborun.rules import records
 
 TALK = 'while :; do printf "step %s\\n" "$SECONDS"; sleep 1; done'

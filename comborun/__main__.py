@@ -34,9 +34,9 @@ def main(command: str = "") -> None:
             sys.unraisablehook = _unraisable
             signal.signal(signal.SIGALRM, _interrupt)
             signal.signal(signal.SIGINT, _interrupt)
-        from comborun.cli import guarded, named
+        from comborun.cli import combo, command_named, guarded
 
-        code = guarded(named(command))
+        code = guarded(command_named(command) if command else combo)
         gc.freeze()  # Python's end then searches no objects for garbage
         if interruptible:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # the command has ended

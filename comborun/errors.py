@@ -10,8 +10,11 @@ Everything else that is raised is a bug and keeps its traceback. A session that 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
+
+from comborun.rules.vocabulary import several
 
 
 class UserError(Exception):
@@ -21,6 +24,11 @@ class UserError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @property
+    def headline(self) -> str:
+        """The first line of the message: the others are details, or what another program said."""
+        return self.message.partition("\n")[0]
 
 
 @dataclass(frozen=True)
@@ -45,14 +53,18 @@ class Problem:
 
 
 ALIKE_SHOWN = 5
+_VARIES = re.compile(r"'[^']*'|\d[\d, -]*")
+
+
+def shape(sentence: str) -> str:
+    """The sentence without its numbers and quoted names."""
+    return _VARIES.sub("", sentence)
 
 
 class GridError(UserError):
     """All mistakes of a grid file at once; `file` names it if they are in another file that it uses."""
 
     def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
-        from comborun.text import several, shape
-
         first = problems[0]
         kinds: Counter[str] = Counter()
         shown = []

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from comborun.errors import UserError
+from comborun.errors import UserError, shape
 from comborun.rules import vocabulary
 from comborun.rules.counting import escape
 
@@ -51,14 +51,6 @@ def harmless(text: str, keep: str = "\n\t") -> str:
     """`text` without escape sequences and control characters, except those in `keep`."""
     plain = ESCAPE.sub("", text)
     return "".join(one for one in plain if one in keep or unicodedata.category(one) not in INVISIBLE)
-
-
-_VARIES = re.compile(r"'[^']*'|\d[\d, -]*")
-
-
-def shape(sentence: str) -> str:
-    """The sentence without its numbers and quoted names."""
-    return _VARIES.sub("", sentence)
 
 
 def alike(sentences: Iterable[tuple[str, str]]) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass, fields
+from functools import cache
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
@@ -10,7 +13,8 @@ from comborun.monitor.observe import History, load_run
 from comborun.monitor.status import SMOKE
 from comborun.monitor.waiting import Question, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
-from comborun.remote.control import Beginning, await_first, dispatcher_output, first_s
+from comborun.planner.calibrating import LENGTH_S
+from comborun.remote.program import Beginning, await_first, dispatcher_output
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HALTED
 from comborun.rules.room.waits import WaitFor
@@ -25,6 +29,23 @@ if TYPE_CHECKING:
     from comborun.monitor.status import RunStatus, SessionStatus
     from comborun.remote.transport import Transport
 
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds. Tests shorten them by COMBORUN_FIRST_S and COMBORUN_CALIBRATE_S."""
+
+    first_s: float = 20.0
+    """within which a session begins if it waits for nothing"""
+    calibrate_s: float = LENGTH_S
+    """the shortest useful run time of a session that is measured"""
+
+
+@cache
+def timing() -> Timing:
+    names = {field.name: f"COMBORUN_{field.name.upper()}" for field in fields(Timing)}
+    return Timing(**{field: float(os.environ[name]) for field, name in names.items() if os.environ.get(name)})
+
+
 _SMOKE_INTERVAL_S = 2.0
 _WAITS = ("waits", "waits_for_server")
 _AT_ONCE_S = 0.5
@@ -37,7 +58,8 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     Raises UserError if the run was halted before a session began, or if none begins and no reason is known.
     `options` are those that the hinted commands need to find the host.
     """
-    beginning = await_first(transport, directory)
+    seconds = timing().first_s
+    beginning = await_first(transport, directory, seconds)
     if beginning is Beginning.BEGUN:
         return None
     view = load_run(transport, directory)
@@ -52,7 +74,7 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     if beginning is Beginning.WAITS:  # the wait is over: it starts now
         return await_beginning(transport, directory, options)
     raise UserError(
-        f"no session of {directory} has begun within {first_s():g} seconds",
+        f"no session of {directory} has begun within {seconds:g} seconds",
         dispatcher_output(transport, directory),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from comborun.model.plan import Plan, Session
-from comborun.model.servers import Instance, instances
+from comborun.model.servers import ServerInstance
 from comborun.monitor.classify import ended_by, session_status
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Server
@@ -209,12 +209,12 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
 
 
 def server_names(plan: Plan) -> tuple[str, ...]:
-    return tuple(one.name for one in instances(plan))
+    return tuple(one.name for one in plan.server_instances)
 
 
 def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     """`name` is one of `server_names`."""
-    one = next(one for one in instances(view.plan) if one.name == name)
+    one = next(one for one in view.plan.server_instances if one.name == name)
     seen = next((seen for seen in status.servers if seen.name == name), Server(name, "queued"))
     commands = []
     if status.stopped or status.hold:
@@ -227,7 +227,7 @@ def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     return Explanation(view.id, name, "", "", seen.state or "queued", None, seen.attempt, reasons, tuple(commands))
 
 
-def _of_server(plan: Plan, status: RunStatus, one: Instance, seen: Server) -> Iterator[Fact]:
+def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: Server) -> Iterator[Fact]:
     if stopping := blocked(status):
         yield stopping
     yield Fact("server_is", server=seen.fact(status.now).as_data(), gpus=list(seen.gpus), port=seen.port)

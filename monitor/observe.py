@@ -8,7 +8,6 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,10 +17,10 @@ from comborun.model.plan import Plan, Session
 from comborun.monitor.progress import Counter, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Snapshot
 from comborun.remote import program
-from comborun.remote.runs import copy_of, newest_plan
+from comborun.remote.runs import copy_of, read_plan
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules import counting
-from comborun.rules.names import AFTER, RUN
+from comborun.rules.names import AFTER
 from comborun.rules.vocabulary import Completeness
 
 TAIL = 400
@@ -35,12 +34,6 @@ ANSWER_S = 20.0
 Known = tuple[int, ...]
 """For each session in queue order (then `after`): the highest attempt whose end is known, 0 for none."""
 _NONE: Mapping[str, Session] = MappingProxyType({})
-_LOAD = """
-case $1 in "~/"*) run=$HOME/${1#"~/"} ;; *) run=$1 ;; esac
-cd -- "$run" 2>/dev/null && [[ -e plan-1.json ]] || exit 66
-for ((n = 1; n < 100000; n++)); do [[ -e plan-$((n + 1)).json ]] || break; done
-cat -- id 2>/dev/null && printf '%s\\n' "$n" && cat -- "plan-$n.json" 2>/dev/null || exit 66
-"""
 
 
 class RunView(NamedTuple):
@@ -80,9 +73,8 @@ def observe(transport: Transport, run_dir: str, known: Known, tail: int = TAIL) 
 
 def load_run(transport: Transport, run_dir: str) -> RunView:
     """Read a run's id and its newest plan. Raises UserError if the directory is not a run, HostError for the link."""
-    read = _load_here if transport.host == LOCAL else partial(_load_far, transport)
     try:
-        name, plan, number = read(run_dir)
+        name, plan, number = read_plan(transport, run_dir)
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"the plan of {run_dir} on {transport.host} can't be read: {error!r}",
@@ -94,19 +86,6 @@ def load_run(transport: Transport, run_dir: str) -> RunView:
             "a run is a folder below ~/comborun (or the grid's `root:`) that holds `id` and `plan-1.json`",
         ) from None
     return RunView(name, transport.host, run_dir, plan, number)
-
-
-def _load_here(run_dir: str) -> tuple[str, Plan, int]:
-    folder = Path(run_dir).expanduser()
-    return (folder / RUN.id).read_text("utf-8").strip(), *newest_plan(folder)
-
-
-def _load_far(transport: Transport, run_dir: str) -> tuple[str, Plan, int]:
-    answer = transport.run(_LOAD, run_dir)
-    name, number, plan = (*answer.text.split("\n", 2), "", "")[:3]
-    if answer.code != 0 or not name or not number.isdecimal():
-        raise FileNotFoundError(run_dir)
-    return name, Plan.from_json(plan), int(number)
 
 
 class History(NamedTuple):

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
+from comborun.errors import shape
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
 from comborun.rules.vocabulary import LOG_SAYS, Life, Outcome
-from comborun.text import alike, shape
+from comborun.text import alike
 from comborun.words import say
 from comborun.words.times import clock, duration
 

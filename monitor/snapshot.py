@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.model.attempt import Begin, End
-from comborun.model.plan import decoded
+from comborun.model.codec import decoded
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import visible

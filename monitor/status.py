@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from comborun.documents import as_data, chosen
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
@@ -274,48 +275,33 @@ def _tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
 
 def document(status: RunStatus) -> dict[str, Any]:
     """The document of `--json`; times are seconds since 1970 on the host's clock."""
-    slurm = status.scheduler
+    slurm, link = status.scheduler, status.link
     return {
         "schema": SCHEMA,
-        "run": status.run,
-        "grid": status.grid,
-        "host": status.host,
-        "directory": status.directory,
-        "reachable": status.link.reachable,
-        "unreachable_since": None if status.link.reachable else status.link.since,
-        "complaint": status.link.complaint or None,
-        "last_seen_seconds": status.link.last_seen,
-        "finished": status.finished,
-        "stopped": status.stopped,
-        "hold": _hold(status.hold) if status.hold else None,
-        "quarantine": [one._asdict() for one in status.quarantine],
-        "dispatcher": status.dispatcher,
-        "slots": status.slots,
+        **chosen(status, "run", "grid", "host", "directory"),
+        "reachable": link.reachable,
+        "unreachable_since": None if link.reachable else link.since,
+        "complaint": link.complaint or None,
+        "last_seen_seconds": link.last_seen,
+        "hold": status.hold and _hold(status.hold),
+        **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
         "servers": [
-            one._asdict()
-            | {"cause": one.cause or None, "why": one.why or None, **_server_waits(status.server_waits.get(one.name))}
+            _or_null(as_data(one), "cause", "why") | _server_waits(status.server_waits.get(one.name))
             for one in status.servers
         ],
-        "multiplexer": status.multiplexer or None,
         "slurm": slurm and {"answered": slurm.answered, "last_answer": slurm.at, "complaint": slurm.why or None},
-        **asdict(status.use),
-        "now": status.now,
-        "started": status.started,
-        "seconds": status.seconds,
+        **as_data(status.use),
+        **chosen(status, "now", "started", "seconds", "successes", "host_event"),
         **_expected(status.expected),
-        "episodes_done": status.done,
-        "episodes_recorded": status.recorded,
-        "episodes_planned": status.planned,
-        "successes": status.successes,
+        **chosen(status, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
         "counts": status.counts(),
         "smoke": status.smoke(),
         "sessions": [_session(session) for session in status.sessions],
         "after": _session(status.after) if status.after else None,
-        "host_event": status.host_event._asdict() if status.host_event else None,
+        **_or_null(chosen(status, "multiplexer", "undecided")),
         "hint": status.advice and say(status.advice),
         "unheard": status.notify_problem and say(status.notify_problem),
         "facts": data_of(filter(None, (status.advice, status.notify_problem))),
-        "undecided": status.undecided or None,
     }
 
 
@@ -327,37 +313,14 @@ def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
 def _session(session: SessionStatus) -> dict[str, Any]:
     waits = session.waiting
     return {
-        "name": session.name,
-        "policy": session.policy,
-        "environment": session.environment,
-        "part": session.part or None,
-        "extra": session.extra,
-        "state": str(session.life),
-        "outcome": str(session.outcome) if session.outcome else None,
-        "attempt": session.attempt,
-        "gpus": list(session.gpus),
-        "window": session.window or None,
-        "node": session.node or None,
-        "task": _task(session.task),
-        "episodes_done": session.done,
-        "episodes_recorded": session.recorded,
-        "uncounted": session.uncounted or None,
-        "episodes_planned": session.planned,
-        "unit": session.unit,
-        "successes": session.successes,
-        "idle_seconds": session.idle,
-        "silent": session.silent,
-        "progressed": session.progressed,
-        "last_line": session.last_line,
-        "started": session.started,
-        "seconds": session.seconds,
+        **chosen(session, "name", "policy", "environment", "extra", "attempt", "gpus", "unit", "successes", "silent"),
+        **chosen(session, "progressed", "last_line", "started", "seconds", "outcome", "failure", "peak_memory", "note"),
+        **chosen(session, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
+        **chosen(session, life="state", idle="idle_seconds", stalled="stalled_since"),
+        **_or_null(chosen(session, "part", "window", "node", "uncounted")),
         **_expected(session.expected),
-        "stalled_since": session.stalled,
+        "task": _task(session.task),
         "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
-        "failure": str(session.failure) if session.failure else None,
-        "peak_memory": session.peak_memory,
-        "note": session.note,
-        "facts": data_of(session.facts),
     }
 
 
@@ -374,10 +337,12 @@ def _server_waits(waits: Waiting | None) -> dict[str, Any]:
 
 
 def _task(task: Task | None) -> dict[str, Any] | None:
-    if task is None:
-        return None
-    fields = {"job": task.job, "attempt": task.attempt, "state": task.state, "reason": task.reason or None}
-    return {**fields, "node": task.node or None, "start": task.start}
+    return task and _or_null(chosen(task, "job", "attempt", "state", "reason", "node", "start"), "reason", "node")
+
+
+def _or_null(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """With null for texts that are empty: for those of `keys`, or for all."""
+    return {key: None if value == "" and (not keys or key in keys) else value for key, value in data.items()}
 
 
 def _expected(end: Expected | None) -> dict[str, Any]:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from comborun import __version__
 from comborun.errors import HostError, UserError
 from comborun.model.resources import HostFacts
-from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted
+from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted, timing
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.screen import Screen
 from comborun.monitor.watch import Clock, Settings, Source, watch
 from comborun.planner import lay_out
-from comborun.remote.control import StartOptions, first_s, laptop_secrets, start, stop
-from comborun.remote.grids import complaint, question, with_policies
-from comborun.remote.host import ask, check
+from comborun.remote.grids import not_ready, preflight_question, with_policies
+from comborun.remote.host import check_host, host_facts
+from comborun.remote.program import StartOptions, laptop_secrets, start, stop
 from comborun.remote.publish import Draft, publish
 from comborun.remote.runs import list_runs, remove
-from comborun.remote.shipping import compare, deliver, digest_of, survey
+from comborun.remote.shipping import compare_files, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life
@@ -80,16 +80,18 @@ def trial_setup(
     secrets, shipments = laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = connect(grid.host)
     grid = choose(with_policies(grid, transport))
-    facts = ask(transport, grid.secrets, grid.host_python, question(grid, local=transport.host == LOCAL))
-    check(facts)
+    facts = host_facts(
+        transport, grid.secrets, grid.host_python, preflight_question(grid, local=transport.host == LOCAL)
+    )
+    check_host(facts)
     if "slurm" in grid.model_fields_set:
         progress.warn(f"this runs on {facts.called} itself: Slurm is not asked for a node")
     if facts.absent:
-        progress.warn(complaint(facts.absent, facts.called))
+        progress.warn(not_ready(facts.absent, facts.called))
     plan = lay_out(uncut(grid), facts, digest_of(shipments))
 
     def ready(root: str) -> None:
-        deliver(transport, compare(transport, shipments), root)
+        deliver(transport, compare_files(transport, shipments), root)
 
     return TrialSetup(transport, grid, plan, facts, secrets, ready, progress, folder)
 
@@ -106,7 +108,7 @@ def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Pla
     if grid.policy_glob:
         grid = with_policies(grid, connect(grid.host))
     most = max((combo.settings.gpus for combo in grid.combos), default=0)
-    facts = HostFacts(LOCAL, "", 1, 0, tuple(range(most)), "", "", "", ())
+    facts = HostFacts(LOCAL, "", 1, 0, tuple(range(most)), "", {}, ())
     return lay_out(uncut(grid).model_copy(update={"use_gpus": None, "servers": {}}), facts, here=False)
 
 
@@ -192,7 +194,7 @@ class _Trial(Screen):
             refuse_halted(status)
             raise HostError(f"the dispatcher of {status.directory} is gone", "give the same command again")
         self.idle_since = now if self.idle_since is None else self.idle_since
-        if now - self.idle_since >= first_s() and (wait := first_wait(self.source.view, History(), status)):
+        if now - self.idle_since >= timing().first_s and (wait := first_wait(self.source.view, History(), status)):
             self.warn_of(wait)
 
     def warn_of(self, wait: Fact) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 from collections import defaultdict
@@ -11,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError, UserError
-from comborun.grid.axes import names_of
+from comborun.grid.combos import names_of
 from comborun.model.command import START_TIME
+from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
 from comborun.planner import first_episodes
 from comborun.planner.calibrating import (
-    LENGTH_S,
     Seen,
     Trial,
     alone,
@@ -33,7 +32,7 @@ from comborun.planner.calibrating import (
 from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
 from comborun.remote import program
-from comborun.remote.host import ask
+from comborun.remote.host import host_facts
 from comborun.remote.runs import remove
 from comborun.rules.names import RunLayout
 from comborun.rules.results.counts import where_it_ran
@@ -50,19 +49,19 @@ if TYPE_CHECKING:
     from comborun.monitor.snapshot import Attempt
     from comborun.monitor.status import RunStatus
     from comborun.monitor.trial_setup import TrialSetup
-    from comborun.planner.knowledge import Measured
+    from comborun.planner.knowledge import MeasuredCombo
 
 _SAMPLE_S = 20.0
 
 
-def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measured]]:
+def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, MeasuredCombo]]:
     """Measure combos alone; those with short sessions a second time, with more episodes."""
     sessions = kinds(setup.plan.sessions)
     whole = {(one.policy, one.environment) for one in setup.plan.sessions}
     setup.progress.say(f"alone, one after another: {several(len(sessions), 'combo')} of {len(whole)}")
     first = _run(setup, alone(setup.plan, sessions, [min(episodes, one.count) for one in sessions]))
     trials = {one.name: [trial] for one, trial in zip(sessions, first, strict=True)}
-    counts = [second_trial(one, trial, _length_s()) for one, trial in zip(sessions, first, strict=True)]
+    counts = [second_trial(one, trial, timing().calibrate_s) for one, trial in zip(sessions, first, strict=True)]
     more = [(one, count) for one, count in zip(sessions, counts, strict=True) if count]
     if more:
         setup.progress.say(
@@ -76,7 +75,7 @@ def measure_alone(setup: TrialSetup, episodes: int) -> list[tuple[Session, Measu
     return sorted(found, key=lambda pair: pair[1].pace.length(pair[0].count), reverse=True)
 
 
-def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], most: int) -> tuple[list[Step], str]:
+def measure_beside(setup: TrialSetup, found: list[tuple[Session, MeasuredCombo]], most: int) -> tuple[list[Step], str]:
     """The successful steps, beginning with one session alone, and why there are no more."""
     length = round(sum(one.pace.length(one.episodes) for _, one in found), 3)
     counted = sum(one.episodes for _, one in found)
@@ -85,8 +84,8 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], mos
     if not any(session.ranged for session in setup.plan.sessions):
         most = min(most, len(setup.plan.sessions))
     while at_once <= most:
-        plan = beside(setup.plan, found, at_once, _length_s())
-        if reason := crowded(found, plan, at_once) or refused(plan, ask(setup.transport)):
+        plan = beside(setup.plan, found, at_once, timing().calibrate_s)
+        if reason := crowded(found, plan, at_once) or refused(plan, host_facts(setup.transport)):
             return steps, reason
         setup.progress.say(f"{at_once} side by side")
         tried = step(found, plan, _run(setup, plan))
@@ -96,11 +95,6 @@ def measure_beside(setup: TrialSetup, found: list[tuple[Session, Measured]], mos
             return steps, stopped
         at_once *= 2
     return steps, f"{most} at once is the most that was asked for"
-
-
-def _length_s() -> float:
-    """The shortest useful run time of a session; tests have less time."""
-    return float(os.environ.get("COMBORUN_CALIBRATE_S") or LENGTH_S)
 
 
 def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:

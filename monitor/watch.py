@@ -10,12 +10,12 @@ import math
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from comborun.errors import HostError, RunGoneError
 from comborun.monitor.classify import classify
@@ -25,9 +25,6 @@ from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import UP, Link, RunStatus
 from comborun.remote.transport import LOCAL, Transport
 from comborun.rules.names import RUN
-
-if TYPE_CHECKING:
-    from comborun.addressing import Addressed
 
 SHORTEST_S = 2.0
 """seconds between two looks, unless the interval is shorter"""
@@ -85,15 +82,6 @@ class Source(NamedTuple):
         if self.transport.host != LOCAL:
             snapshot = replace(snapshot, ahead=snapshot.now - time.time())
         return fold(history, snapshot, sessions), answer
-
-    def addressed(self, words: Sequence[str], *, guess: bool = False) -> Addressed:
-        """The sessions that the words name. Raises UserError for a word that names none."""
-        from comborun.addressing import addressed  # a look needs none of it
-
-        def alive() -> frozenset[str]:
-            return frozenset(one.name for one in once(self).every if one.alive)
-
-        return addressed(self.view.plan, self.view.id, words, alive, guess=guess)
 
     def renewed(self, history: History) -> Source:
         """The run with its newest plan, if the last look reported one. Raises HostError."""
@@ -235,7 +223,7 @@ def _missed(memory: _Memory, error: HostError, clock: Clock) -> _Memory:
     before = memory.link
     since, lost = (clock.now(), clock.elapsed()) if before.reachable else (before.since, memory.lost)
     failures, gone = before.failures + 1, isinstance(error, RunGoneError)
-    link = Link(reachable=False, since=since, failures=failures, complaint=error.message.split("\n")[0], gone=gone)
+    link = Link(reachable=False, since=since, failures=failures, complaint=error.headline, gone=gone)
     return memory._replace(link=link, lost=lost)
 
 

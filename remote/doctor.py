@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.remote import program
-from comborun.remote.grids import needs_of, question
+from comborun.remote.grids import needs_of, preflight_question
 from comborun.rules.findings import Finding, Level, graded
 from comborun.rules.names import DEFAULT_ROOT
 
@@ -99,4 +99,6 @@ def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
         servers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
         found |= dict.fromkeys(f"{_X_SERVERS}/X{number}" for number in servers)
     programs = (_XVFB,) if any(display.own for display in displays) else ()
-    return HostNeeds(tuple(found)[:_MOST_FILES], programs, grid.host_python or "", question(grid, local=local))
+    return HostNeeds(
+        tuple(found)[:_MOST_FILES], programs, grid.host_python or "", preflight_question(grid, local=local)
+    )

@@ -20,16 +20,16 @@ from comborun.errors import HostError, UserError
 from comborun.remote import program
 from comborun.remote.mirror import (
     WAIT_S,
-    Held,
+    FilePiece,
+    HeldFile,
     Mirror,
     OccupiedError,
     PartialFile,
-    Piece,
     Skipped,
     parse_answer,
     request,
 )
-from comborun.rules.names import RUN
+from comborun.rules.names import NAME, RUN
 from comborun.rules.vocabulary import amount
 from comborun.text import GIB, MIB, clean
 
@@ -91,7 +91,7 @@ def mirror_directory(host: str, run: str) -> Path:
     """The folder of a run's copy on this machine. Raises HostError for a name that no run has, since names come from
     hosts.
     """
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
+    if not re.fullmatch(NAME, run):
         raise HostError(f"{host} named a run {run!r}, which is not a run's name")
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base).expanduser() / "comborun" / clean(host) / run
@@ -147,7 +147,7 @@ class _Fetching:
         finally:
             self._drop()
         why = "it kept changing while it was copied"
-        restless = [Skipped(path, why) for path, how in self._again() if how == "skip"]
+        restless = [Skipped(path, why) for path, how in self._doubtful() if how == "skip"]
         return Fetched(self._files, self._bytes, (*self._skipped, *restless), whole=not more)
 
     def _round(self) -> bool:
@@ -163,13 +163,13 @@ class _Fetching:
         if self._draft and self._draft.first.path not in {piece.path for piece in answer.pieces}:
             self._drop()
         for piece in answer.pieces:
-            self._take(piece)
+            self._receive(piece)
         if not answer.complete:
             raise HostError(
                 f"the answer of {self._transport.host} was cut off",
                 done.complaint or "the same command again continues",
             )
-        again = answer.more or "whole" in dict(self._again()).values()
+        again = answer.more or "whole" in dict(self._doubtful()).values()
         if again and self._progress == before:
             raise HostError(f"{self._transport.host} says that there is more of {self._run_dir}, and sends nothing")
         return again
@@ -185,7 +185,7 @@ class _Fetching:
             "fetch",
             self._run_dir,
             str(self._limit),
-            stdin=request(self._held, {**self._missing, **dict(self._again())}, part),
+            stdin=request(self._held, {**self._missing, **dict(self._doubtful())}, part),
             timeout=_WATCHED_ANSWER_S if self._options.watched else _TIMEOUT_S,
             python=program.of_run(self._run_dir),
         )
@@ -201,11 +201,11 @@ class _Fetching:
         """The other wanted files that have not come."""
         return dict.fromkeys((path for path in self._options.others if path not in self._held), "whole")
 
-    def _again(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
+    def _doubtful(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
         for path, times in self._doubts.items():
             yield path, "whole" if times < _TRIES else "skip"
 
-    def _take(self, piece: Piece) -> None:
+    def _receive(self, piece: FilePiece) -> None:
         if self._too_early(piece.path):
             return
         if self._draft and self._draft.first.path != piece.path:
@@ -228,13 +228,13 @@ class _Fetching:
             return
         self._doubts.pop(piece.path, None)
         self._size += max(_BLOCK, draft.first.size) - self._room_of(piece.path)
-        self._held[piece.path] = Held(draft.first.size, draft.first.changed)
+        self._held[piece.path] = HeldFile(draft.first.size, draft.first.changed)
         self._files += 1
 
     def _room_of(self, path: PurePosixPath) -> int:
         return max(_BLOCK, self._held[path].size) if path in self._held else 0
 
-    def _check_room(self, piece: Piece) -> None:
+    def _check_room(self, piece: FilePiece) -> None:
         """Raise UserError before a file is written that would make the mirror, or the disk, too full."""
         coming, most = max(_BLOCK, piece.size), self._options.most
         if self._size + coming - self._room_of(piece.path) > most or self._taken + coming > 2 * most:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import GridError, Problem, UserError
 from comborun.generate.script import says_something
 from comborun.grid import Grid, load_grid
-from comborun.model.policy_files import CHECKPOINT, Match, named
+from comborun.model.policy_files import CHECKPOINT, MatchedFile, named_policies
 from comborun.planner import NOTHING_KNOWN, Knowledge, absent_gpus, lay_out, lay_out_on_slurm
 from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
 from comborun.remote import program
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from comborun.grid import SettingKeys
-    from comborun.grid.axes import Axis, Combo
+    from comborun.grid.combos import Combo
+    from comborun.grid.keys.axes import AxisEntry
     from comborun.model.plan import Plan
     from comborun.model.policy_files import PolicyGlob
     from comborun.model.resources import HostFacts
@@ -90,7 +91,7 @@ def with_policies(grid: Grid, transport: Transport) -> Grid:
     if len(matches) > _MOST:
         raise _refused(grid, glob, f"more than {_MOST} files match {glob}", "make it narrower, or `exclude` some")
     try:
-        found = named(matches)
+        found = named_policies(matches)
     except UserError as error:
         raise _refused(grid, glob, error.message, error.hint) from None
     return grid.with_files(found)
@@ -100,13 +101,13 @@ def _refused(grid: Grid, glob: PolicyGlob, message: str, hint: str) -> GridError
     return GridError((Problem(str(grid.path), glob.line, glob.column, f"`policies`: {message}", hint),), str(grid.path))
 
 
-def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tuple[Match, ...]:
+def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tuple[MatchedFile, ...]:
     """The files and folders that a glob finds on the host, in one round trip, without links that lead nowhere."""
     question = json.dumps({"patterns": glob.patterns, "exclude": glob.exclude}).encode()
     python = program.Python(named=host_python or "")
     done = program.run_packed(transport, "runs", "policies", stdin=question, timeout=120, python=python)
     found = program.answer(transport, done, f"{transport.host} can't look for {glob}")
-    return tuple(Match(pattern, path, folder) for pattern, path, folder in found)
+    return tuple(MatchedFile(pattern, path, folder) for pattern, path, folder in found)
 
 
 # Its plan
@@ -141,7 +142,7 @@ def laid_out(grid: Grid, host: HostFacts, shipped: str, known: Knowledge | None 
 # The needs that a grid's text shows
 
 
-def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
+def preflight_question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True) -> bytes:
     """The question for comborun/host/doctor/preflight.py. `windows`: sessions run on that machine itself."""
     needs = needs_of(grid, local=local)
     files = ((combo.policy.name, _checkpoint(combo.policy)) for combo in grid.combos)
@@ -158,13 +159,13 @@ def question(grid: Grid, *, local: bool, windows: bool = True, new: bool = True)
     ).encode()
 
 
-def _checkpoint(policy: Axis) -> str:
+def _checkpoint(policy: AxisEntry) -> str:
     """The file of a policy: its attribute `checkpoint`, else its first attribute that is a path."""
     values = [policy.attributes.get(CHECKPOINT, ""), *policy.attributes.values()]
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
-def complaint(lacks: Sequence[Fact], host: str) -> str:
+def not_ready(lacks: Sequence[Fact], host: str) -> str:
     """An error text with a line for each; a single one stands in the first line."""
     lines = list(map(say, lacks))
     if len(lines) == 1:

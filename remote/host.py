@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.host.doctor.gpus import FAULTS
-from comborun.model.plan import decoded
+from comborun.model.codec import decoded
 from comborun.model.resources import HostFacts
 from comborun.remote import program
 from comborun.rules.facts import Fact
+from comborun.rules.names import MULTIPLEXERS
 from comborun.rules.room.placement import Card
 from comborun.text import KIB, harmless
 
@@ -24,7 +25,7 @@ _NVIDIA_S = 10
 NO_SECRETS: Mapping[str, SecretSource] = MappingProxyType({})
 
 
-def ask(
+def host_facts(
     transport: Transport,
     secrets: Mapping[str, SecretSource] = NO_SECRETS,
     host_python: str | None = None,
@@ -58,8 +59,7 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         available=None if available is None else available * KIB,
         python=answer["python"],
         bash=answer["bash"],
-        tmux=answer["tmux"],
-        screen=answer["screen"],
+        multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
         missing=tuple(answer["missing"]),
         gpu_trouble=(trouble := _trouble(gpus)),
         gpu_fix=next((fix for said, (_, _, fix) in FAULTS.items() if said in trouble.lower()), ""),
@@ -77,16 +77,16 @@ def _trouble(gpus: Mapping[str, Any]) -> str:
     return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""
 
 
-def check(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
+def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
     """Raise HostError if sessions can't run on this host: programs are missing, or secrets that the grid needs.
 
     A login node of a cluster, whose sessions run elsewhere, needs no `windows`.
     """
     missing = list(facts.missing)
-    if multiplexer and not getattr(facts, multiplexer):
+    if multiplexer and not facts.multiplexers.get(multiplexer):
         missing.append(multiplexer)
-    elif windows and not (facts.tmux or facts.screen):
-        missing.append("tmux (or screen)")
+    elif windows and not any(facts.multiplexers.values()):
+        missing.append("{} (or {})".format(MULTIPLEXERS[0], ", ".join(MULTIPLEXERS[1:])))
     if missing:
         raise HostError(
             f"{facts.host} lacks what sessions need: {', '.join(missing)}",

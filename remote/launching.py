@@ -1,4 +1,4 @@
-"""Launches a grid in three steps: prepare, settle, start. All safe to repeat."""
+"""Launches a grid in three steps: prepare, publish, start. All safe to repeat."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ from comborun.amendment.notes import (
 )
 from comborun.amendment.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
-from comborun.remote import control, slurm
-from comborun.remote.grids import complaint, host_warnings, laid_out, question, with_policies
-from comborun.remote.host import ask, check
-from comborun.remote.program import Python
-from comborun.remote.publish import Draft, provenance, publish, reread
-from comborun.remote.publish import amend as put_amendment
-from comborun.remote.shipping import compare as compare_files
-from comborun.remote.shipping import deliver, digest_of, lines, size_of, survey
+from comborun.remote import program, slurm
+from comborun.remote.grids import host_warnings, laid_out, not_ready, preflight_question, with_policies
+from comborun.remote.host import check_host, host_facts
+from comborun.remote.publish import Draft, provenance, publish, put_amendment, reread
+from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.rules.facts import Fact
 from comborun.rules.host import Lack
@@ -34,23 +31,22 @@ from comborun.rules.vocabulary import amount
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from comborun.amendment.changes import Amended, Choice, Comparison
+    from comborun.amendment.changes import Amended, Choice, PlanComparison
     from comborun.grid import Grid
     from comborun.model.plan import Plan
     from comborun.model.resources import HostFacts
+    from comborun.remote.program import Reply
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
 
 _TRIES = 5
-_REPLACES = "replaces "
-"""first word of a start's lines about the user's sessions in `replaces` (comborun/host/verbs/replace.py)"""
 
 
 @dataclass(frozen=True)
-class Request:
+class LaunchRequest:
     parallel: int | None = None
-    multiplexer: Literal["tmux", "screen"] | None = None
+    multiplexer: str | None = None
     new: bool = False
     changed: Choice | None = None
     smoke: int | None = None
@@ -62,7 +58,7 @@ class Request:
 class Prepared:
     """A grid that was checked and planned for its host, before anything is sent."""
 
-    request: Request
+    request: LaunchRequest
     transport: Transport
     grid: Grid
     facts: HostFacts
@@ -109,19 +105,19 @@ class Launched:
         return self.started and not self.plan.slurm and not self.added
 
 
-def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
+def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], Transport]) -> Prepared:
     """Check everything before a launch. `connect` is called with the host that the grid names.
 
     Raises UserError and HostError for any obstacle.
     """
     if request.slurm and request.multiplexer:
         raise UserError("--multiplexer with --slurm: sessions on nodes have no windows", "combo attach shows them")
-    secrets, shipments = control.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
+    secrets, shipments = program.laptop_secrets(grid.secrets), survey(grid.sync, grid.path.parent)
     transport = connect(grid.host)
     grid = with_policies(grid, transport)
-    named = question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
-    facts = ask(transport, grid.secrets, grid.host_python, named)
-    check(facts, request.multiplexer, windows=not request.slurm)
+    named = preflight_question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
+    facts = host_facts(transport, grid.secrets, grid.host_python, named)
+    check_host(facts, request.multiplexer, windows=not request.slurm)
     absent = () if request.force else facts.absent
     try:
         plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
@@ -130,17 +126,17 @@ def prepare(request: Request, grid: Grid, connect: Callable[[str | None], Transp
             raise
         absent = (*absent, Fact(Lack.LAYOUT, error=error.message, hint=error.hint))
     if absent:
-        raise UserError(complaint(absent, facts.called), "fix that, or add --force to start anyway")
+        raise UserError(not_ready(absent, facts.called), "fix that, or add --force to start anyway")
     if plan.slurm:
         doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
         warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)
     else:
         warnings = host_warnings(grid, facts)
-    deliveries = compare_files(transport, shipments, Python(known=facts.python))
+    deliveries = compare_files(transport, shipments, program.Python(known=facts.python))
     return Prepared(request, transport, grid, facts, plan, shipments, deliveries, secrets, warnings)
 
 
-def settle(
+def publish_run(
     prepared: Prepared, confirm: Callable[[str], bool], tell: Callable[[str], object] = lambda _: None
 ) -> Launched:
     """Publish the run, or amend the existing one to follow the grid, even if others do so at the same time.
@@ -150,7 +146,7 @@ def settle(
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
-    draft = Draft(prepared.plan, grid.record, grid.root, origin, Python(known=prepared.facts.python))
+    draft = Draft(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
     whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
     mode = "new" if request.new else "resume"
     notes: tuple[str, ...] = ()
@@ -188,39 +184,39 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
     transport, directory, found = prepared.transport, launched.publication.directory, launched.publication.found
     if launched.publication.state == "finished":
         return launched
-    python = Python(known=prepared.facts.python)
+    python = program.Python(known=prepared.facts.python)
     # a run keeps its list of files
     deliveries = prepared.deliveries if launched.plan.shipped == prepared.plan.shipped else ()
     deliver(transport, deliveries, launched.publication.root, python)
-    launched = replace(launched, shipped=tuple(lines(deliveries)))
+    launched = replace(launched, shipped=tuple(shipped_lines(deliveries)))
     slots = _slots(prepared.request, launched)
     if found and found.hold not in ("", "halted"):
-        slot_lines = control.steer(transport, directory, "slots", str(slots)).lines if slots else ()
+        slot_lines = program.steer(transport, directory, "slots", str(slots)).texts if slots else ()
         return replace(launched, changes=(*launched.changes, *slot_lines))
     lifted = _lift(transport, launched)
-    options = control.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
-    said = control.start(transport, directory, options)
+    options = program.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
+    begun = program.start(transport, directory, options)
     return replace(
         launched,
         started=True,
         changes=(*launched.changes, *lifted),
-        replaced=replaced(said),
-        submitted=tuple(filter(None, map(str.strip, said.splitlines()))) if launched.plan.slurm else (),
+        replaced=_replaced(begun),
+        submitted=begun.texts if launched.plan.slurm else (),
     )
 
 
-def launch_canary(transport: Transport, plan: Plan, directory: str, episodes: int) -> Publication:
+def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: int) -> Publication:
     """Start a run that repeats a few episodes of the run in `directory`; its manifest says so."""
     root, _, run = directory.rpartition("/")
     origin = {"comborun": __version__, CANARY_OF: run, "episodes": episodes}
-    publication = publish(transport, Draft(plan, f"# a canary of {run}; its grid is there\n", root, origin), "new")
-    control.restart_dispatcher(transport, publication.directory, plan)
+    publication = publish(transport, Draft(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new")
+    program.restart_dispatcher(transport, publication.directory, plan)
     return publication
 
 
-def replaced(said: str) -> tuple[str, ...]:
-    """A start's lines about the user's sessions in `replaces`: what was found, and how it ended."""
-    return tuple(line.removeprefix(_REPLACES) for line in said.splitlines() if line.startswith(_REPLACES))
+def _replaced(begun: Reply) -> tuple[str, ...]:
+    """What a start found of the user's sessions in `replaces`, and how they ended."""
+    return tuple(f"{line.facts['replaced']}: {line.facts['what']}" for line in begun.lines if "replaced" in line.facts)
 
 
 def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[Draft, tuple[str, ...]]:
@@ -313,7 +309,9 @@ def _read_again(
 _ANEW = "the grid has changed, and the records of these combos would no longer count in run"
 
 
-def _choice(comparison: Comparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]) -> Choice | None:
+def _choice(
+    comparison: PlanComparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]
+) -> Choice | None:
     """The choice for combos whose records would no longer count: the option's value, else the user's answer."""
     if wanted or not comparison.asks:
         return wanted
@@ -338,15 +336,15 @@ def _lift(transport: Transport, launched: Launched) -> tuple[str, ...]:
     directory, found = launched.publication.directory, launched.publication.found
     if not found or not found.held:
         return ()
-    control.steer(transport, directory, "resume")
+    program.steer(transport, directory, "resume")
     if tried := [session.name for session in smoke_sessions(launched.plan)]:
-        control.steer(transport, directory, "retry", *tried)
+        program.steer(transport, directory, "retry", *tried)
     if not found.hold:
         return ("GPUs that were in quarantine are used again",)
     return (f"no longer {found.hold}" + (f": {found.why}" if found.why else ""),)
 
 
-def _slots(request: Request, launched: Launched) -> int | None:
+def _slots(request: LaunchRequest, launched: Launched) -> int | None:
     """The number of slots; None leaves it unchanged, since a user may have set it."""
     found, parallel = launched.publication.found, launched.plan.limits.parallel
     if request.parallel or launched.plan.slurm:

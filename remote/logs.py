@@ -26,14 +26,14 @@ _MOST = 1 << 20
 
 
 @dataclass(frozen=True)
-class Latest:
+class LatestAttempt:
     number: int
     log: PurePosixPath
     begin: Begin | None
 
 
 @dataclass(frozen=True)
-class Log:
+class LogPosition:
     """A log, and the position up to which it was read."""
 
     session: str
@@ -45,25 +45,25 @@ class Log:
     ended: bool = False
 
 
-class Piece(NamedTuple):
+class LogPiece(NamedTuple):
     """New bytes of a log."""
 
-    log: Log
+    log: LogPosition
     data: bytes
 
 
-def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> dict[str, Latest]:
+def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> dict[str, LatestAttempt]:
     """The newest attempts of sessions and model servers of a run; one round trip."""
     answer = program.answer(transport, _ask(transport, layout.directory, "latest", layout.directory, *sessions))
     found = {}
     for name, one in answer.items():
         number, begin = int(one["number"]), str(one["begin"])
         attempt = layout.attempt(f"servers/{name}" if one["family"] == "servers" else name, max(1, number))
-        found[name] = Latest(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
+        found[name] = LatestAttempt(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
     return found
 
 
-def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> PurePosixPath:
+def rank_log(transport: Transport, seen: LatestAttempt, rank: int, stream: Stream) -> PurePosixPath:
     """The log of one rank in an attempt with a launcher, of the newest start of the ranks. Raises UserError if there is
     none.
     """
@@ -76,7 +76,7 @@ def rank_log(transport: Transport, seen: Latest, rank: int, stream: Stream) -> P
     raise UserError(f"there is no rank {rank}", f"there are {', '.join(map(str, answer['ranks']))}")
 
 
-def follow(transport: Transport, run: str, logs: Sequence[Log], lines: int, *, on: bool) -> Iterator[Piece]:
+def follow(transport: Transport, run: str, logs: Sequence[LogPosition], lines: int, *, on: bool) -> Iterator[LogPiece]:
     """The last `lines` lines of logs; with `on`, also what follows until all of the sessions have ended.
 
     An attempt that begins meanwhile is followed from its first byte. There is at most one round trip a second. A log
@@ -96,11 +96,11 @@ def follow(transport: Transport, run: str, logs: Sequence[Log], lines: int, *, o
 
 def end_of_log(transport: Transport, log: PurePosixPath, lines: int) -> bytes:
     attempt, run = log.parent, log.parents[3]
-    one = Log(attempt.parent.name, int(attempt.name.rpartition("-")[2]), path=str(log))
+    one = LogPosition(attempt.parent.name, int(attempt.name.rpartition("-")[2]), path=str(log))
     return b"".join(piece.data for piece in follow(transport, str(run), [one], lines, on=False))
 
 
-def _read(transport: Transport, run: str, logs: Sequence[Log], lines: int) -> list[Piece]:
+def _read(transport: Transport, run: str, logs: Sequence[LogPosition], lines: int) -> list[LogPiece]:
     asked = json.dumps([[log.session, log.attempt, log.offset, log.path] for log in logs]).encode()
     done = _ask(transport, run, "read", run, str(lines), str(_MOST), stdin=asked)
     head, newline, data = done.stdout.partition(b"\n")
@@ -109,7 +109,7 @@ def _read(transport: Transport, run: str, logs: Sequence[Log], lines: int) -> li
     pieces, begin = [], 0
     for log, (_, attempt, offset, length, ended) in zip(logs, json.loads(head), strict=True):
         at = replace(log, attempt=attempt, offset=offset + length, ended=ended)
-        pieces.append(Piece(at, data[begin : begin + length]))
+        pieces.append(LogPiece(at, data[begin : begin + length]))
         begin += length
     return pieces
 

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
-from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN
+from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, NAME, RUN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _COMPONENT = r"[^/\0.][^/\0]*"
 _NAMES = "|".join(map(re.escape, (*FETCHED, *FETCHED_STATE, RUN.done)))
 _ALLOWED = re.compile(
-    rf"{_NAMES}|plan-[0-9]{{1,9}}\.json|sessions/[A-Za-z0-9_-]+/attempt-[1-9][0-9]{{0,8}}/"
+    rf"{_NAMES}|plan-[0-9]{{1,9}}\.json|sessions/{NAME}/attempt-[1-9][0-9]{{0,8}}/"
     rf"(?:{'|'.join(FETCHED_RECORDS)}|end|log|out/{_COMPONENT}(?:/{_COMPONENT})*)"
 )
 _LARGEST = 1 << 60
@@ -39,7 +39,7 @@ _REASONS = {"broken": "a link that leads nowhere", "unreadable": "can't be read:
 
 
 @dataclass(frozen=True)
-class Piece:
+class FilePiece:
     path: PurePosixPath
     size: int
     changed: int
@@ -57,8 +57,8 @@ class Skipped(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answer:
-    pieces: tuple[Piece, ...]
+class FetchAnswer:
+    pieces: tuple[FilePiece, ...]
     """pieces that arrived complete"""
     gone: tuple[PurePosixPath, ...]
     """files of the mirror that the host no longer has"""
@@ -80,16 +80,16 @@ def safe_path(name: str) -> PurePosixPath:
     return PurePosixPath(name)
 
 
-def parse_answer(stream: bytes) -> Answer:
+def parse_answer(stream: bytes) -> FetchAnswer:
     """Read an answer, perhaps cut off. Raises HostError if it is none."""
     line, newline, data = stream.partition(b"\n")
     if not newline:
-        return Answer((), (), (), more=False, complete=False)
+        return FetchAnswer((), (), (), more=False, complete=False)
     try:
         head = json.loads(line)
         announced = list(head["pieces"])
         pieces = tuple(_pieces(announced, data))
-        return Answer(
+        return FetchAnswer(
             pieces=pieces,
             gone=tuple(map(safe_path, head["gone"])),
             skipped=tuple(Skipped(safe_path(path), _REASONS.get(why, "not sent")) for path, why in head["skipped"]),
@@ -102,7 +102,7 @@ def parse_answer(stream: bytes) -> Answer:
         ) from error
 
 
-def _pieces(announced: list[Any], data: bytes) -> Iterator[Piece]:
+def _pieces(announced: list[Any], data: bytes) -> Iterator[FilePiece]:
     """Assign the bytes to the announced pieces, as long as they last."""
     at = 0
     for path, size, changed, start, length, total in announced:
@@ -114,20 +114,20 @@ def _pieces(announced: list[Any], data: bytes) -> Iterator[Piece]:
         safe = safe_path(path)
         if at + length > len(data):
             return
-        yield Piece(safe, size, changed, start, total, data[at : at + length])
+        yield FilePiece(safe, size, changed, start, total, data[at : at + length])
         at += length
 
 
-class Held(NamedTuple):
+class HeldFile(NamedTuple):
     size: int
     changed: int
     """microseconds since 1970, on the host's clock"""
 
 
 def request(
-    held: Mapping[PurePosixPath, Held],
+    held: Mapping[PurePosixPath, HeldFile],
     again: Mapping[PurePosixPath, Literal["whole", "skip"]],
-    part: tuple[Piece, int] | None = None,
+    part: tuple[FilePiece, int] | None = None,
 ) -> bytes:
     """Standard input for the host. `part`: the announcement of an unfinished file, and the number of its bytes here."""
     first, come = part or (None, 0)
@@ -148,7 +148,7 @@ WAIT_S = 600.0
 class PartialFile:
     """A file in transfer: starts with the mirror's part of it, grows piece by piece, and is renamed when complete."""
 
-    def __init__(self, target: Path, first: Piece) -> None:
+    def __init__(self, target: Path, first: FilePiece) -> None:
         self.target = target
         self.first = first
         """its announcement: size, time and sum of the whole"""
@@ -211,9 +211,9 @@ class Mirror:
             with _explained(self.directory):
                 yield
 
-    def inventory(self) -> dict[PurePosixPath, Held]:
+    def inventory(self) -> dict[PurePosixPath, HeldFile]:
         """All files of the mirror that a fetch may have made. Removes drafts of a killed fetch."""
-        held: dict[PurePosixPath, Held] = {}
+        held: dict[PurePosixPath, HeldFile] = {}
         for folder, names, files in os.walk(self.directory):
             below = PurePosixPath(Path(folder).relative_to(self.directory))
             names[:] = [name for name in names if below.parts or name in {"sessions", "dispatch"}]
@@ -223,10 +223,10 @@ class Mirror:
                     path.unlink(missing_ok=True)
                 elif is_run_file(str(below / name)) and not path.is_symlink():
                     status = path.stat()
-                    held[below / name] = Held(status.st_size, status.st_mtime_ns // 1000)
+                    held[below / name] = HeldFile(status.st_size, status.st_mtime_ns // 1000)
         return held
 
-    def draft(self, piece: Piece) -> PartialFile:
+    def draft(self, piece: FilePiece) -> PartialFile:
         target = self.directory / piece.path
         folder = target.parent
         if folder not in self._inside:

@@ -1,4 +1,7 @@
-"""Calls the host program: from the folder of a run, or else by sending the modules that the verb needs."""
+"""Calls the host program: orders to a run (start, steer, stop), and any other verb. All safe to repeat.
+
+A run has a program of its own. For other verbs the modules that they need are sent.
+"""
 
 from __future__ import annotations
 
@@ -6,76 +9,26 @@ import json
 import os
 import re
 import sys
-import zlib
-from functools import cache, partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import comborun
 from comborun.errors import HostError, UserError
 from comborun.host.__main__ import module_of
+from comborun.remote import library
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
 from comborun.rules.names import RunLayout
+from comborun.text import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
+    from comborun.model.plan import Plan, SecretSource
     from comborun.remote.transport import Transport
-
-
-_PACKAGE = Path(comborun.__file__).parent.resolve()
-_PROGRAM = "comborun_host"
-TRAVELS = ("rules", "words", "host")
-"""the packages that go to hosts"""
-_IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
-_FOR_TYPES = re.compile(r"^if TYPE_CHECKING:\n(?:    .*\n|\n)+", re.MULTILINE)
-_ENTRY = '''"""The host program of this run: VERB RUN ARGUMENT..."""
-
-import sys
-
-from comborun.host.__main__ import main
-
-sys.exit(main())
-'''
-
-
-def library_files() -> dict[str, str]:
-    files = {f"{_PROGRAM}/comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
-    files |= {f"{_PROGRAM}/__main__.py": _ENTRY, f"{_PROGRAM}/comborun/__init__.py": ""}
-    files |= {"find_python.sh": finder(), "window.sh": (_PACKAGE / "host/window.sh").read_text("utf-8")}
-    return {name: files[name] for name in sorted(files)}
-
-
-def _modules() -> list[Path]:
-    return [path.relative_to(_PACKAGE) for room in TRAVELS for path in (_PACKAGE / room).rglob("*.py")]
-
-
-def finder() -> str:
-    return (_PACKAGE / "host/find_python.sh").read_text("utf-8")
-
-
-@cache
-def packed(verb: str) -> bytes:
-    """The modules that a verb needs: name -> whether it is a package, text; as compressed JSON."""
-    found: dict[str, tuple[bool, str]] = {"comborun": (True, "")}
-    waiting = ["comborun.host.__main__", module_of(verb)]
-    while waiting:
-        name = waiting.pop()
-        path = _PACKAGE.joinpath(*name.split(".")[1:])
-        file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        if name not in found and file.is_file():
-            found[name] = path.is_dir(), file.read_text("utf-8")
-            waiting += [name.rpartition(".")[0], *_imports(found[name][1])]
-    return zlib.compress(json.dumps(found).encode(), 9)
-
-
-def _imports(text: str) -> Iterator[str]:
-    """Names that may be modules of comborun, without those for type checkers."""
-    for module, names in _IMPORT.findall(_FOR_TYPES.sub("", text)):
-        yield module
-        yield from (f"{module}.{name}" for name in re.findall(r"\w+", names))
-
 
 NO_RUN = 251
 """exit code: the folder does not exist"""
@@ -92,6 +45,8 @@ run=$1; shift
 source "$run/lib/find_python.sh"
 python_of_run "$run" "$@"
 """
+_ORDER = f"export COMBORUN_JSON_LINES=1\n{_OF_RUN}"
+"""the same, and each line that the program prints is a JSON object; a former comborun prints words all the same"""
 _PACKED = """
 loader=$1 python=$2 named=$3 roots=$4
 shift 4
@@ -171,10 +126,10 @@ def run_packed(
     """
     if (here := _here(transport)) and not python.named:
         return here.call(partial(_verb, verb, *words), stdin, timeout)
-    modules = packed(verb)
+    modules = library.packed(verb)
     stdin = b"%d\n" % len(modules) + modules + stdin
     options = (_LOADER, python.known, python.named, str(len(python.roots)), *python.roots)
-    script = finder() + _PACKED
+    script = library.finder() + _PACKED
     return _checked(transport, transport.run(script, *options, verb, *words, stdin=stdin, timeout=timeout))
 
 
@@ -193,15 +148,10 @@ def _verb(*words: str) -> int:
     return main()
 
 
-@cache
 def _is_ours(directory: str, verb: str) -> bool:
     """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
     import_module(module_of(verb))
-    library = Path(directory).expanduser() / "lib" / _PROGRAM / "comborun"
-    try:
-        return all((library / name).read_bytes() == (_PACKAGE / name).read_bytes() for name in _modules())
-    except OSError:
-        return False
+    return library.is_in(str(Path(directory).expanduser()))
 
 
 def _has_python(directory: str) -> bool:
@@ -258,3 +208,193 @@ def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
             done.code, done.stdout, _CHANGED.sub("", complaint, count=1).encode("utf-8", "surrogateescape")
         )
     return done
+
+
+# Orders to a run
+
+Verb = Literal["pause", "drain", "resume", "slots", "retry"]
+_OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
+_SAID = """
+cd -- "$1" || exit 73
+cat dispatch/out dispatch/journal dispatch/events.jsonl 2>/dev/null | tail -n 20
+"""
+_STOP_S = 900.0
+"""seconds; a stop has its own limits, and an early end would leave it incomplete"""
+_STEER_S = 120.0
+"""seconds; the notify command may take a minute"""
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    parallel: int | None = None
+    """sessions at once; None: as the plan says, or as was set before"""
+    multiplexer: str | None = None
+    """None: tmux if there is one, else screen"""
+    secrets: bytes = field(default=b"", repr=False)
+    """from `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""
+
+
+class Beginning(Enum):
+    """How a run begins; the values are exit codes."""
+
+    BEGUN = 0
+    """a session has begun"""
+    NOT_BEGUN = 1
+    """none has begun in time, or none will: the run is halted, or over"""
+    WAITS = 75
+    """none has begun, and for two seconds the first ones have waited for resources of the host: memory, cores, a GPU. A
+    loading model server does not count, because it may fail in time
+    """
+
+
+class Line(NamedTuple):
+    """A line that an order has printed."""
+
+    text: str
+    facts: Mapping[str, Any]
+    """`session`, `replaced`, `refused` ...; empty if the command of a user or a former comborun printed it"""
+
+
+@dataclass(frozen=True)
+class Reply:
+    lines: tuple[Line, ...]
+    """one for each session or action"""
+    code: int
+
+    @property
+    def done(self) -> bool:
+        """Whether all have ended (of a stop), or whether anything was changed."""
+        return self.code == 0
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(line.text for line in self.lines)
+
+    @property
+    def refused(self) -> str:
+        """Why the order can't be carried out; empty if it can."""
+        return next((line.text for line in self.lines if "refused" in line.facts), "")
+
+    def facts(self, name: str) -> tuple[Any, ...]:
+        """The values of a fact, each once."""
+        return tuple(dict.fromkeys(line.facts[name] for line in self.lines if name in line.facts))
+
+
+def laptop_secrets(secrets: Mapping[str, SecretSource], environment: Mapping[str, str] = os.environ) -> bytes:
+    """`NAME=VALUE` and a NUL for each secret of this machine. Raises UserError if one is not set, or empty."""
+    names = [name for name, source in secrets.items() if source == "laptop"]
+    if missing := [name for name in names if not environment.get(name)]:
+        raise UserError(
+            f"secrets: this machine's environment has no {', '.join(missing)}",
+            f"export {missing[0]}=... before the launch, or say `{missing[0]}: host` when the host has it",
+        )
+    entries = (f"{name}={environment[name]}\0" for name in names)
+    return "".join(entries).encode("utf-8", "surrogateescape")
+
+
+def start(transport: Transport, directory: str, options: StartOptions) -> Reply:
+    """Start or resume the dispatcher of a run. It takes long if the user's old sessions must end first."""
+    arguments: list[str] = []
+    if options.parallel is not None:
+        arguments += ["--parallel", str(options.parallel)]
+    if options.multiplexer is not None:
+        arguments += ["--multiplexer", options.multiplexer]
+    if options.secrets:
+        arguments += ["--secrets", "-"]
+    done = _order(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)
+    if done.code:
+        texts = _reply(done).texts
+        raise HostError(f"the run {directory} could not be started on {transport.host}", "\n".join(texts))
+    return _reply(done._replace(stderr=b""))
+
+
+def restart_dispatcher(transport: Transport, directory: str, plan: Plan) -> str:
+    """Start a missing dispatcher of a run; returns sentences about it. Raises UserError if a secret is missing."""
+    options = StartOptions(secrets=laptop_secrets(dict(plan.secrets)))
+    return "\n".join(start(transport, directory, options).texts)
+
+
+def await_first(transport: Transport, directory: str, seconds: float) -> Beginning:
+    """Wait for the first begin record."""
+    done = run(transport, directory, "wait-started", f"{seconds:g}", timeout=seconds + 30)
+    try:
+        return Beginning(done.code)
+    except ValueError:
+        raise HostError(f"{directory} on {transport.host} can't be read", done.complaint) from None
+
+
+def dispatcher_output(transport: Transport, directory: str) -> str:
+    """The last lines of a dispatcher's output and journal."""
+    done = transport.run(_SAID, directory, timeout=30)
+    return done.text.strip() or done.complaint
+
+
+def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -> Reply:
+    """End sessions, or the whole run if none is named: INT, TERM, KILL, then a sweep by marker.
+
+    A run of an older version is stopped by its own script.
+    """
+    done = _order(transport, directory, "stop", *sessions, timeout=_STOP_S, older=_OLD_STOP)
+    return _reply(done)
+
+
+def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Reply:
+    """Send an order to a run; its dispatcher need not live. Raises UserError if the run can't do it, HostError if the
+    host can't write.
+    """
+    reply = _reply(_order(transport, directory, "control", verb, *words, timeout=_STEER_S))
+    said = reply.refused or reply.texts[-1] if reply.lines else f"exit code {reply.code}"
+    if reply.code in (64, 66):
+        raise UserError(said, "combo status names the sessions")
+    if reply.code == 73:
+        raise HostError(
+            f"nothing was changed on {transport.host}: {said}",
+            "check its free disk space, and that the run is yours",
+        )
+    return reply
+
+
+def send_decisions(transport: Transport, directory: str, decisions: str, not_needed: Sequence[str]) -> tuple[str, ...]:
+    """Record decisions, a line each, and end their sessions that have not begun. Returns a line for each new thing.
+
+    Raises HostError if the host can't be reached or can't write.
+    """
+    stdin = decisions.encode("utf-8", "surrogateescape")
+    reply = _reply(_order(transport, directory, "control", "decided", *not_needed, stdin=stdin, timeout=_STEER_S))
+    if not reply.done:
+        raise HostError(f"decisions could not be written on {transport.host}", "\n".join(reply.texts))
+    return reply.texts
+
+
+def send_test_notice(transport: Transport, directory: str) -> Reply:
+    """Run the grid's notify command once: its output, and whether it ended with 0. Raises UserError without one."""
+    reply = _reply(_order(transport, directory, "control", "notify", timeout=_STEER_S))
+    if reply.refused:
+        raise UserError(reply.refused, "`notify: COMMAND` in the grid names a command")
+    return reply
+
+
+def _order(
+    transport: Transport, directory: str, verb: str, *words: str, stdin: bytes = b"", timeout: float, older: str = ""
+) -> Completed:
+    """The answer of a run's own program; `older` is the script for a run without one."""
+    done = transport.run(_ORDER, directory, verb, *words, stdin=stdin, timeout=timeout)
+    if done.code == OLD_RUN and older:
+        done = transport.run(older, directory, *words, timeout=timeout)
+    done = _with_note_of_python(transport, _checked(transport, done))
+    refuse(transport, directory, done)
+    return done
+
+
+def _reply(done: Completed) -> Reply:
+    """What an order printed; what was done comes before what came of it."""
+    text = f"{done.stderr.decode('utf-8', 'replace')}\n{done.text}"
+    return Reply(tuple(_line(line) for line in text.splitlines() if line.strip()), done.code)
+
+
+def _line(line: str) -> Line:
+    try:
+        facts = json.loads(line) if line.startswith('{"comborun": ') else {}
+    except ValueError:
+        facts = {}
+    return Line(harmless(str(facts.pop("comborun", line)), keep="\t"), facts)

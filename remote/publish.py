@@ -17,7 +17,7 @@ from comborun.errors import HostError
 from comborun.generate.bundle import bundle
 from comborun.model.plan import Plan, Session
 from comborun.remote import program
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 from comborun.rules.facts import Fact
 from comborun.words import say
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from comborun.generate.bundle import File
+    from comborun.generate.bundle import RunFile
     from comborun.grid import Grid
     from comborun.model.resources import HostFacts
     from comborun.remote.shipping import Shipment
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 State = Literal["new", "resumed", "finished", "changed"]
 
 _DEADLINE_S = 120.0
-_OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash", "tmux", "screen")
+_OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,9 @@ def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publica
     return Publication(cast("State", answer["state"]), answer["run"], answer["directory"], found)
 
 
-def amend(transport: Transport, publication: Publication, amended: Amended, draft: Draft) -> tuple[str, ...] | None:
+def put_amendment(
+    transport: Transport, publication: Publication, amended: Amended, draft: Draft
+) -> tuple[str, ...] | None:
     """Amend the plan of a run, in one round trip. Returns the dropped sessions that still run.
 
     None: the run has changed meanwhile, and nothing was done. `draft` is the grid that is taken over.
@@ -132,7 +134,7 @@ def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int],
     found = ExistingRun(*before, before[0].digest, ended=False, whole=False, held=False)
     publication = Publication("resumed", PurePosixPath(directory).name, directory, found)
     draft = Draft(plan, "", publication.root, {})
-    return amend(transport, publication, Amended(plan, added, ()), draft) is not None
+    return put_amendment(transport, publication, Amended(plan, added, ()), draft) is not None
 
 
 def _found(answer: Mapping[str, Any]) -> ExistingRun:
@@ -150,7 +152,7 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
 
 
 def _send(
-    transport: Transport, verb: str, order: Mapping[str, Any], files: Iterable[File], python: program.Python
+    transport: Transport, verb: str, order: Mapping[str, Any], files: Iterable[RunFile], python: program.Python
 ) -> dict[str, Any]:
     """Send an order with its files and a checksum: the host does nothing unless all has arrived."""
     document = {**order, "files": [(file.path, file.text, file.executable) for file in files]}
@@ -177,6 +179,7 @@ def provenance(grid: Grid, facts: HostFacts, shipments: Iterable[Shipment]) -> d
         "host": {
             "name": facts.host,
             **{key: getattr(facts, key) for key in _OF_HOST},
+            **facts.multiplexers,
             "cards": [card.name for card in facts.cards],
             "driver": next((card.driver for card in facts.cards), ""),
         },

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import time
+import zlib
+from base64 import b64decode
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +19,8 @@ from comborun.model.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
 from comborun.rules.facts import Fact
+from comborun.rules.names import RUN
+from comborun.rules.names import newest_plan as newest_number
 from comborun.rules.vocabulary import Outcome
 from comborun.text import close_to
 from comborun.words import say
@@ -65,7 +69,7 @@ class Run:
     held: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """why it does not go on: `kind` is stopped, paused, draining or halted, `why` is a line, `reason` its fact"""
     canary: bool = False
-    """whether it repeats episodes of another run"""
+    """whether it is a recheck: it repeats episodes of another run"""
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """the document of `combo status --json` for a run that is not done; empty if unknown"""
 
@@ -188,7 +192,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
     """
     roots = tuple(dict.fromkeys(roots))
     found: dict[str, tuple[tuple[str, int], Run]] = {}
-    for below in _ask(transport, roots, "list", *roots):
+    for below in _run_verb(transport, roots, "list", *roots):
         started = ""
         for number, entry in enumerate(below):
             directory = entry["directory"]
@@ -217,7 +221,7 @@ def list_everywhere(
         except UserError as error:
             runs, seen = kept.get(host, ((), None))
             hint = f" ({error.hint})" if error.hint else ""
-            return Listing(host, runs, seen, error.message.split("\n")[0] + hint)
+            return Listing(host, runs, seen, error.headline + hint)
 
     hosts = tuple(hosts)
     found = tuple(listing(host) for host in hosts if host == LOCAL)  # by a fork, which wants no other threads
@@ -253,18 +257,21 @@ def _keep_listings(kept: Mapping[str, tuple[tuple[Run, ...], float | None]]) -> 
 
 def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
     return tuple(
-        map(int, _ask(transport, [_root(run.directory) for run in runs], "sizes", *(run.directory for run in runs)))
+        map(
+            int, _run_verb(transport, [_root(run.directory) for run in runs], "sizes", *(run.directory for run in runs))
+        )
     )
 
 
 def remove(transport: Transport, directory: str) -> bool:
     """Remove a run from its host; False where it has not finished."""
-    return bool(_ask(transport, [_root(directory)], "remove", directory))
+    return bool(_run_verb(transport, [_root(directory)], "remove", directory))
 
 
-def _ask(transport: Transport, roots: Iterable[str], *words: str) -> Any:
+def _run_verb(transport: Transport, roots: Iterable[str], *words: str) -> Any:
     python = program.Python(roots=tuple(dict.fromkeys(roots)))
-    done = program.run_packed(transport, "runs", *words, timeout=30 if words[0] == "list" else 600, python=python)
+    seconds = 30 if words[0] in {"list", "plan"} else 600
+    done = program.run_packed(transport, "runs", *words, timeout=seconds, python=python)
     return program.answer(transport, done, f"the runs on {transport.host} can't be read")
 
 
@@ -272,8 +279,8 @@ def _root(directory: str) -> str:
     return directory.rpartition("/")[0]
 
 
-def choose(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
-    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is not a canary.
+def choose_run(runs: tuple[Run, ...], wanted: str | None, host: str) -> Run:
+    """The run that `wanted` names (id, its beginning, or the grid's name), or the newest that is no recheck.
 
     Raises UserError if there is none, or if the beginning of an id is ambiguous.
     """
@@ -316,12 +323,26 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
 
 def newest_plan(directory: Path) -> tuple[Plan, int]:
     """The newest plan of a run on this machine, or of a copy, and its number. Raises OSError or ValueError."""
-    numbers = [int(path.stem[5:]) for path in directory.glob("plan-*.json") if path.stem[5:].isdecimal()]
-    number = max(numbers, default=1)
-    path = directory / f"plan-{number}.json"
+    number = newest_number(path.name for path in directory.iterdir())
+    path = directory / RUN.plan(number)
     if path.stat().st_size > _LARGEST_PLAN:
         raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
     return Plan.from_json(path.read_text("utf-8")), number
+
+
+def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
+    """The id of a run, its newest plan, and that plan's number, in one round trip.
+
+    Raises OSError if the directory is no run, ValueError, KeyError or TypeError for a plan of another version.
+    """
+    if transport.host == LOCAL:
+        folder = Path(directory).expanduser()
+        return (folder / RUN.id).read_text("utf-8").strip(), *newest_plan(folder)
+    answer = _run_verb(transport, [_root(directory)], "plan", directory)
+    text = zlib.decompress(b64decode(answer["plan"])).decode("utf-8", "replace")
+    if not answer["id"] or not text:
+        raise FileNotFoundError(directory)
+    return answer["id"], Plan.from_json(text), int(answer["number"])
 
 
 def copy_of(host: str, run: str, directory: str) -> Path:
@@ -342,7 +363,7 @@ def age_of_copy(host: str, run: str, directory: str) -> float | None:
         return None
 
 
-def bring(
+def bring_records(
     transport: Transport, run: str, directory: str, options: FetchOptions | None = None
 ) -> tuple[Path, tuple[Skipped, ...]] | None:
     """The folder of a run's records on this machine, and what could not be copied; None: the copy is not complete."""

@@ -21,7 +21,7 @@ from comborun.rules.vocabulary import amount
 from comborun.text import printable, several
 
 if TYPE_CHECKING:
-    from comborun.grid.launch import SyncKeys
+    from comborun.grid.keys.launch import SyncKeys
     from comborun.remote.transport import Transport
 
 ALWAYS_EXCLUDED = (".git", "__pycache__", ".venv", "node_modules", "*.pyc", ".comborun-sync-*")
@@ -214,7 +214,7 @@ class Delivery(NamedTuple):
     """whether the host is this machine and the files are already in place"""
 
 
-def compare(
+def compare_files(
     transport: Transport, shipments: Sequence[Shipment], python: program.Python = program.ANY
 ) -> tuple[Delivery, ...]:
     """Ask the host which files it has. One round trip, none without shipments; changes nothing.
@@ -303,7 +303,7 @@ def _read(file: ShippedFile) -> bytes:
     return data
 
 
-def lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
+def shipped_lines(deliveries: Iterable[Delivery]) -> Iterator[str]:
     """A sentence about each entry of `sync`."""
     for shipment, missing, in_place in deliveries:
         many = several(len(shipment.items), "file")

@@ -43,7 +43,7 @@ _UP = re.compile(r"(alloc|comp|idle|mix|plnd)[-+~#]?")
 
 
 @dataclass(frozen=True)
-class Answer:
+class SubmitTest:
     taken: bool
     said: str
     away: str = ""
@@ -59,9 +59,9 @@ class Answer:
 class Cluster:
     name: str
     version: str
-    arrays: tuple[Answer, ...]
+    arrays: tuple[SubmitTest, ...]
     """one for each kind of request of the plan, in order; not for all if there are many"""
-    settle: Answer
+    settle: SubmitTest
 
     def __str__(self) -> str:
         return f"{self.name}, Slurm {self.version}"
@@ -89,7 +89,7 @@ def consult(transport: Transport, plan: Plan) -> Cluster:
     settings = dict(_SETTING.findall(words[0]))
     options = [slurm.settle_options, *(slurm.options for _ in scripts)]
     settle, *arrays = (
-        _answer(code, said, _away(words[1], its))
+        _submit_test(code, said, _away(words[1], its))
         for code, said, its in zip(words[2::2], words[3::2], options, strict=False)
     )
     return Cluster(
@@ -128,7 +128,7 @@ def refusal(transport: Transport, plan: Plan, cluster: Cluster) -> HostError | N
     )
 
 
-def _requests(plan: Plan, cluster: Cluster) -> Iterator[tuple[str, Answer]]:
+def _requests(plan: Plan, cluster: Cluster) -> Iterator[tuple[str, SubmitTest]]:
     for kind, answer in zip(kinds(plan), cluster.arrays, strict=False):
         yield (
             f"a task with {kind}" if kind.asks else "a task that asks for nothing but a place in the partition",
@@ -137,14 +137,14 @@ def _requests(plan: Plan, cluster: Cluster) -> Iterator[tuple[str, Answer]]:
     yield "the small job that retries and ends the run", cluster.settle
 
 
-def _answer(code: str, said: str, away: str) -> Answer:
+def _submit_test(code: str, said: str, away: str) -> SubmitTest:
     if code == "124":
-        return Answer(taken=False, said="no answer within 20 s")
+        return SubmitTest(taken=False, said="no answer within 20 s")
     lines = [line for line in said.splitlines() if line.strip() and not _USAGE.match(line)]
     # Slurm warns before it refuses
     line = next((line for line in reversed(lines) if "error:" in line), lines[-1] if lines else f"exit code {code}")
     text = _LOUD.sub("", line)
-    return Answer(code == "0", text, away if code != "0" and _NOT_NOW.search(text) else "")
+    return SubmitTest(code == "0", text, away if code != "0" and _NOT_NOW.search(text) else "")
 
 
 def _away(sinfo: str, options: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.model.attempt import SLURM, Begin
 
 if TYPE_CHECKING:
@@ -15,17 +16,10 @@ if TYPE_CHECKING:
     import libtmux
 
 
-def attach_command(begin: Begin, socket: str, *, write: bool) -> list[str]:
-    """The command that opens a session's window: exact names only, UTF-8 always, and in tmux read-only by default.
-
-    screen has no read-only view: whoever opens its window can type into it.
-    """
-    if begin.multiplexer == "tmux":
-        read_only = [] if write else ["-r"]
-        return ["tmux", "-u", "-L", socket, "attach-session", *read_only, "-t", f"={begin.address}"]
-    if begin.multiplexer == "screen":
-        place = ["env", f"SCREENDIR={begin.screendir}"] if begin.screendir else []
-        return [*place, "screen", "-U", "-x", begin.address]
+def attach_command(begin: Begin, *, local: bool, write: bool) -> list[str]:
+    """The command that opens a session's window, read-only by default where the multiplexer can show it so."""
+    if engine := MULTIPLEXERS.get(begin.multiplexer):
+        return engine.attach(begin.address, begin.screendir, local=local, write=write)
     if begin.multiplexer == SLURM:
         raise UserError(f"task {begin.address} of Slurm has no window", "combo attach without --all goes to its node")
     raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
@@ -45,14 +39,17 @@ def follow_command(log: PurePosixPath) -> list[str]:
     return ["tail", "-n", "50", "-F", "--", str(log)]
 
 
-def open_windows(socket: str) -> frozenset[str]:
-    """The exact names of the tmux sessions on the server with this socket name; empty without a server."""
-    import libtmux
+def is_open(begin: Begin) -> bool:
+    """Whether a session's window is open on this machine, as far as its multiplexer tells."""
+    engine = MULTIPLEXERS.get(begin.multiplexer)
+    seen = engine.look() if engine else None
+    return seen is None or begin.address in seen
 
-    server = libtmux.Server(socket_name=socket)
-    if not server.is_alive():
-        return frozenset()
-    return frozenset(session.session_name for session in server.sessions if session.session_name)
+
+def can_be_shown(begin: Begin) -> bool:
+    """Whether its window can be shown read-only."""
+    engine = MULTIPLEXERS.get(begin.multiplexer)
+    return engine is not None and engine.read_only
 
 
 def tile(name: str, panes: Mapping[str, str]) -> list[str]:

@@ -6,14 +6,11 @@ shows it.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from comborun.model.work import describe, spans
 from comborun.reporter.comparing.pairing import same_start
 from comborun.reporter.merge import merge
-from comborun.reporter.text import combo_name
+from comborun.reporter.records.collected import Canary, CanaryCombo
 from comborun.text import several
 
 if TYPE_CHECKING:
@@ -24,70 +21,6 @@ if TYPE_CHECKING:
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.reading import Reject
 
-SCHEMA = 1
-
-
-@dataclass(frozen=True)
-class CanaryCombo:
-    policy: str
-    environment: str
-    compared: int
-    verdicts: tuple[int, ...]
-    starts: tuple[int, ...]
-    """episodes whose initial state has another hash"""
-    seeds: tuple[int, ...]
-    """episodes with another seed, whose results can't be compared"""
-    starts_compared: int
-    """episodes with a hash of their start in both"""
-
-    @property
-    def differs(self) -> bool:
-        return bool(self.verdicts or self.starts or self.seeds)
-
-    @property
-    def name(self) -> str:
-        return combo_name(self.policy, self.environment)
-
-    @property
-    def words(self) -> str:
-        found = (("another verdict", self.verdicts), ("another start", self.starts), ("another seed", self.seeds))
-        texts = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
-        if not self.compared:
-            return "nothing was compared: the run has no record of the episodes that ran alone"
-        unseen = ""
-        if self.starts_compared < self.compared:
-            seen = (
-                f"starts compared in {self.starts_compared} of them" if self.starts_compared else "no start is recorded"
-            )
-            unseen = f" ({seen})"
-        counted = several(self.compared, "episode")
-        return f"{counted} run alone once more: {'; '.join(texts) or 'all went the same'}{unseen}"
-
-
-@dataclass(frozen=True)
-class Canary:
-    run: str
-    combos: tuple[CanaryCombo, ...]
-
-    @property
-    def differing(self) -> tuple[CanaryCombo, ...]:
-        return tuple(combo for combo in self.combos if combo.differs)
-
-    @property
-    def silent(self) -> tuple[CanaryCombo, ...]:
-        return tuple(combo for combo in self.combos if not combo.compared)
-
-    def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Raises ValueError, KeyError or TypeError for other text."""
-        data = json.loads(text)
-        lists = [{key: tuple(entry[key]) for key in ("verdicts", "starts", "seeds")} for entry in data["combos"]]
-        combos = (CanaryCombo(**{**entry, **own}) for entry, own in zip(data["combos"], lists, strict=True))
-        return cls(data["run"], tuple(combos))
-
 
 def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[EpisodeRecord]) -> Canary:
     before = {combo.key: combo for combo in merge(parallel, {})}
@@ -96,9 +29,9 @@ def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[
 
 
 def told_rejects(canary: Canary, rejects: Sequence[Reject]) -> str:
-    """Which of a canary's records were rejected; `rejects` has at least one."""
+    """Which of a recheck's records were rejected; `rejects` has at least one."""
     count, first = len(rejects), rejects[0]
-    records = f"{several(count, 'record')} of the canary {'were' if count != 1 else 'was'} rejected"
+    records = f"{several(count, 'record')} of the recheck {'were' if count != 1 else 'was'} rejected"
     nothing = "" if canary.combos else " and none is left, so nothing can be said"
     return f"{records}{nothing}; the first, {first.path}:{first.line}: {first.reason}"
 

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
 from comborun.model.attempt import Begin, End, Verdict, own_end
-from comborun.model.plan import Plan, Session, decoded
+from comborun.model.codec import decoded
+from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
 from comborun.model.work import combo_of
-from comborun.reporter.canary import Canary
-from comborun.reporter.comparing.pairing import of_the_run
+from comborun.reporter.comparing.pairing import seeded_once
 from comborun.reporter.records import videos
-from comborun.reporter.records.collector import Attempt, Collected, RecordCollector, SessionHistory, walk
+from comborun.reporter.records.collected import Attempt, Canary, Collected, SessionHistory
+from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect
 from comborun.rules import globs
@@ -54,52 +55,75 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     whole = _plan(directory)
     plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
     histories = tuple(_history(directory, session) for session in plan.sessions)
-    collector = RecordCollector(directory, unread)
-    for history in histories:
-        if history.session.unit == "episode":
-            for attempt in history.attempts:
-                _take_attempt(collector, directory, _context(history.session, attempt), unread)
-    collector.keep_whole_attempts({session.name: session.count for session in plan.sessions})
-    bases = {session.name: session.results.base for session in plan.sessions}
-    folders = [RUN.attempt(one.session.name, attempt.number) for one in histories for attempt in one.attempts]
-    listed = (videos.listed(_text(directory / at.videos), at.directory) for at in folders)
-    collector.show([*chain(*listed)], bases)
-    collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
-    try:
-        manifest = dict(json.loads(_text(directory / RUN.manifest) or "{}"))
-    except (ValueError, TypeError):
-        manifest = {}
-    try:
-        rule = decoded(StopRule, manifest["stop_early"]) if manifest.get("stop_early") is not None else None
-    except (ValueError, KeyError, TypeError) as error:  # ignoring it would change the claims
-        where = f"{directory / RUN.manifest}: `stop_early` can't be read: {error!r}"
-        raise UserError(where, "was it written by this version?") from None
-    known = _of_runs(plan.sessions, collected.records)
-    known |= {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
+    collected = _results(directory, histories, unread)
+    manifest = _manifest(directory)
     return replace(
         collected,
-        defects=collected.defects,
         plan=plan,
         sessions=histories,
-        done=MappingProxyType(parse(_text(directory / RUN.done))),
-        provenance=MappingProxyType(dict(_flat(manifest.get("provenance") or {}))),
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
-        stop_early=rule,
+        done=MappingProxyType(parse(_text(directory / RUN.done))),
+        provenance=_mapping(manifest.get("provenance")),
+        stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
-        unpaired=MappingProxyType({**known, **collected.unpaired}),  # the reason in a file comes first
+        unpaired=MappingProxyType(
+            {
+                **_seeded_by_session(plan.sessions, collected.records),
+                **{combo_of(session): session.unpaired for session in plan.sessions if session.unpaired},
+                **collected.unpaired,  # the reason in a file comes first
+            }
+        ),
     )
 
 
-def _of_runs(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> dict[Combo, str]:
-    """The combos with `seeds` whose records hold one seed per session, not one per episode."""
-    bases = {one.name: one.results.base for one in sessions}
-    seeded = {combo_of(one) for one in sessions if one.results.base}
+def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mapping[PurePosixPath, str]) -> Collected:
+    """The result files and the videos of all attempts."""
+    collector = RecordCollector(directory, unread)
+    attempts = [(history.session, attempt) for history in histories for attempt in history.attempts]
+    for session, attempt in attempts:
+        if session.unit == "episode":
+            _read_attempt(collector, directory, _context(session, attempt), unread)
+    sessions = [history.session for history in histories]
+    collector.keep_whole_attempts({session.name: session.count for session in sessions})
+    folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
+    found = (videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders)
+    collector.link_videos([*chain(*found)], {session.name: session.results.base for session in sessions})
+    return collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
+
+
+def _manifest(directory: Path) -> Mapping[str, Any]:
+    """Empty if it can't be read: a report does without its provenance."""
+    try:
+        return _mapping(json.loads(_text(directory / RUN.manifest) or "{}"))
+    except ValueError:
+        return {}
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _stop_rule(directory: Path, manifest: Mapping[str, Any]) -> StopRule | None:
+    """Raises UserError for a rule that can't be read: to ignore it would change the claims."""
+    data = manifest.get("stop_early")
+    try:
+        rule: StopRule | None = None if data is None else decoded(StopRule, data)
+    except (ValueError, KeyError, TypeError) as error:
+        where = f"{directory / RUN.manifest}: `stop_early` can't be read: {error!r}"
+        raise UserError(where, "was it written by this version?") from None
+    return rule
+
+
+def _seeded_by_session(sessions: Iterable[Session], records: Iterable[EpisodeRecord]) -> dict[Combo, str]:
+    """The combos with `seeds` whose records hold one seed per session, not one per episode, and why that matters."""
+    bases = {session.name: session.results.base for session in sessions}
+    seeded = {combo_of(session) for session in sessions if session.results.base}
     found: defaultdict[Combo, defaultdict[int, list[EpisodeRecord]]] = defaultdict(lambda: defaultdict(list))
     for record in records if seeded else ():
         if record.combo in seeded and record.session in bases and record.seed is not None:
             found[record.combo][bases[record.session]].append(record)
-    said = "one seed for all episodes of a session, which says nothing of their starts"
-    return {combo: said for combo, parts in found.items() if any(map(of_the_run, parts.values()))}
+    why = "one seed for all episodes of a session, which says nothing of their starts"
+    return {combo: why for combo, parts in found.items() if any(map(seeded_once, parts.values()))}
 
 
 def collect_folder(directory: Path) -> Collected:
@@ -113,12 +137,12 @@ def collect_folder(directory: Path) -> Collected:
     for path in found:
         if candidate(path.name):
             name = path.relative_to(directory)
-            collector.take(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
-    collector.take_names(found, Context(path=""))
+            collector.read_file(path, Context(name.as_posix(), attempt=attempt_number(name)), expected=False)
+    collector.read_names(found, Context(path=""))
     settle(collector.files)
-    collector.show(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
+    collector.link_videos(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
     collected = collector.collected(directory.resolve().name, settled=True)
-    return replace(collected, defects=(*collector.taken, *collected.defects))
+    return replace(collected, defects=(*collector.formats_read, *collected.defects))
 
 
 def attempt_number(path: PurePath) -> int:
@@ -140,20 +164,20 @@ def _context(session: Session, attempt: Attempt) -> Context:
     )
 
 
-def _take_attempt(
+def _read_attempt(
     collector: RecordCollector, directory: Path, context: Context, unread: Mapping[PurePosixPath, str]
 ) -> None:
     output, rules = PurePosixPath(context.path), context.rules
     log = PurePosixPath(RUN.attempt(context.session, context.attempt).log)
     if rules.source == "log" and ((directory / log).exists() or log in unread):
-        collector.take(directory / log, replace(context, path=str(log)), expected=True)
+        collector.read_file(directory / log, replace(context, path=str(log)), expected=True)
     found = [output / path for path in globs.found(str(directory / output), rules.files)]
     named = {path for path in found if FILE.fullmatch(path.name)}
     empty = {path for path in found if (directory / path).exists() and not (directory / path).stat().st_size}
     whole = {*found} - named - empty
     for path in sorted(whole | {name for name in unread if name.is_relative_to(output)}):
-        collector.take(directory / path, replace(context, path=str(path)), expected=True)
-    collector.take_names(sorted(directory / path for path in named), context)
+        collector.read_file(directory / path, replace(context, path=str(path)), expected=True)
+    collector.read_names(sorted(directory / path for path in named), context)
 
 
 def _plan(directory: Path) -> Plan:
@@ -220,20 +244,11 @@ def _canary(directory: Path) -> Canary | None:
         return Canary.from_json(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} can't be read: {error!r}", "combo canary writes another") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise UserError(f"{path} can't be read: {error!r}", "combo recheck writes another") from None
 
 
-def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
-    """`{"git": {"commit": ...}}` becomes `git.commit`; empty values are left out."""
-    if isinstance(value, dict):
-        for key, entry in value.items():
-            yield from _flat(entry, *keys, str(key))
-    elif value is not None and value not in ("", [], {}):
-        yield ".".join(keys), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-_UNTAKEN_MOST = 100
+_MOST_UNMATCHED = 100
 _OVER = MappingProxyType({"folder": "1"})
 """no program is running that would write more"""
 
@@ -243,28 +258,28 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
     if not directory.is_dir():
         raise UserError(f"{directory} is not a folder", "give a folder of results")
     collector = RecordCollector(directory)
-    taken: defaultdict[str, list[str]] = defaultdict(list)
+    files: defaultdict[str, list[str]] = defaultdict(list)
     found: list[Defect] = []
     for path in walk(directory, bool):
         name = PurePosixPath(path.relative_to(directory).as_posix())
-        session = _of(name, plan.sessions)
+        session = _session_of_path(name, plan.sessions)
         rules = (session or plan.sessions[0]).results
         if name.parts[0] == "report" or not path.stat().st_size:
             continue
         patterns = (PurePosixPath(pattern).name for pattern in rules.files)
         if (rules.source == "log" and is_log(name.name)) or any(fnmatchcase(name.name, one) for one in patterns):
-            taken[session.name if session else ""].append(str(name))
-            collector.take(path, _context_in_folder(name, session, rules), expected=True)
-        elif len(found) < _UNTAKEN_MOST and candidate(name.name):
-            found += _untaken(directory, name, session or plan.sessions[0])
+            files[session.name if session else ""].append(str(name))
+            collector.read_file(path, _context_in_folder(name, session, rules), expected=True)
+        elif len(found) < _MOST_UNMATCHED and candidate(name.name):
+            found += _unmatched(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
-    found += _misread(directory, taken, plan.sessions, collected.records)
+    found += _misread(directory, files, plan.sessions, collected.records)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
     defects = (*found, *collected.defects)
     return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)
 
 
-def _untaken(directory: Path, name: PurePosixPath, session: Session) -> Iterator[Defect]:
+def _unmatched(directory: Path, name: PurePosixPath, session: Session) -> Iterator[Defect]:
     """A file with episodes that no pattern of the grid takes, with the line that would count them."""
     rules = session.results
     folder = _folder(directory, [str(name)], session, "")
@@ -274,7 +289,7 @@ def _untaken(directory: Path, name: PurePosixPath, session: Session) -> Iterator
 
 
 def _misread(
-    directory: Path, taken: Mapping[str, Sequence[str]], sessions: Sequence[Session], records: Iterable[EpisodeRecord]
+    directory: Path, files: Mapping[str, Sequence[str]], sessions: Sequence[Session], records: Iterable[EpisodeRecord]
 ) -> Iterator[Defect]:
     """Why rows of a session don't count, in the words of a host, with the line for `results` that counts them."""
     held: defaultdict[str, set[int]] = defaultdict(set)
@@ -282,7 +297,7 @@ def _misread(
         if record.verdict is not Verdict.ERRORED:
             held[record.session].add(record.episode)
     for session in sessions:
-        names, planned = taken.get(session.name), range(session.first, session.first + session.count)
+        names, planned = files.get(session.name), range(session.first, session.first + session.count)
         if names and not (held[session.name] and held[session.name].issuperset(planned)):
             folder = _folder(directory, names, session, session.results.format)
             counts = tally(folder.read(), folder.identity, (session.first, session.count), over=True)
@@ -306,7 +321,7 @@ def _context_in_folder(name: PurePosixPath, session: Session | None, rules: Resu
     return replace(named, session=session.name, first=session.first)
 
 
-def _of(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
+def _session_of_path(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:
     """The session whose combo a path names: by both of its names, or by the one that tells it from the others."""
     parts = {*map(_cleaned, name.parts[:-1]), _cleaned(name.stem)}
     axes = {axis: {getattr(one, axis) for one in sessions} for axis in ("policy", "environment")}

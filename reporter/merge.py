@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from comborun.amendment.resumption import Rejected
     from comborun.model.work import Combo
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
 
 
 ERRORED = {Verdict.ERRORED}
@@ -45,7 +45,7 @@ class MergedCombo:
     replays: Spans
     differing: Spans
     contested: Spans
-    """episodes of which one record says success and another failure"""
+    """episodes with a record of success and one of failure"""
     retried: int
     """accepted records that come from a second attempt or a later one"""
 
@@ -79,11 +79,11 @@ def _merge_combo(combo: Combo, records: list[EpisodeRecord], planned: Spans | No
         accepted=accepted,
         missing=gaps(known, indices),
         outside=outside,
-        duplicates=spans(one.index for one in several if one.repeats == {False}),
-        conflicts=spans(one.index for one in several if True in one.repeats),
-        replays=spans(one.index for one in several if len(one.verdicts) > 1),
-        differing=spans(one.index for one in several if len(set(one.verdicts)) > 1),
-        contested=spans(one.index for one in several if len({*map(attrgetter("verdict"), one.records)} - ERRORED) > 1),
+        duplicates=spans(episode.index for episode in several if episode.repeats == {False}),
+        conflicts=spans(episode.index for episode in several if True in episode.repeats),
+        replays=spans(episode.index for episode in several if len(episode.verdicts) > 1),
+        differing=spans(episode.index for episode in several if len(set(episode.verdicts)) > 1),
+        contested=spans(episode.index for episode in several if episode.contested),
         retried=sum(record.attempt > 1 for record in accepted),
     )
 
@@ -105,7 +105,8 @@ def _accepted(records: Sequence[EpisodeRecord]) -> tuple[tuple[EpisodeRecord, ..
     if all(map(lt, indices, islice(indices, 1, None))):  # the common case, fast
         return tuple(records), []
     episodes = [_Episode(index, tuple(group)) for index, group in groupby(records, attrgetter("episode"))]
-    return tuple(one.accepted for one in episodes), [one for one in episodes if len(one.records) > 1]
+    several = [episode for episode in episodes if len(episode.records) > 1]
+    return tuple(episode.accepted for episode in episodes), several
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,10 @@ class _Episode:
         return [verdicts[0] for verdicts in judged if verdicts]
 
     @property
+    def contested(self) -> bool:
+        return len({record.verdict for record in self.records} - ERRORED) > 1
+
+    @property
     def repeats(self) -> set[bool]:
         """For each attempt with several records, whether they differ."""
         contents = ([content(record) for record in records] for records in self._attempts)
@@ -132,7 +137,7 @@ class _Episode:
 
     @property
     def _attempts(self) -> Iterable[Sequence[EpisodeRecord]]:
-        """Each session counts its own: attempt 2 of one and attempt 2 of another are two."""
+        """By session, too: attempt 2 of one session is not attempt 2 of another."""
         return grouped(self.records, lambda record: (record.session, record.attempt)).values()
 
 
@@ -150,7 +155,7 @@ def missing(collected: Collected) -> dict[Combo, Spans]:
 
 
 def rejected(collected: Collected) -> dict[str, Rejected]:
-    """Session -> rows that gave no record. Lines that are cut off are left out: their end may still come."""
+    """Session -> rows that gave no record. Without lines that are cut off: their end may still come."""
     from comborun.amendment.resumption import Rejected  # imports the planner and the grid, which a report does not need
 
     kept = (reject for reject in collected.rejects if reject.kind is not RejectKind.TORN)

@@ -16,11 +16,12 @@ from comborun.errors import UserError
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
 from comborun.reporter.figures import NAMES, figures
 from comborun.reporter.figures.files import FORMS, files
-from comborun.reporter.pages import data, page
+from comborun.reporter.pages import data, document, page
 from comborun.reporter.pages.between import compare_runs, render_between
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.pages.latex import latex
-from comborun.reporter.records.collector import SCHEMA_FILE, Collected
+from comborun.reporter.records.collected import Collected
+from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.summary import Summary, summarize
 from comborun.rules.results.formats import FORMATS
 from comborun.text import alike
@@ -92,8 +93,8 @@ def write_report(
         "report.html": [page.html({**sections, "sheet": sheet}, drawn)],
         "report.md": [page.rendered("report.md.j2", **sections)],
         "report.tex": [latex(sections["summary"])],
-        "final_benchmark_report.json": [data.report_json(report.summary)],
-        SCHEMA_FILE: [(page.TEMPLATES / SCHEMA_FILE).read_text("utf-8")],
+        "final_benchmark_report.json": [document.report_json(report.summary)],
+        SCHEMA_FILE: [document.report_schema()],
         "summary.csv": [data.summary_csv(report.summary)],
         "episodes.csv": data.episodes_csv(report.episodes),
     }
@@ -156,10 +157,9 @@ def _nothing(directory: Path, collected: Collected) -> UserError:
     sentences = alike((path, f"{reason}{times}") for path, reason, times in counted)
     lines = [f"  {line}" for line in sentences[:20]]
     more = [f"  and {len(sentences) - 20} more reasons"] if len(sentences) > 20 else []
+    read = f"none of the {len(collected.files)} result files below {directory} holds an episode that counts"
     return UserError(
-        "\n".join(
-            [f"no episode is told of in the {len(collected.files)} result files below {directory}", *lines, *more]
-        ),
+        "\n".join([read, *lines, *more]),
         "mend `results` in the grid"
         if collected.plan
         else 'a record names its own combo: {"policy": "flat", "environment": "stairs", "episode": 0, "success": true};'

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.model.work import Spans, grouped, size
 from comborun.reporter.comparing.claims import Claims, claims, prevented
-from comborun.reporter.comparing.comparisons import MOST, Comparisons, compare, how_many
+from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import KindComparison, Scores, compare_graded, compare_kinds, scores
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, results_of
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
     from comborun.model.attempt import EpisodeRecord
     from comborun.model.work import Combo
-    from comborun.reporter.canary import Canary
     from comborun.reporter.comparing.graded import Graded
     from comborun.reporter.comparing.pairing import Results, Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Canary, Collected
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Summary:
         counted = [combo.counts for combo in self.combos if combo.counts]
         names = ("planned", "completed", "successes", "errored", "missing", "measured")
         sums = {name: sum(getattr(counts, name) for counts in counted) for name in names}
-        return Counts(**sums, missing_episodes=())
+        return Counts(**sums)
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,16 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     if collected.plan:
         policies, environments = collected.plan.policies, collected.plan.environments
     else:
-        found = ({combo[place] for combo in (*results.merged, *results.counts)} for place in (0, 1))
+        found = ({combo[axis] for combo in (*results.merged, *results.counts)} for axis in (0, 1))
         policies, environments = (tuple(sorted(sorted(names), key=natural)) for names in found)
     order = [(policy, environment) for environment in environments for policy in policies]
     ends = {combo: ends_of(one.accepted) for combo, one in results.merged.items() if combo not in results.counts}
-    combos = tuple(_combos(collected, results, ends, spare, order))
     comparisons, kinds, found_trends = _compared(collected, results, ends, order)
+    combos = tuple(
+        replace(combo, letters=comparisons.letters_of(*combo.key))
+        for combo in _combos(collected, results, ends, spare, order)
+    )
+    means = macro_means(policies, environments, combos)
     # A program that only counts leaves no record that could be missing.
     counted = [
         replace(one, missing=()) if combo in results.counts else one
@@ -119,15 +122,15 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
         planned=collected.plan is not None,
-        timing=timing(collected, combos),
+        timing=timing(collected, [combo.ending for combo in combos]),
         policies=policies,
         environments=environments,
         combos=combos,
         comparisons=comparisons,
         claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
-        macro_means=macro_means(policies, environments, combos),
+        macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
-        provenance=collected.provenance,
+        provenance=collected.origin,
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,

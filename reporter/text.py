@@ -95,18 +95,28 @@ def points_interval(limits: tuple[float, float]) -> str:
     return f"[{points(limits[0])}, {points(limits[1])}]"
 
 
-def rank(places: tuple[int, int] | None) -> str:
-    """`2 to 5`"""
-    if places is None:
+def rank(ranks: tuple[int, int] | None) -> str:
+    """From the best rank to the worst: `2 to 5`."""
+    if ranks is None:
         return NOTHING
-    return f"{places[0]} to {places[1]}" if places[0] < places[1] else str(places[0])
+    return f"{ranks[0]} to {ranks[1]}" if ranks[0] < ranks[1] else str(ranks[0])
 
 
 def p_value(p: float, *, bound: bool = False) -> str:
     """`= 0.041`, `= 0.00052`, `< 0.0001`: two significant digits; `≤ 0.05` for a p of which only a bound is known."""
+    return " ".join(_signed(p, bound=bound))
+
+
+def p_number(p: float, *, bound: bool = False) -> str:
+    """The same for a cell: `0.041`, `< 0.0001`, `≤ 0.05`."""
+    sign, digits = _signed(p, bound=bound)
+    return digits if sign == "=" else f"{sign} {digits}"
+
+
+def _signed(p: float, *, bound: bool) -> tuple[str, str]:
     if p < 1e-4:
-        return "< 0.0001"
-    return "= 1" if p > 0.995 else f"{'≤' if bound else '='} {p:.2g}"
+        return "<", "0.0001"
+    return ("=", "1") if p > 0.995 else ("≤" if bound else "=", f"{p:.2g}")
 
 
 def combo_name(policy: str, environment: str) -> str:

@@ -30,7 +30,7 @@ from scene import Scene, draw
 
 # What the commands need is imported once, and not by each of some thousand.
 import comborun.cli
-import comborun.remote.control
+import comborun.remote.program
 import comborun.remote.transport
 import comborun.reporter.report  # noqa: F401
 

@@ -29,7 +29,7 @@ class Played:
     seconds: float
     flaws: tuple[str, ...]
     story: str
-    """what `combo` said, the journal, and the ends"""
+    """what `combo` said, the events, and the ends"""
 
 
 def play(scene: Scene) -> Played:
@@ -113,7 +113,7 @@ def _flaws(made: Bed, seen: Found | None) -> Iterator[str]:
 def _story(made: Bed) -> str:
     parts = [made.said.read_text(errors="replace") if made.said.exists() else ""]
     if made.run:
-        named = [made.run / "dispatch" / name for name in ("journal", "out", "hold", "queue.jsonl")]
+        named = [made.run / "dispatch" / name for name in ("events.jsonl", "out", "hold", "queue.jsonl")]
         for path in [*named, *sorted(made.run.glob("sessions/*/attempt-*/end"))]:
             parts += [f"--- {path.relative_to(made.run)}", path.read_text(errors="replace")] if path.exists() else []
         parts += ["--- who has files of the run open", *holding(made.run)]

@@ -1,1 +1,1 @@
-"""Changes of an existing run: amended, resumed, tried with a few episodes, repeated as a canary."""
+"""Changes of an existing run: amended, resumed, tried with a few episodes, repeated as a recheck."""

@@ -6,20 +6,21 @@ combo's episodes. A session never leaves the plan: one that no longer counts is 
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
 from comborun.errors import UserError
-from comborun.generate.bundle import File, judging, policy, queue, serving, sheets
+from comborun.generate.bundle import RunFile, judging, policy, queue, serving, session_manifests
 from comborun.generate.script import notify_script, scripts
 from comborun.generate.slurm_jobs import texts
-from comborun.model.plan import FOLLOWS
+from comborun.model.plan import LIVE_FIELDS
 from comborun.model.work import (
+    WORK_FIELDS,
     combo_of,
     describe,
-    differences,
     episodes_of,
     grouped,
     minus,
@@ -37,7 +38,7 @@ from comborun.text import shortened
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from comborun.generate.bundle import File
+    from comborun.generate.bundle import RunFile
     from comborun.model.plan import Plan, Session
     from comborun.model.work import Combo, Spans
 
@@ -45,7 +46,7 @@ Choice = Literal["rerun", "keep"]
 """for changed sessions: run them again as the grid says now, or keep those of the run"""
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     ADDED = "added"
     MORE = "more"
     FEWER = "fewer"
@@ -55,7 +56,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    kind: Kind
+    kind: ChangeKind
     policy: str
     environment: str
     detail: str
@@ -70,7 +71,7 @@ class Change:
 
     @property
     def supersedes(self) -> bool:
-        return self.kind in {Kind.CHANGED, Kind.REMOVED}
+        return self.kind in {ChangeKind.CHANGED, ChangeKind.REMOVED}
 
     @property
     def asks(self) -> bool:
@@ -82,7 +83,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PlanComparison:
     before: Plan
     now: Plan
     changes: tuple[Change, ...]
@@ -110,7 +111,7 @@ class Amended:
     """names of sessions that no longer count"""
 
 
-def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> Comparison:
+def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> PlanComparison:
     """The differences between the newest plan of a run and `now`, the plan of its changed grid.
 
     `started` holds the sessions that have left records or files; None: any may have.
@@ -128,10 +129,10 @@ def compare(before: Plan, now: Plan, started: Container[str] | None = None) -> C
         for change in (*found, *removed)
         if change
     )
-    return Comparison(before, now, tuple(changes), common and same_files)
+    return PlanComparison(before, now, tuple(changes), common and same_files)
 
 
-def check_rule(comparison: Comparison, choice: Choice | None) -> None:
+def check_rule(comparison: PlanComparison, choice: Choice | None) -> None:
     """Raise UserError if a policy would start again although its comparisons may have been seen already."""
     rule = comparison.before.stop_early
     restarted = [change for change in comparison.asks if rule and rule.of((change.policy, change.environment))]
@@ -143,7 +144,7 @@ def check_rule(comparison: Comparison, choice: Choice | None) -> None:
         )
 
 
-def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
+def amend(comparison: PlanComparison, choice: Choice | None = None) -> Amended:
     """The plan of the run from now on. Changes that the user must decide are made only if `choice` is `rerun`."""
     before, now = comparison.before, comparison.now
     taken = comparison.taken(choice)
@@ -153,7 +154,7 @@ def amend(comparison: Comparison, choice: Choice | None = None) -> Amended:
     gone |= {one.name for one in before.sessions if one.flag == "smoke" and combo_of(one) in left}
     meant = {replicate_of(one): one for one in now.sessions}  # all sessions of a replicate are shown and judged alike
     rows = [_row(session, meant.get(replicate_of(session)), gone, back) for session in before.sessions]
-    fresh = tuple(named((session for change in taken for session in change.coming), rows))
+    fresh = tuple(with_free_names((session for change in taken for session in change.coming), rows))
     _check_apart([*rows, *fresh])
     shipped = now.shipped if taken == comparison.changes else before.shipped
     return Amended(
@@ -186,9 +187,9 @@ def _compare(had: Sequence[Session], wanted: Sequence[Session], *, same_files: b
     back = _back([one for one in had if one not in live], wanted)
     coming = () if back else tuple(wanted)
     if not live:
-        return _change(Kind.ADDED, session, "taken up again" if back else "new", coming=coming, back=back)
+        return _change(ChangeKind.ADDED, session, "taken up again" if back else "new", coming=coming, back=back)
     details = differences(live[-1], session) or ("what sync ships has changed",)
-    return _change(Kind.CHANGED, session, "; ".join(details), gone=gone, coming=coming, back=back)
+    return _change(ChangeKind.CHANGED, session, "; ".join(details), gone=gone, coming=coming, back=back)
 
 
 def _back(dropped: Sequence[Session], wanted: Sequence[Session]) -> tuple[str, ...]:
@@ -207,23 +208,61 @@ def _ranges(same: Sequence[Session], wanted: Sequence[Session]) -> Change | None
     if bool(has) != bool(wants) or (lacking and not (session.ranged and session.unit == "episode")):
         number = f"{size(wants)} {session.unit}s" if wants else f"{session.unit}s"
         detail = f"its command takes no range of {session.unit}s, so all {number} would run again"
-        return _change(Kind.CHANGED, session, detail, gone=tuple(one.name for one in same), coming=tuple(wanted))
+        return _change(ChangeKind.CHANGED, session, detail, gone=tuple(one.name for one in same), coming=tuple(wanted))
     if lacking:
         base = replace(session, name=name_of_combo(same[0]))
         pieces = [span for one in wanted for span in minus(lacking, minus(lacking, episodes_of([one])))]
         coming = tuple(range_session(base, span.start, span.stop - span.start) for span in pieces)
-        return _change(Kind.MORE, session, f"{session.unit}s {describe(lacking)}", coming=coming)
+        return _change(ChangeKind.MORE, session, f"{session.unit}s {describe(lacking)}", coming=coming)
     if rest := minus(has, wants):
-        return _change(Kind.FEWER, session, f"{session.unit}s {describe(rest)} stay, because the run has planned them")
+        return _change(
+            ChangeKind.FEWER, session, f"{session.unit}s {describe(rest)} stay, because the run has planned them"
+        )
     return None
 
 
 def _removed(sessions: Sequence[Session]) -> Change | None:
     names = tuple(session.name for session in sessions if session.flag != "dropped")
-    return _change(Kind.REMOVED, sessions[0], "not in the grid any more", gone=names) if names else None
+    return _change(ChangeKind.REMOVED, sessions[0], "not in the grid any more", gone=names) if names else None
 
 
-def _change(kind: Kind, session: Session, detail: str, **sessions: Any) -> Change:
+def differences(before: Session, now: Session) -> tuple[str, ...]:
+    """A phrase for each part of the work that differs."""
+    triples = zip(WORK_FIELDS, work(before), work(now), strict=True)
+    return tuple(_difference(key, had, has) for key, had, has in triples if had != has)
+
+
+def _difference(key: str, before: Any, now: Any) -> str:
+    if key == "command":
+        return f"command: {_words(before, now)}"
+    if key in {"variables", "servers"}:
+        return f"{key}: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
+    if key == "setup":
+        return key
+    if key == "around":
+        return "files, links, launcher or container"
+    return f"{key}: {_shown(before)} before, {_shown(now)} now"
+
+
+def _words(before: tuple[str, ...], now: tuple[str, ...]) -> str:
+    """The first words that differ, with the option before them."""
+    pairs = list(zip(before, now, strict=False))
+    place = next((index for index, (a, b) in enumerate(pairs) if a != b), len(pairs))
+    option = f"{now[place - 1]} " if 0 < place < len(now) and now[place - 1].startswith("-") else ""
+    old, new = (words[place] if place < len(words) else "nothing" for words in (before, now))
+    return f"{option}{_shown(old)} before, {_shown(new)} now"
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, str):
+        return "none" if value is None else str(value)
+    try:
+        return " ".join(shlex.split(value)) or "nothing"
+    except ValueError:
+        return value
+
+
+def _change(kind: ChangeKind, session: Session, detail: str, **sessions: Any) -> Change:
     which = f"seed {session.seed}: " if session.results.base else ""
     return Change(kind, session.policy, session.environment, f"{which}{detail}", **sessions)
 
@@ -235,10 +274,10 @@ def _row(session: Session, meant: Session | None, gone: set[str], back: set[str]
     kept = replace(session, flag="") if session.name in back else session
     if meant is None or kept.flag == "dropped" or work(kept) != work(meant):
         return kept
-    return replace(kept, **{name: getattr(meant, name) for name in FOLLOWS})
+    return replace(kept, **{name: getattr(meant, name) for name in LIVE_FIELDS})
 
 
-def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:
+def with_free_names(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Session]:
     """The sessions, each with a name that no row has: if its own is taken, a part of its digest is added."""
     taken = {session.name for session in rows}
     for session in coming:
@@ -249,7 +288,7 @@ def named(coming: Iterable[Session], rows: Iterable[Session]) -> Iterator[Sessio
         yield replace(session, name=name)
 
 
-def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterator[File]:
+def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterator[RunFile]:
     """The files that differ between two plans of a run. `number` is that of `before`; no text: the grid is unchanged.
 
     The same plan keeps its number, so an interrupted amendment is repeated and not counted twice.
@@ -258,20 +297,20 @@ def amendment(before: Plan, after: Plan, number: int, grid_text: str) -> Iterato
     text = after.to_json()
     if text != before.to_json():
         number += 1
-    yield File(RUN.plan(number), text)
+    yield RunFile(RUN.plan(number), text)
     if number > 1 and grid_text:
-        yield File(RUN.amended_grid(number), grid_text)
+        yield RunFile(RUN.amended_grid(number), grid_text)
     yield from serving(after)
-    yield File(RUN.queue, queue(after))
-    yield File(RUN.policy, policy(after))
+    yield RunFile(RUN.queue, queue(after))
+    yield RunFile(RUN.policy, policy(after))
     if before.secrets != after.secrets:
-        yield File(RUN.wanted_secrets, render(after.secrets))
+        yield RunFile(RUN.wanted_secrets, render(after.secrets))
     if after.slurm:
-        yield from (File(path, text) for path, text in texts(after) if path != RUN.engine)
+        yield from (RunFile(path, text) for path, text in texts(after) if path != RUN.engine)
     if after.notify:
-        yield File(RUN.notify, notify_script(after.notify))
+        yield RunFile(RUN.notify, notify_script(after.notify))
     there = dict(_session_files(before))
-    yield from (File(path, text) for path, text in _session_files(after) if there.get(path) != text)
+    yield from (RunFile(path, text) for path, text in _session_files(after) if there.get(path) != text)
 
 
 def read_otherwise(before: Plan, after: Plan) -> dict[str, dict[str, Any]]:
@@ -293,7 +332,7 @@ def read_as_before(before: Plan, amended: Amended) -> Amended:
 
 def _session_files(plan: Plan) -> Iterator[tuple[str, str]]:
     yield from ((RUN.script(name), text) for name, text in scripts(plan))
-    yield from ((RUN.session_json(name), text) for name, text in sheets(plan))
+    yield from ((RUN.session_json(name), text) for name, text in session_manifests(plan))
 
 
 def _check_servers(before: Plan, after: Plan) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from comborun.amendment.changes import Kind
+from comborun.amendment.changes import ChangeKind
 from comborun.model.work import combo_of, episodes_of, grouped, name_of_combo
 from comborun.rules.results.counts import Counts
 from comborun.text import first_of, several
@@ -13,12 +13,18 @@ from comborun.text import first_of, several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from comborun.amendment.changes import Change, Choice, Comparison
+    from comborun.amendment.changes import Change, Choice, PlanComparison
     from comborun.model.plan import Plan, Session
     from comborun.model.policy_files import PolicyFiles
 
 _MOST = 12
-_SIGNS = {Kind.ADDED: "+", Kind.MORE: "+", Kind.FEWER: "=", Kind.CHANGED: "~", Kind.REMOVED: "-"}
+_SIGNS = {
+    ChangeKind.ADDED: "+",
+    ChangeKind.MORE: "+",
+    ChangeKind.FEWER: "=",
+    ChangeKind.CHANGED: "~",
+    ChangeKind.REMOVED: "-",
+}
 _OF_PLAN = ("retry", "notify", "after", "secrets", "slurm")
 _OF_SESSIONS = ("results", "progress", "evidence", "failures", "watch", "pin", "display")
 
@@ -29,7 +35,7 @@ def change_lines(changes: Sequence[Change]) -> Iterator[str]:
         yield f"and {len(changes) - _MOST} more"
 
 
-def change_notes(comparison: Comparison, choice: Choice | None) -> tuple[str, ...]:
+def change_notes(comparison: PlanComparison, choice: Choice | None) -> tuple[str, ...]:
     taken = comparison.taken(choice)
     kept = [change for change in comparison.changes if change not in taken]
     return (*change_lines(taken), *(f"{line}; kept as the run has it" for line in change_lines(kept)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.amendment.changes import named
+from comborun.amendment.changes import with_free_names
 from comborun.model.work import Spans, combo_of, episodes_of, minus, size
 from comborun.planner import range_session
 from comborun.rules.vocabulary import Outcome
@@ -90,7 +90,7 @@ def resumption(
             if outcomes.get(session.name) in {Outcome.FAILED, *_BY_REQUEST}:
                 again.append(Again(session.name))
             continue
-        lacking = _take(left, session)
+        lacking = _lacking(left, session)
         outcome = outcomes.get(session.name)
         if outcome in {None, Outcome.NOT_NEEDED} or lacking == ():
             continue
@@ -104,10 +104,12 @@ def resumption(
             again.append(Again(session.name, lacking or (), repeated))
         else:
             gaps += _gaps(session, lacking)
-    return Resumption(tuple(reversed(again)), tuple(named(reversed(gaps), plan.sessions)), tuple(reversed(futile)))
+    return Resumption(
+        tuple(reversed(again)), tuple(with_free_names(reversed(gaps), plan.sessions)), tuple(reversed(futile))
+    )
 
 
-def _take(left: dict[Combo, Spans], session: Session) -> Spans | None:
+def _lacking(left: dict[Combo, Spans], session: Session) -> Spans | None:
     """The missing episodes of a session for which no later one is responsible; None if records can't show them."""
     combo = combo_of(session)
     if combo not in left or not session.count:

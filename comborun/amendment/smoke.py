@@ -1,4 +1,4 @@
-"""Smoke tests and canaries: a few episodes of every combo, in sessions of their own. Pure."""
+"""Smoke tests and rechecks: a few episodes of every combo, in sessions of their own. Pure."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def _smoke(sessions: Iterable[Session], most: int, taken: set[str]) -> tuple[Ses
 
 
 CANARY_OF = "canary_of"
-"""in the manifest's provenance: the run that a canary repeats"""
+"""in the manifest's provenance: the run that a recheck repeats; `canary` is the recheck's former name"""
 
 
-def canary_plan(plan: Plan, run: str, episodes: int) -> Plan:
+def recheck_plan(plan: Plan, run: str, episodes: int) -> Plan:
     """The same work as in `plan`, alone. Raises UserError if a command can't run so few episodes."""
     combos = first_of_each(one for one in plan.sessions if not one.flag)
-    sessions = distinct(first_episodes(one, episodes, "canary") for one in combos)
+    sessions = distinct(first_episodes(one, episodes, "recheck") for one in combos)
     return replace(
-        trial_plan(plan, sessions, 1, "canary"),
+        trial_plan(plan, sessions, 1, "recheck"),
         limits=replace(plan.limits, parallel=1, per_gpu=1, fail_fast=0, fail_fast_percent=0),
         digest=digest_of(CANARY_OF, run, [session.digest for session in sessions]),
     )

@@ -30,7 +30,7 @@ _COMMANDS = {
         "run": ("launch", "Launch a grid, watch it, and report at its end."),
         "launch": ("launch", "Start a grid's sessions and return."),
         "resume": ("resume", "Continue a run: run what is missing."),
-        "canary": ("canary", "Run the first episodes once more, alone, and compare."),
+        "recheck": ("recheck", "Run the first episodes once more, alone, and compare."),
     },
     "Watch": {
         "monitor": ("status", "Watch a run in a live table, and report at its end."),
@@ -55,6 +55,8 @@ _COMMANDS = {
     },
 }
 """heading -> command -> its module, and its line in `combo --help`"""
+_FORMER = {"canary": "recheck"}
+"""former names of commands; they go on working, and no help shows them"""
 
 
 class Commands(click.Group):
@@ -66,8 +68,8 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        module = _modules().get(cmd_name)
-        return _loaded(module, cmd_name) if module else None
+        name = _FORMER.get(cmd_name, cmd_name)
+        return command_named(name) if name in _modules() else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -79,13 +81,6 @@ class Commands(click.Group):
 
 def _modules() -> dict[str, str]:
     return {name: module for names in _COMMANDS.values() for name, (module, _) in names.items()}
-
-
-def _loaded(module: str, name: str) -> click.Command:
-    command: click.Command = getattr(import_module(f"comborun.cli.{module}"), f"{name}_" if iskeyword(name) else name)
-    gc.freeze()
-    gc.enable()
-    return command
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -102,9 +97,14 @@ def combo() -> None:
     """
 
 
-def named(command: str) -> click.Command:
-    """A command by its name, or the whole program."""
-    return _loaded(_modules()[command], command) if command else combo
+def command_named(name: str) -> click.Command:
+    """A command by its name, loaded now."""
+    module = import_module(f"comborun.cli.{_modules()[name]}")
+    command: click.Command = getattr(module, f"{name}_" if iskeyword(name) else name)
+    import_module("comborun.cli.options").order_options(command)
+    gc.freeze()
+    gc.enable()
+    return command
 
 
-__all__ = ["combo", "guarded", "named"]
+__all__ = ["combo", "command_named", "guarded"]

@@ -15,13 +15,15 @@ import click
 
 from comborun.cli.logs import print_log
 from comborun.cli.options import Target, of_run_option, sessions_argument
+from comborun.cli.terminal import note
 from comborun.errors import UserError
 from comborun.model.attempt import SLURM
+from comborun.monitor.addressing import sessions_of
 from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
-from comborun.remote.logs import Latest, Log, follow, latest
+from comborun.remote.logs import LatestAttempt, LogPosition, follow, latest
 from comborun.remote.transport import LOCAL
-from comborun.remote.windows import attach_command, follow_command, open_windows, step_command, tile
+from comborun.remote.windows import attach_command, can_be_shown, follow_command, is_open, step_command, tile
 from comborun.rules.names import RunLayout
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
         return
     if not words:
         raise UserError("name a session, or give --all", "combo status lists them")
-    session, alive = _chosen(target, source, words, write=write)
+    session, alive = _chosen(source, words, write=write)
     seen = latest(target.transport, RunLayout(target.directory), [session])[session]
     why = f"`{target.command('explain', session)}` says why"
     if not seen.number or (alive and seen.begin is None):
@@ -63,21 +65,19 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
         return
     command = _command(target, alive, seen, write=write)
     if show:
-        click.echo(shlex.join(_way(target.transport.host, command)))
+        click.echo(shlex.join(_on_host(target.transport.host, command)))
     elif command == follow_command(seen.log):
         click.echo(_instead(session, seen.begin), err=True)
         _print_log(target, session, on=True)
     elif not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError("a window needs a terminal, and this is not one", f"combo logs -f {session}")
     else:
-        _become(_way(target.transport.host, command))
+        _become(_on_host(target.transport.host, command))
 
 
-def _chosen(
-    target: Target, source: Source, words: tuple[str, ...], *, write: bool
-) -> tuple[str, SessionStatus | Server | None]:
+def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str, SessionStatus | Server | None]:
     """The named session (of several the running one), and its status; None if it does not run."""
-    names = list(target.sessions(source, words, guess=not write))
+    names = list(sessions_of(source, words, note, guess=not write))
     status = once(source)
     running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}
     running |= {one.name: one for one in status.servers if one.alive}
@@ -88,7 +88,7 @@ def _chosen(
     return names[0], running.get(names[0])
 
 
-def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, write: bool) -> list[str]:
+def _command(target: Target, alive: SessionStatus | Server, seen: LatestAttempt, *, write: bool) -> list[str]:
     """The command that shows a running session on its host. Raises UserError if Slurm does not tell its job."""
     assert seen.begin
     if seen.begin.multiplexer != SLURM:
@@ -101,25 +101,25 @@ def _command(target: Target, alive: SessionStatus | Server, seen: Latest, *, wri
 
 def _instead(session: str, begin: Begin) -> str:
     """Why this follows a running session's log and opens no window."""
-    if begin.multiplexer == "screen":
-        return "screen has no read-only view: this follows the log until Ctrl-C; --write opens the window"
+    if not can_be_shown(begin):
+        return f"{begin.multiplexer} has no read-only view: this follows the log until Ctrl-C; --write opens the window"
     return f"the window of {session} is gone, but it still runs: this follows its log"
 
 
 def _print_log(target: Target, session: str, *, on: bool) -> None:
-    pieces = follow(target.transport, target.directory, [Log(session)], 50, on=on)
+    pieces = follow(target.transport, target.directory, [LogPosition(session)], 50, on=on)
     print_log(piece.data for piece in pieces)
 
 
-def _view(host: str, seen: Latest, *, write: bool) -> list[str]:
+def _view(host: str, seen: LatestAttempt, *, write: bool) -> list[str]:
     """The command that shows a session: its window, or its log if the window can't be shown read-only."""
     assert seen.begin
     begin, local = seen.begin, host == LOCAL
-    socket = os.environ.get("COMBORUN_TMUX_SOCKET", "comborun") if local else "comborun"
-    gone = local and begin.multiplexer == "tmux" and begin.address not in open_windows(socket)
-    if gone or (begin.multiplexer in ("screen", SLURM) and not write):
+    gone = local and not is_open(begin)
+    by_hand = begin.multiplexer == "none"  # attach_command refuses it
+    if gone or not (write or by_hand or can_be_shown(begin)):
         return follow_command(seen.log)
-    return attach_command(begin, socket, write=write)
+    return attach_command(begin, local=local, write=write)
 
 
 def _become(command: list[str]) -> None:
@@ -128,7 +128,7 @@ def _become(command: list[str]) -> None:
     os.execvp(command[0], command)
 
 
-def _way(host: str, command: list[str], *options: str) -> list[str]:
+def _on_host(host: str, command: list[str], *options: str) -> list[str]:
     """The command for this machine; for another host through the user's ssh, with a terminal."""
     if host == LOCAL:
         return command
@@ -147,7 +147,7 @@ def _attach_all(target: Target, source: Source, *, show: bool) -> None:
     panes: dict[str, str] = {}
     for name, seen in latest(target.transport, layout, running).items():
         if seen.begin and seen.begin.multiplexer != "none":
-            panes[name] = "TMUX= " + shlex.join(_way(host, _view(host, seen, write=False), *shared))
+            panes[name] = "TMUX= " + shlex.join(_on_host(host, _view(host, seen, write=False), *shared))
     if not panes:
         raise UserError("no running session has a window", "combo status shows them all")
     if show:

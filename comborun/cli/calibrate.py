@@ -11,7 +11,7 @@ import click
 
 from comborun import __version__
 from comborun.cli.options import episodes_option, grid_argument, host_options, json_option
-from comborun.cli.terminal import answer, program, show_table, warn
+from comborun.cli.terminal import program, show_json, show_table, warn
 from comborun.errors import UserError
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import measure_alone, measure_beside
@@ -23,7 +23,7 @@ from comborun.text import harmless, several
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from comborun.cli.options import GridChoice, Where
+    from comborun.cli.options import GridChoice, HostChoice
     from comborun.grid import Grid
 
 _COMBO_HEADS = ("policy", "environment", "episodes", "start-up", "an episode", "memory", "GPU memory", "cores")
@@ -38,7 +38,7 @@ _LEVEL_HEADS = ("at once", "episodes", "one by one", "side by side", "speed (one
     "--most", type=click.IntRange(min=1), default=64, show_default=True, metavar="N", help="Sessions side by side."
 )
 @json_option
-def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json: bool) -> None:
+def calibrate(grid: GridChoice, where: HostChoice, episodes: int, most: int, as_json: bool) -> None:
     """Measure the time and memory of a grid's sessions: one of each combo alone, then 2, 4, 8 ... side by side.
 
     Runs in the foreground, in a folder of its own, and ends its sessions if you interrupt it. Stops when twice as many
@@ -66,7 +66,7 @@ def calibrate(grid: GridChoice, where: Where, episodes: int, most: int, as_json:
     )
     path = _write(setup.grid, result)
     if as_json:
-        answer({**asdict(result), "file": str(path)})
+        show_json({**asdict(result), "file": str(path)})
     else:
         show_calibration(result, path)
 
@@ -82,7 +82,7 @@ def _progress(*, quiet: bool) -> Progress:
     return Progress(warn) if quiet else Progress(warn, lambda text: click.echo(harmless(text)), count)
 
 
-def _prepare(chosen: GridChoice, where: Where, progress: Progress) -> TrialSetup:
+def _prepare(chosen: GridChoice, where: HostChoice, progress: Progress) -> TrialSetup:
     grid = chosen.read()
     warn(*map(str, grid.warnings))
     read_calibrations(grid)  # an error in the old file comes before anything runs

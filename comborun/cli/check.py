@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import grid_argument, json_option, offers
-from comborun.cli.terminal import answer, program, show_why, warn
+from comborun.cli.terminal import program, show_json, show_why, warn
 from comborun.errors import UserError
 from comborun.grid import find_preset, preset_starter, schema_text, starter_grid
 from comborun.model.work import combo_of
@@ -103,7 +103,7 @@ def check(grid: GridChoice, as_json: bool) -> None:
         if latest:
             session, counts = latest
             document["latest"] = {"session": session.name, "counted": counts.records, "why": counts.why}
-        answer({**document, "warnings": [str(w) for w in checked.warnings]})
+        show_json({**document, "warnings": [str(w) for w in checked.warnings]})
         return
     warn(*map(str, checked.warnings))
     found = f" for each file that {checked.policy_glob} finds" if checked.policy_glob else ""
@@ -117,14 +117,13 @@ def check(grid: GridChoice, as_json: bool) -> None:
 
 def _latest_counts(grid: Grid) -> tuple[Session, Counts] | None:
     """A session of the grid's last try or run, counted by the present grid; None if none has ended."""
-    from comborun.grid.axes import names_of
-    from comborun.grid.results import rules_of
+    from comborun.grid.combos import names_of
     from comborun.rules.results.counts import where_it_ran
 
     combos = {(combo.policy.name, combo.environment.name): combo for combo in grid.combos}
     for session, at in _ended(grid):
         if combo := combos.get(combo_of(session)):
-            counts = _counts(at, session, rules_of(combo))
+            counts = _counts(at, session, combo.result_rules)
             counts.why = where_it_ran(counts.why, names_of(grid))
             return session, counts
     return None

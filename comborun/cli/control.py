@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option, sessions_argument
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, repeatable
+from comborun.cli.terminal import SOME_DID_NOT, note, program, repeatable, show_json
 from comborun.errors import UserError
+from comborun.monitor.addressing import sessions_of
 from comborun.monitor.explain import server_names
 from comborun.monitor.watch import once
-from comborun.remote.control import Reply, restart_dispatcher, send_test_notice, steer
+from comborun.remote.program import Reply, restart_dispatcher, send_test_notice, steer
 from comborun.remote.slurm import settle
 from comborun.text import harmless
 
@@ -44,7 +45,7 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
     target.note_change()
     source = target.source()
-    sessions = target.sessions(source, sessions)
+    sessions = sessions_of(source, sessions, note)
     check_no_servers(source.view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
     code = _show(target, steered, _go_on(source) if steered.done else "", as_json=as_json)
@@ -78,8 +79,8 @@ def _holding(verb: Literal["pause", "drain"], text: str) -> click.Command:
     def hold(target: Target, why: str, as_json: bool) -> int:
         line = " ".join(harmless(why).split())
         steered = steer(target.transport, target.directory, verb, *([line] if line else []))
-        note = f"run `{target.command('resume')}` to continue" if steered.done else ""
-        return _show(target, steered, note, as_json=as_json)
+        remark = f"run `{target.command('resume')}` to continue" if steered.done else ""
+        return _show(target, steered, remark, as_json=as_json)
 
     return hold
 
@@ -138,9 +139,9 @@ def _go_on(source: Source) -> str:
     return settle(transport, view.directory) if view.plan.slurm else ""
 
 
-def _show(target: Target, steered: Reply, note: str = "", *, as_json: bool) -> int:
+def _show(target: Target, steered: Reply, remark: str = "", *, as_json: bool) -> int:
     if as_json:
-        answer({"run": target.run, "done": steered.done, "lines": list(steered.lines), "note": note or None})
+        show_json({"run": target.run, "done": steered.done, "lines": list(steered.texts), "note": remark or None})
     else:
-        click.echo("\n".join((*steered.lines, *([harmless(note)] if note else []))))
+        click.echo("\n".join((*steered.texts, *([harmless(remark)] if remark else []))))
     return 0 if steered.done else SOME_DID_NOT

@@ -11,8 +11,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from comborun.cli.options import Where, json_option, root_options
-from comborun.cli.terminal import SOME_DID_NOT, answer, working
+from comborun.cli.options import HostChoice, json_option, root_options
+from comborun.cli.terminal import SOME_DID_NOT, show_json, working
 from comborun.grid import load_grid
 from comborun.remote.doctor import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.grids import with_policies
@@ -36,7 +36,7 @@ _UNBROKEN = 10_000
     "--grid", type=click.Path(path_type=Path), metavar="GRID", help="Also check the files that this grid needs."
 )
 @json_option
-def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
+def doctor(where: HostChoice, grid: Path | None, as_json: bool) -> int:
     """Look for problems on a host, with the cost of each and the fix.
 
     Changes nothing there. The exit code is 1 if a problem would prevent or end sessions.
@@ -52,7 +52,7 @@ def doctor(where: Where, grid: Path | None, as_json: bool) -> int:
         wanted = wanted_by(checked, local=transport.host == LOCAL) if checked else NOTHING_MORE
         examination = examine(transport, where.root or (checked.root if checked else DEFAULT_ROOT), wanted)
     if as_json:
-        answer(document(transport.host, examination))
+        show_json(document(transport.host, examination))
     else:
         console = Console(highlight=False)
         width = console.width if console.is_terminal else _UNBROKEN

@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 import click
 
 from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
-from comborun.cli.terminal import answer, program, wrapped
+from comborun.cli.terminal import note, program, show_json, wrapped
+from comborun.monitor.addressing import sessions_of
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
 from comborun.monitor.explain import explain as explain_session
@@ -34,7 +35,7 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     found = _explained(target, sessions)
     if as_json:
         documents = [to_document(one) for one in found]
-        answer(documents[0] if len(documents) == 1 else documents)
+        show_json(documents[0] if len(documents) == 1 else documents)
         return
     for one in found:
         _show(one, target.options)
@@ -46,7 +47,7 @@ def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
     history = source.fold(History())
     layout, status = RunLayout(target.directory), classify(view, history)
     found = []
-    for session in target.sessions(source, words, guess=True):
+    for session in sessions_of(source, words, note, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
             log = layout.attempt(f"servers/{session}", one.attempt).log if one.attempt else ""

@@ -14,21 +14,22 @@ from comborun.amendment.smoke import smoke_sessions
 from comborun.cli.options import (
     SLOTS,
     GridChoice,
+    HostChoice,
     Target,
-    Where,
     grid_argument,
     host_options,
     json_option,
     slurm_option,
 )
 from comborun.cli.status import Shown, interval_option, plain_option, watch_until_the_end
-from comborun.cli.terminal import SOME_DID_NOT, answer, hush, program, show_rows, show_table, warn, working
+from comborun.cli.terminal import SOME_DID_NOT, hush, program, show_json, show_rows, show_table, warn, working
 from comborun.errors import UserError
 from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_once, lacking, recorded
 from comborun.monitor.watch import once
-from comborun.remote.launching import Launched, Request, prepare, settle, start
+from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_run, start
 from comborun.remote.runs import Launch, remember
 from comborun.rules.facts import Fact
+from comborun.rules.names import MULTIPLEXERS
 from comborun.text import harmless, several
 from comborun.words import say
 
@@ -41,9 +42,7 @@ _OPTIONS = (
     host_options,
     slurm_option,
     click.option("--parallel", type=SLOTS, metavar="N", help="The most sessions that run at once."),
-    click.option(
-        "--multiplexer", type=click.Choice(["tmux", "screen"]), help="The program whose windows show the sessions."
-    ),
+    click.option("--multiplexer", type=click.Choice(MULTIPLEXERS), help="The program whose windows show the sessions."),
     click.option("--new", is_flag=True, help="Start another run, even if this grid has one."),
     click.option(
         "--changed",
@@ -71,7 +70,7 @@ def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @grid_argument
 @_launch_options
 @json_option
-def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int:
+def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -> int:
     """Start a grid's sessions and return; the same command again resumes what is missing.
 
     \b
@@ -82,7 +81,7 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
     combo launch grid.yaml --changed rerun      changed combos run again
     combo launch grid.yaml --slurm --host login1
     """
-    started = start_run(grid, where, Request(**options))
+    started = start_run(grid, where, LaunchRequest(**options))
     if started.runs and not options["smoke"]:
         started = replace(started, failed=failed_at_once(started.target.source()))
     if not as_json:
@@ -90,7 +89,7 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
     tried = bool(options["smoke"]) and not started.launched.hold
     passed = smoke_test(started, quiet=as_json) if tried else True
     if as_json:
-        answer(_record(started) | ({"smoke": passed} if tried else {}))
+        show_json(_record(started) | ({"smoke": passed} if tried else {}))
     return 0 if passed else SOME_DID_NOT
 
 
@@ -99,7 +98,7 @@ def launch(grid: GridChoice, where: Where, as_json: bool, **options: Any) -> int
 @_launch_options
 @interval_option
 @plain_option
-def run(grid: GridChoice, where: Where, interval: float | None, plain: bool, **options: Any) -> int:
+def run(grid: GridChoice, where: HostChoice, interval: float | None, plain: bool, **options: Any) -> int:
     """Launch a grid, watch it, and report once all sessions have exited.
 
     \b
@@ -107,7 +106,7 @@ def run(grid: GridChoice, where: Where, interval: float | None, plain: bool, **o
 
     Ctrl-C stops watching only: the sessions go on.
     """
-    started = start_run(grid, where, Request(**options))
+    started = start_run(grid, where, LaunchRequest(**options))
     _show(started)
     if started.launched.hold:
         return 0
@@ -145,7 +144,7 @@ class Started:
         return (*launched.changes, note)
 
 
-def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
+def start_run(chosen: GridChoice, where: HostChoice, request: LaunchRequest) -> Started:
     """Check, publish and start a grid. This is safe to repeat, so an interruption loses nothing."""
     run = ""
     try:
@@ -156,7 +155,7 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         warn(*prepared.warnings)
         transport = prepared.transport
         with working(f"bringing the run to {transport.host}"):
-            launched = settle(prepared, _confirm, _tell)
+            launched = publish_run(prepared, _confirm, _tell)
         publication, run = launched.publication, launched.publication.run
         way = where.way(transport.host)
         made = Launch(run, transport.host, publication.root, publication.directory, grid.name, way)
@@ -177,7 +176,7 @@ def start_run(chosen: GridChoice, where: Where, request: Request) -> Started:
         raise
 
 
-def _rest(request: Request, run: str) -> str:
+def _rest(request: LaunchRequest, run: str) -> str:
     """How to do the rest of an interrupted launch: with --new the same command would make another run."""
     if not request.new:
         return "Started sessions go on; the same command again does the rest"

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import Target, of_run_option, sessions_argument
+from comborun.cli.terminal import note
 from comborun.errors import UserError
-from comborun.remote.logs import Log, follow, latest, rank_log
+from comborun.monitor.addressing import sessions_of
+from comborun.remote.logs import LogPosition, follow, latest, rank_log
 from comborun.rules.names import RunLayout
 from comborun.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from comborun.remote.logs import Piece
+    from comborun.remote.logs import LogPiece
 
 
 @click.command()
@@ -49,8 +51,8 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
     combo logs stairs_flat -n 1000000 > it.log  every byte, unchanged
     """
     source = target.source()
-    names = target.sessions(source, sessions, guess=True) if sessions else source.view.sessions
-    chosen = [Log(name) for name in names]
+    names = sessions_of(source, sessions, note, guess=True) if sessions else source.view.sessions
+    chosen = [LogPosition(name) for name in names]
     if of["rank"] is not None or of["stderr"]:
         chosen = [_of_rank(target, names, **of)]
     elif len(names) == 1:
@@ -62,7 +64,7 @@ def logs(sessions: tuple[str, ...], target: Target, on: bool, lines: int, **of: 
         print_log(piece.data for piece in pieces)
 
 
-def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> Log:
+def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: bool) -> LogPosition:
     """The log of one rank. Raises UserError if the options don't name one, or it does not exist."""
     if rank is None:
         raise UserError("--stderr needs --rank", "such as --rank 0; the session's log holds both streams")
@@ -70,7 +72,7 @@ def _of_rank(target: Target, names: Sequence[str], rank: int | None, *, stderr: 
         raise UserError("--rank needs one session", "combo logs --rank 0 SESSION")
     seen = latest(target.transport, RunLayout(target.directory), names)[names[0]]
     path = rank_log(target.transport, seen, rank, "stderr" if stderr else "stdout")
-    return Log(names[0], seen.number, path=str(path))
+    return LogPosition(names[0], seen.number, path=str(path))
 
 
 def _check_begun(target: Target, name: str, *, wait: bool) -> None:
@@ -83,7 +85,7 @@ def _check_begun(target: Target, name: str, *, wait: bool) -> None:
     click.echo(f"{name} has not started yet; its log follows when it does, Ctrl-C leaves. {why}", err=True)
 
 
-def _print_lines(pieces: Iterable[Piece], width: int) -> None:
+def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:
     """Print whole lines of several logs, each after the name of its session."""
     begun: dict[str, bytes] = {}
     for piece in pieces:

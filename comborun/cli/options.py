@@ -12,16 +12,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from comborun.cli.terminal import ask_secret, program, working
+from comborun.cli.terminal import ask_secret, note, program, working
 from comborun.errors import HostError, UserError
-from comborun.remote.runs import Run, age_of_copy, bring, changed_since, choose, copy_of, host_of, list_runs, remembered
+from comborun.remote.runs import (
+    Run,
+    age_of_copy,
+    bring_records,
+    changed_since,
+    choose_run,
+    copy_of,
+    host_of,
+    list_runs,
+    remembered,
+)
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.text import clean, harmless, shortened
 from comborun.words.times import brief
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from comborun.grid import Grid
     from comborun.monitor.watch import Source
@@ -89,6 +99,15 @@ _HOST = (
     ),
     click.option("--accept-new", is_flag=True, help="Trust a host whose key is not known yet, and remember the key."),
 )
+_OPENING = {"wanted", "root", "host", "transport", "accept_new"}
+"""parameters that find a run or open its host; many commands have them"""
+
+
+def order_options(command: click.Command) -> None:
+    """Put the options that only find a run or open its host last in the help."""
+    command.params.sort(key=lambda one: one.name in _OPENING)
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        order_options(below)
 
 
 class GridChoice(NamedTuple):
@@ -144,19 +163,6 @@ class Target(NamedTuple):
 
         return Source(self.transport, load_run(self.transport, self.directory))
 
-    def sessions(self, source: Source, words: Sequence[str], *, guess: bool = False) -> tuple[str, ...]:
-        """The sessions that the words name; a guessed name is printed."""
-        try:
-            found = source.addressed(words, guess=guess)
-        except UserError as error:
-            runs = {name for launch in remembered() for name in (launch.run, launch.grid)}
-            if run := next((word for word in words if word in runs), None):
-                raise UserError(error.message, f"`{run}` is a run: --run {run}") from None
-            raise
-        for sentence in found.guesses:
-            click.echo(f"Note: {harmless(sentence)}", err=True)
-        return found.names
-
     def bring(self, options: FetchOptions | None = None) -> Copy:
         """Copy its records to this machine.
 
@@ -169,7 +175,7 @@ class Target(NamedTuple):
             click.echo(f"! {harmless(self.away.message)}", err=True)
             click.echo(f"! the records were copied {brief(age)} ago", err=True)
             return copy_of(self.transport.host, self.run, self.directory), ()
-        copy = bring(self.transport, self.run, self.directory, options)
+        copy = bring_records(self.transport, self.run, self.directory, options)
         assert copy  # only a copy beside a live table may stop early
         return copy
 
@@ -177,7 +183,7 @@ class Target(NamedTuple):
         """The same beside a live table, for some seconds; None if that was not enough."""
         from comborun.remote.fetch import FetchOptions
 
-        return bring(self.transport, self.run, self.directory, FetchOptions(watched=True))
+        return bring_records(self.transport, self.run, self.directory, FetchOptions(watched=True))
 
     def note_change(self) -> None:
         """Print that the grid's file has changed since its launch: only another launch uses the changes."""
@@ -185,7 +191,7 @@ class Target(NamedTuple):
             path = Path(launch.file)
             name = path.name if path.parent == Path.cwd() else launch.file
             command = f"{program()} launch {shlex.quote(name)}{launch.options}"
-            click.echo(harmless(f"Note: {name} has changed since the launch: `{command}` uses the change"), err=True)
+            note(f"{name} has changed since the launch: `{command}` uses the change")
 
     def command(self, verb: str, session: str = "") -> str:
         """A command for this run, or for a session of it, as the user can type it."""
@@ -194,7 +200,7 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Where:
+class HostChoice:
     """The host that the user named, if any, and the folder of its runs."""
 
     host: str | None = None
@@ -238,7 +244,7 @@ class Where:
         try:
             with working(f"asking {transport.host}"):
                 there = self.runs(transport)
-            run = choose(there, wanted, transport.host)
+            run = choose_run(there, wanted, transport.host)
         except HostError as error:
             if self.host is None and transport.host != LOCAL:
                 error.hint += f"\n  the last launch was on {transport.host}; --host {LOCAL} means this machine"
@@ -249,7 +255,7 @@ class Where:
             return Target(transport, last.run, last.directory, self.options(transport.host), error)
         return Target(transport, run.id, run.directory, self.options(transport.host))
 
-    def of_grid(self, path: Path) -> tuple[Where, str] | None:
+    def of_grid(self, path: Path) -> tuple[HostChoice, str] | None:
         """Where the runs of a grid file are, whoever launched them, and the grid's name; None for another file."""
         if path.suffix not in {".yaml", ".yml"} or not path.is_file():
             return None
@@ -287,7 +293,7 @@ def host_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_where(*args: Any, host: str | None, transport: Any, accept_new: bool, **others: Any) -> Any:
-        return command(*args, where=Where(host, transport, accept_new, others.pop("root", None)), **others)
+        return command(*args, where=HostChoice(host, transport, accept_new, others.pop("root", None)), **others)
 
     for option in reversed(_HOST):
         with_where = option(with_where)
@@ -327,7 +333,7 @@ def of_run_option(command: Command) -> Command:
 
 def _with_target(command: Command, *, kept: bool = False) -> Command:
     @functools.wraps(command)
-    def with_target(*args: Any, where: Where, wanted: str | None, **others: Any) -> Any:
+    def with_target(*args: Any, where: HostChoice, wanted: str | None, **others: Any) -> Any:
         return command(*args, target=where.find(wanted, kept=kept), **others)
 
     return with_target
@@ -338,4 +344,4 @@ def _close(opened: LocalTransport | ShellTransport) -> None:
     if not isinstance(opened, LocalTransport):
         opened.close()
     for warning in opened.warnings:
-        click.echo(f"Note: {harmless(warning)}", err=True)
+        note(warning)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
-from comborun.cli.terminal import answer, program, show_rows, warn, working
+from comborun.cli.terminal import program, show_json, show_rows, warn, working
 from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
-from comborun.model.placement import placement_lines
-from comborun.model.servers import instances
+from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
+from comborun.model.work import grouped
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
-from comborun.remote.grids import complaint, host_warnings, known_of, laid_out, question, with_policies
-from comborun.remote.host import ask
+from comborun.remote.grids import host_warnings, known_of, laid_out, not_ready, preflight_question, with_policies
+from comborun.remote.host import host_facts
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey
 from comborun.remote.slurm import consult, refusal
@@ -31,15 +31,16 @@ from comborun.text import MIB, first_of, harmless, several
 from comborun.words.times import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.cli.options import GridChoice, Where
+    from comborun.cli.options import GridChoice, HostChoice
     from comborun.grid import Grid
+    from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan
-    from comborun.model.servers import Server
+    from comborun.model.servers import ModelServer
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
-    from comborun.remote.slurm import Answer
+    from comborun.remote.slurm import SubmitTest
     from comborun.remote.transport import Transport
     from comborun.reporter.comparing.power import Findable
 
@@ -59,7 +60,7 @@ _MOST = 3
     help="Show how many episodes would find a gap of so many percentage points.",
 )
 @json_option
-def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: Any) -> None:
+def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **shown: Any) -> None:
     """Show what a new run would do, and in which order. Changes nothing. The exit code is 3 if Slurm refuses the jobs.
 
     \b
@@ -73,10 +74,10 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
     transport = where.connect(checked.host)
     with working("looking at the host"):
         checked = with_policies(checked, transport)
-        named = question(checked, local=transport.host == LOCAL, windows=not slurm)
-        facts = ask(transport, host_python=checked.host_python, named=named)
+        named = preflight_question(checked, local=transport.host == LOCAL, windows=not slurm)
+        facts = host_facts(transport, host_python=checked.host_python, named=named)
     if facts.absent and not as_json and not shown["script"]:
-        warn(complaint(facts.absent, facts.called))
+        warn(not_ready(facts.absent, facts.called))
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)
@@ -87,7 +88,7 @@ def plan(grid: GridChoice, where: Where, slurm: bool, as_json: bool, **shown: An
     power = _power(laid, gap)
     if as_json:
         expectation = {"expected": dataclasses.asdict(expected)} if expected else {}
-        answer(dataclasses.asdict(laid) | expectation | {"power": power})
+        show_json(dataclasses.asdict(laid) | expectation | {"power": power})
         return
     warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
     rows = dict(_outlook_rows(expected, checked) if expected else ())
@@ -111,7 +112,7 @@ def _run_row(transport: Transport, grid: Grid) -> dict[str, str]:
 
 
 def _script(laid: Plan, session: str) -> str:
-    known = dict(scripts(laid)) | {one.name: server_script(one) for one in instances(laid)}
+    known = dict(scripts(laid)) | {one.name: server_script(one) for one in laid.server_instances}
     jobs = dict(texts(laid)) if laid.slurm else {}
     text = jobs.get(f"{RUN.slurm}/{session}.sh") or known.get(session)
     if text is None:
@@ -203,6 +204,57 @@ def _count(episodes: float | None) -> str:
     return "more than 20,000" if episodes is None else f"{episodes:,}"
 
 
+def placement_lines(plan: Plan, free: Budgets) -> Iterator[str]:
+    by_components = grouped((session for session in plan.sessions if session.components), lambda one: one.components)
+    for components, sessions in by_components.items():
+        names = [session.name for session in sessions]
+        yield f"placement of {names[0] if len(names) == 1 else f'{len(names)} sessions, {names[0]} the first'}"
+        yield from _gpu_lines(components, free)
+        yield from _component_lines(components)
+        yield from _layout_lines(layouts(components, free), free)
+
+
+def _gpu_lines(components: Sequence[Component], free: Budgets) -> Iterator[str]:
+    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
+    width = max((len(text) for _, text in rows), default=0)
+    for gpu, text in rows:
+        memory, room = memory_on(components, gpu), free[gpu]
+        taken = gibibytes(memory) if memory else "memory not said"
+        yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
+
+
+def _process(component: Component, number: int) -> str:
+    return f"{component.name} {number}{copies_text(component.copies // len(component.processes))}"
+
+
+def _component_lines(components: Sequence[Component]) -> Iterator[str]:
+    for component in components:
+        if not component.gpus:
+            yield f"  {component.name}: {_several_processes(component)} without a GPU"
+    for component in components:
+        if component.copies:
+            yield f"  {component.name}: {component.copies} in all, for {_several_processes(component)}"
+    if videos := sum(component.videos * len(component.processes) for component in components):
+        yield f"  videos to expect: {videos}"
+
+
+def _several_processes(component: Component) -> str:
+    return several(len(component.processes), "process", "processes")
+
+
+def _layout_lines(found: Sequence[Layout], free: Budgets) -> Iterator[str]:
+    if not found:
+        return
+    smallest = min((room for room in free.values() if room is not None), default=None)
+    offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
+    yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
+    kinds = max(len(layout.kind) for layout in found)
+    width = max(len(layout.description) for layout in found)
+    for layout in found:
+        memory = f"fits, {gibibytes(layout.memory)} at most" if layout.memory else "memory not said"
+        yield f"    {layout.kind.ljust(kinds)}  {layout.description.ljust(width)}  {layout.problem or memory}"
+
+
 def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | None:
     """Show the requests to Slurm, and its answers. Changes nothing. Returns an error if Slurm refuses some of them."""
     assert plan.slurm
@@ -212,13 +264,13 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
         f"array {number}": f"{several(of[kind], 'task')}{limit}, each with {kind}"
         for number, kind in enumerate(kinds(plan), 1)
     }
-    said, refused = _said(transport, plan)
+    said, refused = _slurm_rows(transport, plan)
     show_rows(rows | said)
     for sentence in not_held(plan, grid):
         click.echo(f"  not with --slurm: {sentence}")
-    there = f"`{program()} calibrate`, or `{program()} run` with --new and `{program()} canary`"
+    there = f"`{program()} calibrate`, or `{program()} run` with --new and `{program()} recheck`"
     click.echo(
-        f"  not with --slurm: calibrate and canary measure one machine: `srun --pty bash`, and on that node {there}"
+        f"  not with --slurm: calibrate and recheck measure one machine: `srun --pty bash`, and on that node {there}"
     )
     return refused
 
@@ -233,33 +285,33 @@ def _show_job_scripts(plan: Plan) -> None:
     click.echo(f"\n{more}--script settle shows the small job that retries and ends the run")
 
 
-def _said(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
+def _slurm_rows(transport: Transport, plan: Plan) -> tuple[dict[str, str], HostError | None]:
     """The cluster and its answer to each array, as rows; and an error if it refuses one. Works without Slurm, too."""
     try:
         cluster = consult(transport, plan)
     except HostError as error:
         why = f"not asked: {error.message}" + (f" ({error.hint})" if error.hint else "")
         return {"cluster": harmless(why)}, None
-    arrays = {f"array {number} now": _word(answer) for number, answer in enumerate(cluster.arrays, 1)}
+    arrays = {f"array {number} now": _word(test) for number, test in enumerate(cluster.arrays, 1)}
     settle = {} if cluster.settle.taken else {"settle now": _word(cluster.settle)}
     return {"cluster": harmless(str(cluster)), **arrays, **settle}, refusal(transport, plan, cluster)
 
 
-def _word(answer: Answer) -> str:
-    said = harmless(answer.said)
-    if answer.taken:
+def _word(test: SubmitTest) -> str:
+    said = harmless(test.said)
+    if test.taken:
         return said.replace("to start", "would start", 1)
-    if answer.away:
-        return click.style(f"can't start now, {harmless(answer.away)}: {said}", fg="yellow")
+    if test.away:
+        return click.style(f"can't start now, {harmless(test.away)}: {said}", fg="yellow")
     return click.style(f"refused: {said}", fg="red")
 
 
-def _server_row(server: Server, plan: Plan) -> str:
+def _server_row(server: ModelServer, plan: Plan) -> str:
     """What a model server takes, when it is ready, and how many sessions use it."""
     asking = sum(server.name in dict(session.servers) for session in plan.sessions)
     parts = [f"{several(asking, 'session')} {'uses' if asking == 1 else 'use'} it"]
     if server.gpus:
-        copies = sum(one.server is server for one in instances(plan))
+        copies = sum(one.server is server for one in plan.server_instances)
         of = f" of {', '.join(map(str, server.request.only))}" if server.request.only else ""
         where = f"one on each of {several(copies, 'GPU')}" if server.each_gpu else several(server.gpus, "GPU") + of
         memory = server.request.gpu_memory
@@ -280,7 +332,7 @@ def export() -> None:
 @export.command()
 @grid_argument
 @host_options
-def compose(grid: GridChoice, where: Where) -> None:
+def compose(grid: GridChoice, where: HostChoice) -> None:
     """Write a Docker Compose file: a service for each session, with its own GPUs and range of episodes.
 
     The grid needs `container: {image: NAME}`. GPUs are numbered as on the host.
@@ -293,4 +345,4 @@ def compose(grid: GridChoice, where: Where) -> None:
     warn(*map(str, checked.warnings))
     transport = where.connect(checked.host)
     checked = with_policies(checked, transport)
-    click.echo(compose_text(lay_out(checked, ask(transport, host_python=checked.host_python))), nl=False)
+    click.echo(compose_text(lay_out(checked, host_facts(transport, host_python=checked.host_python))), nl=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.options import json_option, offers
-from comborun.cli.terminal import answer, show_rows, wrapped
+from comborun.cli.terminal import show_json, show_rows, wrapped
 from comborun.errors import UserError
 from comborun.grid import Preset, find_preset, known_presets
 from comborun.grid.presets import SHIPPED
@@ -31,7 +31,7 @@ def presets(context: click.Context, as_json: bool) -> None:
         return
     found = {name: _summary(name) for name in known_presets()}
     if as_json:
-        answer([{"name": name, "own": _own(name), "summary": summary} for name, summary in found.items()])
+        show_json([{"name": name, "own": _own(name), "summary": summary} for name, summary in found.items()])
     else:
         show_rows({name: summary + (" (yours)" if _own(name) else "") for name, summary in found.items()})
 
@@ -48,8 +48,8 @@ def show(preset: str, as_json: bool) -> None:
     """
     read = find_preset(preset)
     if as_json:
-        about = read.about.model_dump(exclude={"starter"})
-        answer({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
+        about = read.about.model_dump(exclude={"starter"}) | {"shards": read.about.shards.how}
+        show_json({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
         return
     click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
     show_rows(dict(_facts(read)))
@@ -75,8 +75,8 @@ def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
     yield "kind", about.kind
     if about.kind == "evaluation":
         yield "pairs", f"none: {about.unpaired}" if about.unpaired else "if records show how episodes started"
-    if about.shards:
-        yield "shards", about.shards
+    if about.shards.how:
+        yield "shards", about.shards.how
     yield from _attributes("policies", about.attributes.policy, about.defaults.policy)
     yield from _attributes("environments", about.attributes.environment, about.defaults.environment)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Target, Where, json_option, one_run, root_options, run_option
-from comborun.cli.terminal import answer, program, show_rows, show_table, working, wrapped
+from comborun.cli.options import HostChoice, Target, json_option, one_run, root_options, run_option
+from comborun.cli.terminal import program, show_json, show_rows, show_table, working, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from comborun.remote.mirror import Skipped
     from comborun.reporter.counting.combo import ComboSummary
     from comborun.reporter.pages.between import Between
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
     from comborun.reporter.summary import Summary
 
 _MOST_SKIPPED = 5
@@ -62,7 +62,9 @@ _PURPOSES = {
 @click.option("--figures", metavar="FORMS", help="Also write figures as files: pdf, png or svg, separated by commas.")
 @click.option("--ranking", type=click.Choice(["bradley-terry"]), help="Also rank policies that did not all meet.")
 @json_option
-def report(run: str | None, wanted: str | None, where: Where, output: Path | None, as_json: bool, **how: Any) -> None:
+def report(
+    run: str | None, wanted: str | None, where: HostChoice, output: Path | None, as_json: bool, **how: Any
+) -> None:
     """Report on a run, or on any folder of result files.
 
     \b
@@ -101,7 +103,7 @@ def report(run: str | None, wanted: str | None, where: Where, output: Path | Non
     show_report(summary, folder, as_json=as_json)
 
 
-def _plan(path: Path, where: Where) -> Plan:
+def _plan(path: Path, where: HostChoice) -> Plan:
     """A grid's plan without a host: a session for each combo."""
     from comborun.monitor.trial_setup import plan_anywhere
     from comborun.remote.grids import read_grid
@@ -169,12 +171,12 @@ def _forms(words: str) -> tuple[str, ...]:
 def _size(text: str | None) -> int | None:
     if text is None:
         return None
-    from comborun.grid.values import parse_size
+    from comborun.grid.keys.values import parse_size
 
     return parse_size(text)
 
 
-def _compare(pair: tuple[str, str], where: Where, output: Path | None, most: int | None, *, as_json: bool) -> None:
+def _compare(pair: tuple[str, str], where: HostChoice, output: Path | None, most: int | None, *, as_json: bool) -> None:
     from comborun.reporter.report import report_between, without_garbage_collection
 
     with without_garbage_collection():
@@ -185,7 +187,7 @@ def _compare(pair: tuple[str, str], where: Where, output: Path | None, most: int
         show_comparison(between, folder, as_json=as_json)
 
 
-def _collect(word: str, where: Where, most: int | None) -> tuple[Collected, Path]:
+def _collect(word: str, where: HostChoice, most: int | None) -> tuple[Collected, Path]:
     """The records of a run or a folder, and their place on this machine."""
     from comborun.reporter.collect import collect_folder
 
@@ -214,7 +216,7 @@ def collected(target: Target, most: int | None = None) -> tuple[Collected, Path]
         return collect_run(source, dict(skipped)), source
 
 
-def _is_folder(word: str, where: Where) -> bool:
+def _is_folder(word: str, where: HostChoice) -> bool:
     """Whether a word means a folder of result files: a path does; another name only if no run has it."""
     folder, is_path = Path(word), "/" in word or word.startswith((".", "~"))
     if where.host is None and not folder.is_dir() and is_path and not is_remembered(word):
@@ -234,7 +236,7 @@ def _is_folder(word: str, where: Where) -> bool:
 def show_report(summary: Summary, folder: Path, *, as_json: bool = False) -> None:
     """Print a report's first claims, its rates and its folder."""
     if as_json:
-        answer({"run": summary.run, "report": str(folder), "files": list(_report_files(folder))})
+        show_json({"run": summary.run, "report": str(folder), "files": list(_report_files(folder))})
         return
     _show_claims(summary)
     _show_rates(summary)
@@ -315,7 +317,7 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
 
 def show_comparison(between: Between, folder: Path, *, as_json: bool) -> None:
     if as_json:
-        answer({"report": str(folder), **json.loads((folder / "comparison.json").read_text("utf-8"))})
+        show_json({"report": str(folder), **json.loads((folder / "comparison.json").read_text("utf-8"))})
         return
     click.echo(harmless(f"{between.after} against {between.before}"))
     colours = ["" if not one.decided else "green" if one.difference > 0 else "red" for _, one in between.rows]

@@ -7,11 +7,11 @@ import click
 from comborun.amendment.resumption import resumption
 from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import collected
-from comborun.cli.terminal import answer, repeatable
+from comborun.cli.terminal import repeatable, show_json
 from comborun.errors import HostError
 from comborun.monitor.steering import Resuming, resume_document, resume_lines
 from comborun.monitor.watch import once
-from comborun.remote.control import restart_dispatcher, steer
+from comborun.remote.program import restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
@@ -33,10 +33,10 @@ def resume(target: Target, dry_run: bool, as_json: bool) -> None:
     combo resume --dry-run      show only what it would do
     """
     target.note_change()
-    going = _look(target)
+    going = _missing_work(target)
     act = not dry_run and not going.nothing
     if as_json:
-        answer(resume_document(going, done=act))
+        show_json(resume_document(going, done=act))
     else:
         click.echo("\n".join(map(harmless, resume_lines(going))))
     said = _go_on(target, going) if act else ""
@@ -44,7 +44,7 @@ def resume(target: Target, dry_run: bool, as_json: bool) -> None:
         click.echo(harmless(said))
 
 
-def _look(target: Target) -> Resuming:
+def _missing_work(target: Target) -> Resuming:
     from comborun.reporter.merge import missing, rejected
 
     source = target.source()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import Where, json_option, offers, root_options
-from comborun.cli.terminal import answer, show_rows, show_table, working
+from comborun.cli.options import HostChoice, json_option, offers, root_options
+from comborun.cli.terminal import show_json, show_rows, show_table, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.listing import each_once, look_everywhere, looked_at, state, to_document
-from comborun.remote.runs import choose, copy_of, host_of, remembered, remove, sizes
+from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
@@ -33,7 +33,7 @@ _DAY_S = 86400.0
 @click.argument("grid", required=False, type=click.Path(path_type=Path))
 @root_options
 @json_option
-def runs(grid: Path | None, where: Where, as_json: bool) -> int:
+def runs(grid: Path | None, where: HostChoice, as_json: bool) -> int:
     """List the runs on all hosts that this machine has used, newest first; with --host, only on that host.
 
     With GRID, a grid file, only on that grid's host. A host that does not answer is shown as it was last seen.
@@ -50,11 +50,11 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
     entries = each_once(found)
     code = HostError.exit_code if all(one.complaint for one in found) else 0
     if as_json:
-        answer([to_document(one, run) for one, run in entries])
+        show_json([to_document(one, run) for one, run in entries])
         return code
-    for canary in (False, True):
-        rows = [_row(one, run) for one, run in entries if run.canary == canary]
-        click.echo("\nCanaries, which repeat episodes of a run:" if rows and canary else "", nl=bool(rows and canary))
+    for recheck in (False, True):
+        rows = [_row(one, run) for one, run in entries if run.canary == recheck]
+        click.echo("\nRechecks, which repeat episodes of a run:" if rows and recheck else "", nl=bool(rows and recheck))
         show_table(("run", "state", "host", "started", "time"), rows)
     folders: dict[str, dict[str, None]] = {}
     for one, run in entries:
@@ -70,7 +70,7 @@ def runs(grid: Path | None, where: Where, as_json: bool) -> int:
     return code
 
 
-def _listings(where: Where) -> tuple[Listing, ...]:
+def _listings(where: HostChoice) -> tuple[Listing, ...]:
     everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
     transports = {host: where.connect(host) for host in ([where.host] if where.host else everywhere)}
     with working(f"asking {several(len(transports), 'host')}"):
@@ -96,7 +96,9 @@ def _started(run: Run) -> str:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float, dry_run: bool, yes: bool) -> None:
+def clean(
+    names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, dry_run: bool, yes: bool
+) -> None:
     """Remove old runs from a host, after showing them and their size.
 
     The host is that of the first RUN, or this machine.
@@ -113,7 +115,7 @@ def clean(names: tuple[str, ...], wanted: str | None, where: Where, older: float
     transport = where.connect(host_of(names[0]) if names else None)
     with working(f"asking {transport.host}"):
         there = where.runs(transport)
-    chosen = [choose(there, name, transport.host) for name in names] or there
+    chosen = [choose_run(there, name, transport.host) for name in names] or there
     older = -math.inf if names else older
     kept = {run.id: why for run in chosen if (why := _why_kept(run, transport.host, older, named=bool(names)))}
     going = looked_at(transport, tuple(run for run in chosen if run.id not in kept))

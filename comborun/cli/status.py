@@ -53,7 +53,7 @@ class Shown(NamedTuple):
 
 @click.command()
 @partial(of_run, kept=True)
-@click.option("--once", "just_once", is_flag=True, help="Show the table once and exit.")
+@click.option("--once", "just_once", is_flag=True, help="The same as `combo status`.")
 @interval_option
 @plain_option
 @json_option
@@ -65,10 +65,10 @@ def monitor(target: Target, just_once: bool, **shown: Any) -> int:
     \b
     combo monitor                        the newest run
     combo monitor --host h100            the newest run there
-    combo monitor 4_env_test --once --json
+    combo monitor 4_env_test --json      a document for each look
     """
     if just_once:
-        return _look_once(target, as_json=shown["as_json"])
+        return show_status(target, as_json=shown["as_json"])
     if target.away:
         raise target.away
     return watch_until_the_end(target, Shown(**shown))
@@ -83,7 +83,7 @@ def status(target: Target, as_json: bool) -> int:
     \b
     combo status
     """
-    return _look_once(target, as_json=as_json)
+    return show_status(target, as_json=as_json)
 
 
 def watch_until_the_end(target: Target, shown: Shown) -> int:
@@ -136,12 +136,12 @@ def _show_way_back(target: Target, ended: RunStatus | None) -> None:
     show_rows({label: target.command(verb) for label, verb in rows.items()}, err=True)
 
 
-def _look_once(target: Target, *, as_json: bool) -> int:
+def show_status(target: Target, *, as_json: bool) -> int:
     if away := target.away:
         kept = last_look(target.transport.host, target.run, target.directory)
         if kept is None:
             raise away
-        seen = last_seen(kept, away.message.split("\n")[0], Clock())
+        seen = last_seen(kept, away.headline, Clock())
     else:
         seen = _status_now(target)
     if as_json:
@@ -156,7 +156,7 @@ def _status_now(target: Target) -> RunStatus:
         source = target.source()
         seen = once(source)
     if source.view.plan.stop_early and seen.recorded and not seen.finished:
-        seen = replace(seen, undecided=StopEarly(target).look())
+        seen = replace(seen, undecided=StopEarly(target).decide_only())
     return seen
 
 
@@ -223,7 +223,7 @@ class StopEarly:
             queued = {session.name for session in seen.proper if session.life is Life.QUEUED}
             names, lines = [name for name in decided.not_needed if name in queued], decided.lines()
             if names or lines != self._told:
-                from comborun.remote.control import send_decisions
+                from comborun.remote.program import send_decisions
 
                 send_decisions(self._target.transport, self._target.directory, lines, names)
                 self._told = lines
@@ -234,7 +234,7 @@ class StopEarly:
         self._recorded = seen.recorded
         return self._undecided
 
-    def look(self) -> str:
+    def decide_only(self) -> str:
         """The same, without sending decisions."""
         try:
             self._decide()

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.control import check_no_servers
-from comborun.cli.options import Target, Where, json_option, root_options, run_option, sessions_argument
-from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, answer, program, working
+from comborun.cli.options import HostChoice, Target, json_option, root_options, run_option, sessions_argument
+from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, show_json, working
 from comborun.errors import HostError, UserError
 from comborun.model.work import combo_of
+from comborun.monitor.addressing import UnknownSessionError, sessions_of
 from comborun.monitor.steering import Stopping
 from comborun.monitor.watch import once
-from comborun.remote.control import stop as stop_sessions
+from comborun.remote.program import stop as stop_sessions
 from comborun.remote.runs import list_runs
 from comborun.text import did_you_mean, harmless, several
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Show what would be stopped, and stop nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; the default without a terminal.")
 @json_option
-def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool, **how: Any) -> int:
+def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json: bool, **how: Any) -> int:
     """End a run, or some of its sessions, and everything that they started.
 
     Sends INT, then TERM, then KILL, at last to every process with the session's marker. Names processes that are left,
@@ -52,18 +53,17 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
     combo stop --policy flat
     """
     filters = {key: how[key] for key in ("policy", "environment")}
-    target, words = _meant(where, wanted, words)
-    order = _ordered(target, words, filters)
+    target, words = _run_and_sessions(where, wanted, words)
+    names, order = _ordered(target, words, filters)
     if not as_json:
         click.echo("\n".join(map(harmless, order.lines())))
     bare = not (words or wanted or how["yes"] or any(filters.values()))
     if how["dry_run"]:
         if as_json:
-            answer(order.to_document())
+            show_json(order.to_document())
         return 0
     if bare and not as_json and (order.running or order.unseen) and sys.stdin.isatty():
         click.confirm("Stop it?", abort=True, err=True)
-    names = order.names
     try:
         with working("ending sessions"):
             stopped = stop_sessions(target.transport, target.directory, names)
@@ -71,29 +71,35 @@ def stop(words: tuple[str, ...], wanted: str | None, where: Where, as_json: bool
         _show_what_is_left(target, names)
         return INTERRUPTED
     if as_json:
-        ended = list(names or stopped.sessions)
-        answer({"run": target.run, "sessions": ended, "clean": stopped.done, "lines": list(stopped.lines)})
+        ended = list(names or stopped.facts("session"))
+        show_json({"run": target.run, "sessions": ended, "clean": stopped.done, "lines": list(stopped.texts)})
     elif stopped.lines or order.running or order.unseen:
-        click.echo("\n".join(stopped.lines) or f"{target.run}: nothing was running")
+        click.echo("\n".join(stopped.texts) or f"{target.run}: nothing was running")
     return 0 if stopped.done else SOME_DID_NOT
 
 
-def _ordered(target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]) -> Stopping:
-    """What the words and options mean. A run whose status is unknown can be stopped as a whole, or by exact names."""
+def _ordered(
+    target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]
+) -> tuple[tuple[str, ...], Stopping]:
+    """The sessions that the words and options mean, and what their stop would do.
+
+    A run whose status is unknown can be stopped as a whole, or by exact names.
+    """
     run, host = target.run, target.transport.host
     try:
         source = target.source()
     except UserError as error:
         if any(filters.values()):
             raise
-        return Stopping(run, host, words, unseen=error.message)
-    names = _chosen(target, source, words, **filters) if words or any(filters.values()) else ()
+        return words, Stopping(run, host, words, unseen=error.message)
+    names = _chosen(source, words, **filters) if words or any(filters.values()) else ()
     try:
         seen = once(source)
-        order = Stopping.of(source.view, seen, (*names, *_superseded(source.view.plan, seen, names, words)))
-        return order if order.running or names else replace(order, others=_others(target))
     except UserError as error:
-        return Stopping(run, host, names, unseen=error.message)
+        return names, Stopping(run, host, names, unseen=error.message)
+    names = (*names, *_superseded(source.view.plan, seen, names, words))
+    order = Stopping.of(source.view, seen, names)
+    return names, order if order.running or names else replace(order, others=_others(target))
 
 
 def _others(target: Target) -> tuple[str, ...]:
@@ -126,7 +132,7 @@ def _show_what_is_left(target: Target, names: tuple[str, ...]) -> None:
         click.echo(f"  {name}", err=True)
 
 
-def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
+def _run_and_sessions(where: HostChoice, wanted: str | None, words: tuple[str, ...]) -> tuple[Target, tuple[str, ...]]:
     """The run, and words for its sessions. The first word is a run, or else a session of the newest run."""
     if wanted is not None or not words:
         return where.find(wanted), words
@@ -137,19 +143,17 @@ def _meant(where: Where, wanted: str | None, words: tuple[str, ...]) -> tuple[Ta
     except UserError as error:
         newest = where.find(None)
         try:
-            newest.source().addressed(words)
-        except UserError as missing:
-            hint = missing.hint if missing.hint.startswith(("did you mean", "name one")) else error.hint
+            sessions_of(newest.source(), words, note)
+        except UnknownSessionError as missing:
+            hint = missing.hint if missing.likely else error.hint
             raise UserError(f"{error.message}, and no session of that name in {newest.run}", hint) from error
         return newest, words
 
 
-def _chosen(
-    target: Target, source: Source, words: tuple[str, ...], policy: str | None, environment: str | None
-) -> tuple[str, ...]:
+def _chosen(source: Source, words: tuple[str, ...], policy: str | None, environment: str | None) -> tuple[str, ...]:
     """The sessions that the words and options name. Raises UserError if there are none."""
     view, plan = source.view, source.view.plan
-    names = target.sessions(source, words)
+    names = sessions_of(source, words, note)
     check_no_servers(view, names)
     for key, value, known in (("policy", policy, plan.policies), ("environment", environment, plan.environments)):
         if value is not None and value not in known:

@@ -182,7 +182,7 @@ def _with_key(error: click.ClickException) -> click.ClickException:
     """The error; if the unknown option is a key of the grid, it explains --set."""
     if not isinstance(error, click.NoSuchOption):
         return error
-    from comborun.grid.model import GridFile
+    from comborun.grid.keys.grid_file import GridFile
 
     key = error.option_name.lstrip("-")
     takes = error.ctx and any("--set" in one.opts for one in error.ctx.command.params)
@@ -192,7 +192,7 @@ def _with_key(error: click.ClickException) -> click.ClickException:
     return click.NoSuchOption(error.option_name, said, ctx=error.ctx)
 
 
-def answer(document: Any) -> None:
+def show_json(document: Any) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, ensure_ascii=False, indent=1))
 
@@ -241,6 +241,10 @@ def warn(*warnings: str) -> None:
         click.echo(harmless(warning), err=True)
 
 
+def note(sentence: str) -> None:
+    click.echo(harmless(f"Note: {sentence}"), err=True)
+
+
 def wrapped(sentence: str, lead: str = "") -> str:
     """The sentence in lines of the terminal's width, indented after `lead`; in one line without a terminal."""
     if not sys.stdout.isatty():
@@ -270,6 +274,22 @@ def show_why(why: str, grid: Path) -> None:
 
 def show_line(keys: str, grid: Path) -> None:
     """Print the line `results: {...}` of a grid with these keys, to be copied."""
-    from comborun.grid.results import results_line
+    click.echo(f"    {click.style(_results_line(grid, keys), bold=True)}")
 
-    click.echo(f"    {click.style(results_line(grid, keys), bold=True)}")
+
+def _results_line(path: Path, keys: str) -> str:
+    """The line `results: {...}` with these keys, added to those of a grid file."""
+    from ruamel.yaml import YAML  # slow to import
+
+    yaml = YAML(typ="safe", pure=True)
+    own, new = yaml.load(path.read_text("utf-8")).get("results"), yaml.load(keys)
+    kept = dict(own) if isinstance(own, dict) else {}
+    if "from" in new:
+        kept.pop("files", None)
+    if not kept.keys() - new.keys():
+        return f"results: {keys}"
+    yaml.default_flow_style = True
+    yaml.width, yaml.sort_base_mapping_type_on_output = 10_000, False  # type: ignore[assignment]  # declared as None
+    text = io.StringIO()
+    yaml.dump({"results": {**kept, **new}}, text)
+    return text.getvalue().strip().removeprefix("{").removesuffix("}")

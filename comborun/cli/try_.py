@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from comborun.cli.options import episodes_option, grid_argument, host_options, json_option
-from comborun.cli.terminal import SOME_DID_NOT, answer, program, show_line, show_why, warn, wrapped
+from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_line, show_why, warn, wrapped
 from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
@@ -22,7 +22,7 @@ from comborun.text import harmless
 from comborun.words.times import brief
 
 if TYPE_CHECKING:
-    from comborun.cli.options import GridChoice, Where
+    from comborun.cli.options import GridChoice, HostChoice
     from comborun.monitor.trials import TryResult
 
 _FILES_SHOWN = 8
@@ -34,7 +34,7 @@ _FILES_SHOWN = 8
 @host_options
 @episodes_option(default=1)
 @json_option
-def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, as_json: bool) -> int:
+def try_(grid: GridChoice, combo: tuple[str, ...], where: HostChoice, episodes: int, as_json: bool) -> int:
     """Run one episode of one combo, here or on the grid's host, and show which of its results count.
 
     Shows the command, the end of its log, its files, and the lines for `results:` that would make more rows count.
@@ -51,7 +51,7 @@ def try_(grid: GridChoice, combo: tuple[str, ...], where: Where, episodes: int, 
     tidy(setup)
     tried = try_one(setup, episodes, None if as_json else _running)
     if as_json:
-        answer(tried.document())
+        show_json(tried.document())
     else:
         again = " ".join([str(grid), *map(shlex.quote, () if tried.counts else combo)])
         host = where.options(where.host) if where.host else ""

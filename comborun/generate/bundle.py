@@ -10,7 +10,6 @@ from comborun import __version__
 from comborun.generate.script import FRONT, notify_script, scripts, server_script, server_session
 from comborun.generate.slurm_jobs import policy_entries, texts
 from comborun.model.command import asks_for
-from comborun.model.servers import instances, row, table
 from comborun.planner.laying import kind
 from comborun.rules.names import AFTER, RUN
 from comborun.rules.records import render
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from comborun.model.judging import RetryRule
     from comborun.model.plan import Plan, Session
-    from comborun.model.servers import Instance
+    from comborun.model.servers import ServerInstance
 
 
 SCHEMA = 1
@@ -29,42 +28,42 @@ MOST = 999_999_999
 
 
 @dataclass(frozen=True)
-class File:
+class RunFile:
     path: str
     text: str
     executable: bool = False
 
 
-def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[File]:
-    yield File(RUN.manifest, manifest(plan, provenance))
-    yield File(RUN.plan(1), plan.to_json())
-    yield File(RUN.grid, grid_text)
-    yield File(RUN.front, FRONT, executable=True)
+def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: Mapping[str, Any]) -> Iterator[RunFile]:
+    yield RunFile(RUN.manifest, manifest(plan, provenance))
+    yield RunFile(RUN.plan(1), plan.to_json())
+    yield RunFile(RUN.grid, grid_text)
+    yield RunFile(RUN.front, FRONT, executable=True)
     for name, text in library.items():
-        yield File(f"{RUN.library}/{name}", text)
+        yield RunFile(f"{RUN.library}/{name}", text)
     for name, text in scripts(plan):
-        yield File(RUN.script(name), text)
-    for name, text in sheets(plan):
-        yield File(RUN.session_json(name), text)
+        yield RunFile(RUN.script(name), text)
+    for name, text in session_manifests(plan):
+        yield RunFile(RUN.session_json(name), text)
     yield from serving(plan)
-    yield File(RUN.queue, queue(plan))
-    yield File(RUN.policy, policy(plan))
+    yield RunFile(RUN.queue, queue(plan))
+    yield RunFile(RUN.policy, policy(plan))
     if plan.notify:
-        yield File(RUN.notify, notify_script(plan.notify))
+        yield RunFile(RUN.notify, notify_script(plan.notify))
     if plan.replaces:
-        yield File(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
+        yield RunFile(RUN.replaces, "".join(f"{name}\n" for name in plan.replaces))
     if plan.secrets:
-        yield File(RUN.wanted_secrets, render(plan.secrets))
+        yield RunFile(RUN.wanted_secrets, render(plan.secrets))
     if plan.slurm:
-        yield from (File(path, text) for path, text in texts(plan))
+        yield from (RunFile(path, text) for path, text in texts(plan))
 
 
-def serving(plan: Plan) -> Iterator[File]:
-    for one in instances(plan):
-        yield File(RUN.script(f"servers/{one.name}"), server_script(one))
-        yield File(RUN.session_json(f"servers/{one.name}"), server_sheet(one))
+def serving(plan: Plan) -> Iterator[RunFile]:
+    for one in plan.server_instances:
+        yield RunFile(RUN.script(f"servers/{one.name}"), server_script(one))
+        yield RunFile(RUN.session_json(f"servers/{one.name}"), server_manifest(one))
     if plan.servers:
-        yield File(RUN.server_table, table(plan))
+        yield RunFile(RUN.server_table, server_table(plan))
 
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
@@ -96,7 +95,7 @@ def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
 def queue(plan: Plan) -> str:
     """`dispatch/queue.jsonl`: a record for each session in plan order; a session keeps its place."""
     return "".join(
-        row(
+        _row(
             name=session.name,
             flag=session.flag,
             **asdict(session.resources),
@@ -104,6 +103,21 @@ def queue(plan: Plan) -> str:
             kind=kind(session),
         )
         for session in plan.sessions
+    )
+
+
+def server_table(plan: Plan) -> str:
+    """`dispatch/servers.jsonl`: a record for each process of a model server."""
+    return "".join(
+        _row(name=one.name, kind=one.server.name, gpu=one.gpu, **asdict(one.request), restarts=one.server.restarts)
+        for one in plan.server_instances
+    )
+
+
+def _row(**fields: Any) -> str:
+    """A record without its empty fields."""
+    return render(
+        (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
     )
 
 
@@ -141,15 +155,15 @@ def _milliseconds(seconds: float) -> int:
 # `session.json`: how the supervisor judges and watches
 
 
-def sheets(plan: Plan) -> Iterator[tuple[str, str]]:
+def session_manifests(plan: Plan) -> Iterator[tuple[str, str]]:
     """Session name and `session.json` of everything that a plan runs, in its order."""
     for session in plan.sessions:
-        yield session.name, session_data(session)
+        yield session.name, session_manifest(session)
     if plan.after:
         yield AFTER, _text(name=AFTER, unit="step", first=0, count=0)
 
 
-def session_data(session: Session) -> str:
+def session_manifest(session: Session) -> str:
     around, watch, display = session.around, session.watch, session.display
     return _text(
         name=session.name,
@@ -177,7 +191,7 @@ def _draws(session: Session) -> list[str]:
     return [api for api in ("egl", "vulkan") if asks_for(session, f"{api}_device")]
 
 
-def server_sheet(one: Instance) -> str:
+def server_manifest(one: ServerInstance) -> str:
     server = one.server
     return _text(
         name=one.name,
@@ -201,7 +215,7 @@ def _text(**values: Any) -> str:
 
 
 def judging(session: Session) -> dict[str, Any]:
-    """What comborun/host/record/judging.py reads as `Rules.of_session`."""
+    """What comborun/host/record/judging.py reads as `Rules`."""
     results, evidence = session.results, session.evidence
     records = evidence.records and results.counted
     return {

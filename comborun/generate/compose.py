@@ -33,7 +33,7 @@ _INSTEAD = {
     _PER_HOST: "leave it out of this grid, or use combo run",
 }
 _HOME = "\0"
-"""stands for the host's home: no bash word holds it"""
+"""stands for the host's home; no bash word can contain this character"""
 HEAD = """\
 # {grid}: {count} services, written by `combo export compose`. Start it with
 #   env UID=$(id -u) GID=$(id -g) docker compose up

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from comborun.model.plan import After, Notify, Plan
     from comborun.model.resources import BashWord, Container, Display, PinMode
-    from comborun.model.servers import Instance, Server
+    from comborun.model.servers import ModelServer, ServerInstance
 
 FRONT = """\
 #!/usr/bin/env bash
@@ -39,12 +39,12 @@ def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
     return page(session, f"policy {policy} in environment {environment}, {_range(session)}", secrets=secrets)
 
 
-def server_script(one: Instance) -> str:
+def server_script(one: ServerInstance) -> str:
     """The text of `servers/<name>/session.sh`: a model server is supervised like a session."""
     return page(server_session(one), "a model server, until no session uses it any more", family="servers")
 
 
-def server_session(one: Instance) -> Session:
+def server_session(one: ServerInstance) -> Session:
     return _session(one.name, one.server, gpus=one.server.gpus, pin=one.server.pin)
 
 
@@ -53,7 +53,7 @@ def after_script(after: After) -> str:
     return page(_session(AFTER, after), "runs once, when all sessions have ended")
 
 
-def _session(name: str, program: After | Server, gpus: int = 0, pin: PinMode = "cvd") -> Session:
+def _session(name: str, program: After | ModelServer, gpus: int = 0, pin: PinMode = "cvd") -> Session:
     """A program without a combo, as a session without episodes."""
     own = program.command, program.setup, program.workdir, program.variables
     return Session(name, "", "", "step", 0, 0, None, *own, gpus, ResultRules(()), "", pin=pin)

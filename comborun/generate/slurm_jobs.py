@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.model.resources import Slurm
+from comborun.model.resources import SlurmOptions
 from comborun.rules.names import RUN
 from comborun.rules.records import render
 from comborun.text import several
@@ -30,7 +30,7 @@ _PROGRAM = (
 )
 
 
-class Kind(NamedTuple):
+class TaskRequest(NamedTuple):
     """The request of one task. Sessions of one kind become one array. 0 or empty: the cluster decides."""
 
     gpus: int
@@ -57,10 +57,10 @@ class Kind(NamedTuple):
         return ", ".join(amounts) or "what the cluster gives a job that asks for nothing"
 
 
-def kind_of(session: Session, slurm: Slurm) -> Kind:
+def kind_of(session: Session, slurm: SlurmOptions) -> TaskRequest:
     """The request of a session's task, from its resources and its limit."""
     limit = -(-(session.watch.max_s + MARGIN_S) // 60) if session.watch.max_s else 0
-    return Kind(
+    return TaskRequest(
         gpus=session.gpus,
         cpus=session.request.cpus,
         memory=session.request.memory,
@@ -69,7 +69,7 @@ def kind_of(session: Session, slurm: Slurm) -> Kind:
     )
 
 
-def kinds(plan: Plan) -> tuple[Kind, ...]:
+def kinds(plan: Plan) -> tuple[TaskRequest, ...]:
     """The different requests of a plan, in the order of the sessions."""
     slurm = plan.slurm
     assert slurm
@@ -93,7 +93,7 @@ def policy_entries(plan: Plan) -> dict[str, int]:
     return {"slurm_parallel": slurm.parallel, "slurm_array": slurm.array} if slurm else {}
 
 
-def array_script(kind: Kind, slurm: Slurm) -> str:
+def array_script(kind: TaskRequest, slurm: SlurmOptions) -> str:
     """The text of `slurm/array-<kind>.sh`: a task runs the session in the line of its index in the batch."""
     # seconds before its limit at which Slurm warns a task; the warning may come a minute earlier
     warning = 60 if kind.minutes == 0 or kind.minutes > _SHORT_MINUTES else 20 * kind.minutes
@@ -114,7 +114,7 @@ def array_script(kind: Kind, slurm: Slurm) -> str:
     )
 
 
-def settle_script(slurm: Slurm, *, after: bool) -> str:
+def settle_script(slurm: SlurmOptions, *, after: bool) -> str:
     """The text of `slurm/settle.sh`, which runs after each array, and at last the grid's `after`."""
     minutes = slurm.minutes if after else SETTLE_MINUTES
     time = [f"--time={minutes}"] if minutes else []

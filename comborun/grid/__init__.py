@@ -1,12 +1,13 @@
 """The grid file: YAML with places, typed keys, every mistake at once."""
 
-from comborun.grid.axes import Axis, Combo
+from comborun.grid.combos import Combo
 from comborun.grid.file import Grid, load_grid, parse_grid
-from comborun.grid.model import SettingKeys, grid_schema, schema_text
+from comborun.grid.keys.axes import AxisEntry
+from comborun.grid.keys.grid_file import SettingKeys, grid_schema, schema_text
 from comborun.grid.presets import Preset, find_preset, known_presets, preset_starter, read_preset, starter_grid
 
 __all__ = [
-    "Axis",
+    "AxisEntry",
     "Combo",
     "Grid",
     "Preset",

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 from pydantic import ValidationError
 
 from comborun.errors import GridError, UserError
-from comborun.grid.axes import AXES, Combo, combos_of, some
-from comborun.grid.model import GridFile, SettingKeys
-from comborun.grid.shapes import Keys
-from comborun.grid.survival import LimitKeys
-from comborun.grid.values import MISTAKE, no_value
-from comborun.grid.yaml_tree import Items, Kind, Map, Place, Scalar, Source, Tree, plain_kind
-from comborun.text import close_to, did_you_mean
+from comborun.grid.combos import Combo, combos_of
+from comborun.grid.keys.axes import AXES
+from comborun.grid.keys.grid_file import GridFile, SettingKeys
+from comborun.grid.keys.limits_retry import LimitKeys
+from comborun.grid.keys.shapes import Keys
+from comborun.grid.keys.values import MISTAKE, no_value
+from comborun.grid.yaml_tree import Items, Map, Place, Scalar, ScalarKind, Tree, YamlSource, plain_kind
+from comborun.text import close_to, did_you_mean, first_of
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from comborun.errors import Problem
-    from comborun.grid.presets import AboutKeys
+    from comborun.grid.keys.grid_file import AboutKeys
 
 K = TypeVar("K", bound=Keys)
 
@@ -51,11 +52,13 @@ _OTHER_WORDS = {
     "match": "when",
     "if": "when",
 }
+_SHOWN = 4
+"""names of which a message has a list"""
 
 
 @dataclass(frozen=True)
 class Read(Generic[K]):
-    source: Source
+    source: YamlSource
     """the file without its mistakes"""
     file: K
     broken: frozenset[str]
@@ -118,12 +121,16 @@ class Draft(Read[GridFile]):
         return ()
 
 
-def read_draft(source: Source) -> Draft:
+def some(names: Iterable[str]) -> str:
+    return first_of((f"`{name}`" for name in names), _SHOWN)
+
+
+def read_draft(source: YamlSource) -> Draft:
     read = read_keys(GridFile, source)
     return Draft(read.source, read.file, read.broken, read.problems)
 
 
-def read_keys(model: type[K], source: Source) -> Read[K]:
+def read_keys(model: type[K], source: YamlSource) -> Read[K]:
     problems: list[Problem] = list(source.problems)
     broken: set[str] = set()
     for _ in range(ROUNDS):
@@ -141,7 +148,7 @@ def read_keys(model: type[K], source: Source) -> Read[K]:
     raise AssertionError(f"{ROUNDS} rounds did not mend {source.file}")
 
 
-def _path(source: Source, loc: Path) -> Path:
+def _path(source: YamlSource, loc: Path) -> Path:
     """The part of pydantic's `loc` that exists in the file."""
     if loc[0] in AXES and len(loc) > 1:
         axis = source.root[str(loc[0])]
@@ -178,7 +185,7 @@ def _suspect(model: type[Keys], detail: ErrorDetails, path: Path) -> str:
     return _meant(key, keys_of(model)) or key if unknown else key
 
 
-def _problem(model: type[Keys], source: Source, detail: ErrorDetails, path: Path) -> Problem:
+def _problem(model: type[Keys], source: YamlSource, detail: ErrorDetails, path: Path) -> Problem:
     words = tuple(step for step in path if isinstance(step, str))
     last = detail["loc"][-1]
     unknown = detail["type"] == "extra_forbidden"
@@ -196,7 +203,7 @@ def _refused(tree: Tree, detail: ErrorDetails, words: tuple[str, ...]) -> tuple[
     if detail["type"] == MISTAKE:
         context = detail.get("ctx", {})
         return f"`{key}`: {context['message']}", str(context["hint"])
-    if isinstance(tree, Scalar) and tree.kind is Kind.NULL:
+    if isinstance(tree, Scalar) and tree.kind is ScalarKind.NULL:
         return f"`{key}`: {no_value(tree).message}", no_value(tree).hint
     if detail["type"] == "tuple_type":
         hint = f"write [{tree.text}]" if isinstance(tree, Scalar) else "its entries begin with `- `"
@@ -262,7 +269,7 @@ IN_FILE = "--set takes single values, such as limits.parallel=4; change this in 
 _LISTS = ("policies", "environments", "include", "exclude", "overrides", "sync")
 
 
-def with_single_values(source: Source, settings: Iterable[str]) -> Source:
+def with_single_values(source: YamlSource, settings: Iterable[str]) -> YamlSource:
     """The grid with each `KEY=VALUE`. Raises GridError for anything else.
 
     A value is read as it is: it needs only the quotes of the shell.
@@ -282,7 +289,7 @@ def with_single_values(source: Source, settings: Iterable[str]) -> Source:
 
 def _scalar(text: str, place: Place) -> Scalar:
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        return Scalar(text[1:-1], place, Kind.TEXT, quoted=True)
+        return Scalar(text[1:-1], place, ScalarKind.TEXT, quoted=True)
     return Scalar(text, place, plain_kind(text))
 
 

@@ -9,34 +9,17 @@ from pathlib import Path
 from pydantic import ConfigDict
 
 from comborun.errors import GridError, Problem, UserError
-from comborun.grid.axes import Combo, Found, axis_problems, glob_of, with_policies
-from comborun.grid.commands import command_problems, command_warnings
+from comborun.grid.checks import PROBLEMS, WARNINGS
+from comborun.grid.combos import Combo, Found, glob_of, with_policies
 from comborun.grid.draft import OPTION, Draft, with_single_values
-from comborun.grid.launch import launch_problems
-from comborun.grid.model import GridFile
-from comborun.grid.placement import placement_problems, placement_warnings
+from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.presets import Preset, draft_with_presets
-from comborun.grid.program import program_problems, program_warnings
-from comborun.grid.resources import display_problems, display_warnings, resource_problems, resource_warnings
-from comborun.grid.results import count_warnings, naming_problems, progress_problems
-from comborun.grid.servers import server_problems, server_warnings
-from comborun.grid.stopping import cut_problems, seed_problems, stopping_problems
-from comborun.grid.survival import survival_problems, survival_warnings
 from comborun.grid.yaml_tree import read_source, text_of
 from comborun.model.policy_files import PolicyFiles, PolicyGlob
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"
 """the name of a grid if no name can be made from its file's name"""
-_PROBLEMS = (
-    *(axis_problems, command_problems, resource_problems, placement_problems, program_problems, display_problems),
-    *(launch_problems, server_problems, survival_problems, progress_problems, naming_problems, cut_problems),
-    *(seed_problems, stopping_problems),
-)
-_WARNINGS = (
-    *(command_warnings, count_warnings, resource_warnings, display_warnings),
-    *(placement_warnings, server_warnings, program_warnings, survival_warnings),
-)
 
 
 class Grid(GridFile):
@@ -87,7 +70,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
     if problems:
         raise GridError(tuple(sorted(problems, key=_order)), str(path))
     # no warnings about a preset: its author wrote it on purpose
-    warnings = {one for check in _WARNINGS for one in check(draft) if preset is None or one.file != preset.file}
+    warnings = {one for check in WARNINGS for one in check(draft) if preset is None or one.file != preset.file}
     own = {
         "name": _name(draft.file, path),
         "path": path,
@@ -103,7 +86,7 @@ def parse_grid(text: str, path: Path, found: Found | None = None, given: tuple[s
 
 
 def _problems(draft: Draft) -> Iterator[Problem]:
-    for check in _PROBLEMS:
+    for check in PROBLEMS:
         yield from check(draft)
     for index, entry in enumerate(draft.file.overrides):
         if entry.model_fields_set <= {"when"} and "overrides" not in draft.broken:

@@ -12,16 +12,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Literal, get_args
 
 from comborun.errors import GridError, Problem, UserError
-from comborun.grid.axes import Axis
 from comborun.grid.draft import Draft, read_draft, read_keys
-from comborun.grid.model import GridFile, SettingKeys
-from comborun.grid.servers import ServerKeys
-from comborun.grid.shapes import ONE_OR_MANY, Keys, key
-from comborun.grid.values import AsWritten, AttributeName, Line, Text, one_of
-from comborun.grid.yaml_tree import Kind, Map, Scalar, Source, Tree, read_source, text_of
+from comborun.grid.keys.axes import AxisEntry
+from comborun.grid.keys.grid_file import AboutKeys, GridFile, PresetOwnKeys, SettingKeys
+from comborun.grid.keys.servers import ServerKeys
+from comborun.grid.yaml_tree import Map, Scalar, ScalarKind, Tree, YamlSource, read_source, text_of
 from comborun.text import did_you_mean
 
 SHIPPED = Path(__file__).parents[1] / "presets"
@@ -35,42 +32,6 @@ _WHOLE = frozenset({"placement", "progress", "display"})
 """maps that the grid's own replace; all others are merged key by key"""
 _WHOLE_OF_SERVERS = frozenset({"ready", "warm_up", "health"})
 
-ProgramKind = Literal["evaluation", "training", "server"]
-Lines = Annotated[tuple[Line, ...], ONE_OR_MANY]
-
-
-class AttributeKeys(Keys):
-    """Attributes of the two axes that the command needs, each with a description."""
-
-    policy: dict[AttributeName, Line] = key("of policies", {})
-    environment: dict[AttributeName, Line] = key("of environments", {})
-    server: dict[AttributeName, Line] = key("of a model server", {})
-
-
-class DefaultKeys(Keys):
-    policy: dict[AttributeName, AsWritten] = key("of policies", {})
-    environment: dict[AttributeName, AsWritten] = key("of environments", {})
-
-
-class AboutKeys(Keys):
-    summary: Line = key("the program, in one line", "")
-    kind: Annotated[ProgramKind, one_of("kind", get_args(ProgramKind))] = key(
-        "evaluation, training, or server: one that others ask", "evaluation"
-    )
-    shards: Line = key("how a combo can be cut, or why it can't", "")
-    unpaired: Line = key("why episodes of two policies are not pairs; else they may be", "")
-    attributes: AttributeKeys = key("attributes that the command needs, by axis", AttributeKeys)
-    defaults: DefaultKeys = key("attributes that may be left out, with their defaults", DefaultKeys)
-    needs: Lines = key("what must exist before the first session starts", ())
-    notes: Lines = key("what must be known, each with its reason", ())
-    starter: Text = key("the grid that `combo init --preset` writes, below its `preset` line", "")
-
-
-class PresetOwnKeys(Keys):
-    """The keys of a preset that a grid does not have."""
-
-    about: AboutKeys = key("the program", AboutKeys)
-
 
 @dataclass(frozen=True)
 class Preset:
@@ -78,7 +39,7 @@ class Preset:
     file: str
     text: str
     about: AboutKeys
-    source: Source
+    source: YamlSource
 
     @property
     def digest(self) -> str:
@@ -154,7 +115,7 @@ def _with_keys(root: Map, keys: Collection[str]) -> Map:
     return root.holding({name: value for name, value in root.items() if name in keys})
 
 
-def _lacking(source: Source, about: AboutKeys) -> list[Problem]:
+def _lacking(source: YamlSource, about: AboutKeys) -> list[Problem]:
     if not about.summary:
         return [source.problem(None, "a preset without `about: {summary: ...}`", "say in one line what it runs")]
     if about.kind != "server" and not about.starter.strip():
@@ -163,7 +124,7 @@ def _lacking(source: Source, about: AboutKeys) -> list[Problem]:
     return []
 
 
-def draft_with_presets(source: Source, folder: Path) -> tuple[Draft, Preset | None]:
+def draft_with_presets(source: YamlSource, folder: Path) -> tuple[Draft, Preset | None]:
     """The keys of a grid, with those of its presets below them. Raises GridError if a preset can't be used."""
     source = _with_server_presets(source, folder)
     wanted = _wanted(source.root)
@@ -180,7 +141,7 @@ def draft_with_presets(source: Source, folder: Path) -> tuple[Draft, Preset | No
     return replace(draft, file=draft.file.model_copy(update=filled), about=preset.about), preset
 
 
-def _with_server_presets(source: Source, folder: Path) -> Source:
+def _with_server_presets(source: YamlSource, folder: Path) -> YamlSource:
     servers = source.root.get("servers")
     if not isinstance(servers, Map):
         return source
@@ -196,10 +157,10 @@ def _with_server_presets(source: Source, folder: Path) -> Source:
 def _wanted(tree: Map) -> Scalar | None:
     """The value of `preset`, if it is a name or a path."""
     wanted = tree.get("preset")
-    return wanted if isinstance(wanted, Scalar) and wanted.kind is Kind.TEXT and wanted.text.strip() else None
+    return wanted if isinstance(wanted, Scalar) and wanted.kind is ScalarKind.TEXT and wanted.text.strip() else None
 
 
-def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") -> Preset:
+def _preset_for(source: YamlSource, wanted: Scalar, folder: Path, server: str = "") -> Preset:
     try:
         preset = find_preset(wanted.text, folder)
     except GridError:
@@ -218,7 +179,7 @@ def _preset_for(source: Source, wanted: Scalar, folder: Path, server: str = "") 
     raise GridError((source.problem(wanted.place, f"`{path}`: {message}", hint),))
 
 
-def _with_layer(source: Source, preset: Preset) -> Source:
+def _with_layer(source: YamlSource, preset: Preset) -> YamlSource:
     return replace(source, layers=MappingProxyType({**source.layers, preset.file: preset.text}))
 
 
@@ -235,10 +196,10 @@ def _laid_over(over: Map, under: Map, whole: Collection[str] | None = None) -> M
     return laid
 
 
-def _filled(entries: tuple[Axis, ...], defaults: Mapping[str, str]) -> tuple[Axis, ...]:
+def _filled(entries: tuple[AxisEntry, ...], defaults: Mapping[str, str]) -> tuple[AxisEntry, ...]:
     """The entries with the preset's defaults for missing attributes."""
 
-    def attributes(entry: Axis) -> dict[str, str]:
+    def attributes(entry: AxisEntry) -> dict[str, str]:
         filled = {key: entry.name if text == OWN_NAME else text for key, text in defaults.items()}
         return {**filled, **entry.attributes}
 
@@ -246,53 +207,12 @@ def _filled(entries: tuple[Axis, ...], defaults: Mapping[str, str]) -> tuple[Axi
 
 
 # Starter grids
-_STARTER = """\
-# What to evaluate: every policy in every environment. docs/grid.md explains all keys.
-#   combo check grid.yaml     finds every mistake
-#   combo try grid.yaml       runs one episode of one combo, and shows which results count
-#   combo run grid.yaml       launches, watches, reports
-name: NAME
-
-# host: h100                        # an ssh host; without it, sessions run on this machine
-
-policies:                           # a list, or a map with attributes for the command
-  flat: {checkpoint: ~/checkpoints/flat.pt}
-  rough: {checkpoint: ~/checkpoints/rough.pt}
-environments: [friction, grass, boulder, stairs]
-# exclude: [{policy: flat, environment: stairs}]
-
-episodes: 100                       # of every combo
-seed: 1000
-
-# Your program with its own flags. Split once, as a shell would; then {...} is filled in. No shell reads it.
-command: >-
-  python evaluate.py --policy {policy} --checkpoint {policy.checkpoint} --env {environment}
-  --episodes {episodes} --seed {seed} --output-dir {output_dir}
-# workdir: ~/my_project             # where it runs; on this machine this file's folder unless given
-# setup: |                          # bash, before the command; or `setup: source ~/my_venv/bin/activate`
-#   source ~/miniconda3/etc/profile.d/conda.sh
-#   conda activate my_env
-# variables: {PYTHONUNBUFFERED: "1"}
-
-# resources: {gpus: 1}              # GPUs of one session
-limits:
-  parallel: 4                       # sessions at once
-  # per_gpu: 2                      # of them on one GPU
-  # stagger: 30 s                   # between two starts
-  # stall_after: 20 min             # end what makes no progress
-
-# Read unless you say otherwise: one JSON object a line and an episode, such as {"episode": 0, "success": true}.
-# For other files and for printed results, `combo try` shows the line that reads them.
-results: {files: "**/*.jsonl", success: success}
-
-# after: python report.py --input {results_dir}     # once, on the host, when all has ended
-# notify: python tell_me.py         # gets JSON when the run ends, fails or stalls, watched or not
-"""
 
 
 def starter_grid(name: str) -> str:
     """The text of a starter grid; it passes `combo check`."""
-    return _STARTER.replace("name: NAME", f"name: {quoted(name)}", 1)
+    text = Path(__file__).with_name("starter.yaml").read_text("utf-8")
+    return text.replace("name: NAME", f"name: {quoted(name)}", 1)
 
 
 def quoted(text: str, plain: str = "") -> str:

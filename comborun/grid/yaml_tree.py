@@ -29,7 +29,7 @@ class Place(NamedTuple):
     """the file of a lower layer, such as a preset; empty: the file itself"""
 
 
-class Kind(StrEnum):
+class ScalarKind(StrEnum):
     """The type of a scalar in YAML 1.2."""
 
     TEXT = "text"
@@ -39,12 +39,12 @@ class Kind(StrEnum):
 
 
 _RESOLVER = VersionedResolver()
-_KINDS = {"null": Kind.NULL, "bool": Kind.BOOLEAN, "int": Kind.NUMBER, "float": Kind.NUMBER}
+_KINDS = {"null": ScalarKind.NULL, "bool": ScalarKind.BOOLEAN, "int": ScalarKind.NUMBER, "float": ScalarKind.NUMBER}
 
 
-def plain_kind(text: str) -> Kind:
+def plain_kind(text: str) -> ScalarKind:
     tag = str(_RESOLVER.resolve(ScalarNode, text, (True, False)))
-    return _KINDS.get(tag.rpartition(":")[2], Kind.TEXT)
+    return _KINDS.get(tag.rpartition(":")[2], ScalarKind.TEXT)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Scalar:
     text: str
     """as written, without quotes"""
     place: Place
-    kind: Kind = Kind.TEXT
+    kind: ScalarKind = ScalarKind.TEXT
     quoted: bool = False
     """whether it is quoted, or a block (`|`, `>`)"""
     start: int = 0
@@ -91,7 +91,7 @@ Tree = Scalar | Map | Items
 
 
 @dataclass(frozen=True)
-class Source:
+class YamlSource:
     """A file that is valid YAML, and its mistakes, such as a key that occurs twice."""
 
     file: str
@@ -169,7 +169,7 @@ def text_of(path: Path, hint: str) -> str:
 _TAGS = {"str", "int", "float", "bool", "null", "timestamp", "map", "seq", "merge", "value"}
 
 
-def read_source(text: str, file: str, layer: str = "") -> Source:
+def read_source(text: str, file: str, layer: str = "") -> YamlSource:
     """Parse `text`. Raises GridError if it is not a YAML mapping. `layer` is the file's name if its values come below
     another file's.
     """
@@ -188,7 +188,7 @@ def read_source(text: str, file: str, layer: str = "") -> Source:
     if reader.nodes > MAX_NODES:
         message = f"has more than {MAX_NODES:,} values once its aliases are followed"
         raise _refused(file, message, "a grid needs a few hundred: write it without aliases")
-    return Source(file, text, root, tuple(reader.problems))
+    return YamlSource(file, text, root, tuple(reader.problems))
 
 
 def _refused(file: str, message: str, hint: str, line: int = 0, column: int = 0) -> GridError:
@@ -273,7 +273,7 @@ class _Reader:
     def _scalar(self, node: ScalarNode, place: Place) -> Scalar:
         quoted = node.style is not None
         text = quoted or node.tag == "tag:yaml.org,2002:str"
-        kind = Kind.TEXT if text else plain_kind(node.value)
+        kind = ScalarKind.TEXT if text else plain_kind(node.value)
         value = _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), node.value)
         return Scalar(value, place, kind, quoted, node.start_mark.index, node.end_mark.index)
 

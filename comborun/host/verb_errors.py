@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75, 78
 """exit codes, as sysexits.h has them"""
 NO_MEMORY = "there is not enough memory here"
+_JSON_LINES = os.environ.pop("COMBORUN_JSON_LINES", "") == "1"
+"""whether the laptop asked, and no person; no child process inherits it"""
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
@@ -33,7 +35,7 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         code = work(arguments)
         sys.stdout.flush()
     except Refusal as refusal:
-        complain(f"{verb}: {refusal}")
+        complain(str(refusal) if _JSON_LINES else f"{verb}: {refusal}", refused=refusal.code)
         return refusal.code
     except BrokenPipeError:  # the reader is gone
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - or its closing at the end fails again
@@ -63,12 +65,24 @@ def answered(verb: str, act: Callable[[], Any]) -> int:
     return answer(verb, work, [])
 
 
-def complain(line: str) -> None:
-    """Print a line on standard error, if that is still open."""
+def say(line: str, **facts: object) -> None:
+    """Print a line; for the laptop a JSON object, with the facts beside it. If its reader is gone, the work goes on."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(_worded(line, facts), flush=True)
+    except OSError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - or its closing at the end fails
+
+
+def complain(line: str, **facts: object) -> None:
+    """The same on standard error, if that is still open."""
+    try:
+        print(_worded(line, facts), file=sys.stderr, flush=True)
     except OSError:
         return
+
+
+def _worded(line: str, facts: dict[str, object]) -> str:
+    return json.dumps({"comborun": line, **facts}) if _JSON_LINES else line
 
 
 def run_directory(arguments: list[str]) -> str:

@@ -18,13 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from comborun.model.plan import Plan
 
 MOST_PROCESSES = 100_000
 """most processes of one component; RLinf has no limit, and would fill the memory of the host"""
@@ -218,10 +214,10 @@ class Layout:
 
     @property
     def description(self) -> str:
-        return ", ".join(f"{one.name} {one.placement}{_copies(one.copies)}" for one in self.components)
+        return ", ".join(f"{one.name} {one.placement}{copies_text(one.copies)}" for one in self.components)
 
 
-def _copies(count: int) -> str:
+def copies_text(count: int) -> str:
     return f" ({several(count, 'copy', 'copies')})" if count else ""
 
 
@@ -271,57 +267,3 @@ def too_much(components: Sequence[Component], gpus: Iterable[tuple[int, int]], r
         if room is not None and memory > room:
             return f"takes {gibibytes(memory)} of GPU {gpu}, which offers {gibibytes(room)}"
     return ""
-
-
-# In words
-
-
-def placement_lines(plan: Plan, free: Budgets) -> Iterator[str]:
-    found = dict.fromkeys(session.components for session in plan.sessions if session.components)
-    for components in found:
-        names = [session.name for session in plan.sessions if session.components == components]
-        yield f"placement of {names[0] if len(names) == 1 else f'{len(names)} sessions, {names[0]} the first'}"
-        yield from _gpu_lines(components, free)
-        yield from _component_lines(components)
-        yield from _layout_lines(layouts(components, free), free)
-
-
-def _gpu_lines(components: Sequence[Component], free: Budgets) -> Iterator[str]:
-    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
-    width = max((len(text) for _, text in rows), default=0)
-    for gpu, text in rows:
-        memory, room = memory_on(components, gpu), free[gpu]
-        taken = gibibytes(memory) if memory else "memory not said"
-        yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
-
-
-def _process(component: Component, number: int) -> str:
-    return f"{component.name} {number}{_copies(component.copies // len(component.processes))}"
-
-
-def _component_lines(components: Sequence[Component]) -> Iterator[str]:
-    for component in components:
-        if not component.gpus:
-            yield f"  {component.name}: {_several_processes(component)} without a GPU"
-    for component in components:
-        if component.copies:
-            yield f"  {component.name}: {component.copies} in all, for {_several_processes(component)}"
-    if videos := sum(component.videos * len(component.processes) for component in components):
-        yield f"  videos to expect: {videos}"
-
-
-def _several_processes(component: Component) -> str:
-    return several(len(component.processes), "process", "processes")
-
-
-def _layout_lines(found: Sequence[Layout], free: Budgets) -> Iterator[str]:
-    if not found:
-        return
-    smallest = min((room for room in free.values() if room is not None), default=None)
-    offering = f", which offer {gibibytes(smallest)} each" if smallest is not None else ""
-    yield f"  layouts for this host of {len(free)} GPU{'s' * (len(free) != 1)}{offering}:"
-    kinds = max(len(layout.kind) for layout in found)
-    width = max(len(layout.description) for layout in found)
-    for layout in found:
-        memory = f"fits, {gibibytes(layout.memory)} at most" if layout.memory else "memory not said"
-        yield f"    {layout.kind.ljust(kinds)}  {layout.description.ljust(width)}  {layout.problem or memory}"

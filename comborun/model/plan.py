@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum
-from functools import cache
-from inspect import ismethod
-from types import UnionType
-from typing import Any, Literal, NewType, Self, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
+from comborun.model.codec import decoded, encoded
 from comborun.model.judging import (
     ANY_PROGRESS,
     BY_RECORDS,
@@ -30,36 +26,33 @@ from comborun.model.resources import (
     BARE,
     NO_RESERVE,
     NOTHING,
-    Around,
     BashWord,
     Display,
     Engine,
+    ExecEnvironment,
     PinMode,
     Reserve,
-    Slurm,
+    SlurmOptions,
 )
-from comborun.model.servers import Server
+from comborun.model.servers import ModelServer, ServerInstance
 from comborun.model.stopping import StopRule
-from comborun.rules.facts import Fact
+from comborun.rules.names import NAME
 from comborun.rules.room.placement import Request
-from comborun.text import harmless
 
 Unit = Literal["episode", "step"]
 SecretSource = Literal["host", "laptop"]
-"""in whose environment a secret is"""
+"""whose environment holds a secret"""
 Flag = Literal["", "smoke", "dropped"]
 """smoke: goes first, and the others wait for it; dropped: taken out of the grid since, and never started"""
 
-FOLLOWS = (
+LIVE_FIELDS = (
     *("results", "progress", "evidence", "failures", "watch", "request", "pin", "display", "threads", "components"),
     "expected_s",
 )
-"""of a session, what follows a changed grid during a run: how it is shown, watched, judged and given room"""
-NOT_WORK = {*FOLLOWS, "counted", "ranged", "flag", "unpaired"}
-"""of a session, what makes no other work of it"""
+"""fields of a session that follow a changed grid during a run: how it is shown, watched, judged and given room"""
+NON_IDENTITY_FIELDS = {*LIVE_FIELDS, "counted", "ranged", "flag", "unpaired"}
+"""fields of a session that change nothing of its work; the others are in its digest"""
 SCHEMA = 2
-_NAME = re.compile("[A-Za-z0-9_-]{1,200}")
-_LARGEST = 10**15
 
 
 @dataclass(frozen=True)
@@ -82,7 +75,7 @@ class Session:
     results: ResultRules
     digest: str
     """content, not position: of the combo, its episodes and everything that is run for it"""
-    around: Around = BARE
+    around: ExecEnvironment = BARE
     servers: tuple[tuple[str, str], ...] = ()
     """model servers that it asks: name, and the digest of what each runs"""
     progress: ProgressRules = ANY_PROGRESS
@@ -189,11 +182,11 @@ class Plan:
     reserve: Reserve = NO_RESERVE
     cpus: int = 0
     """cores that sessions may be promised, in all; 0: unknown"""
-    slurm: Slurm | None = None
+    slurm: SlurmOptions | None = None
     """the requests to Slurm, if it starts the sessions; None: the run's own dispatcher does"""
     stop_early: StopRule | None = None
     """as the run's manifest has it: fixed before the first episode"""
-    servers: tuple[Server, ...] = ()
+    servers: tuple[ModelServer, ...] = ()
     """in the order in which they start"""
     policy_files: PolicyFiles | None = None
     """the files that are its policies, as they were found when it was made"""
@@ -217,10 +210,15 @@ class Plan:
     def environments(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(session.environment for session in self.sessions))
 
+    @property
+    def server_instances(self) -> tuple[ServerInstance, ...]:
+        """The processes of all model servers, in their order."""
+        return tuple(one for server in self.servers for one in server.instances(self.gpus))
+
     def to_json(self) -> str:
         """A line for each session. Left out are defaults of fields, and in later sessions what is as in the first."""
-        sessions = [_written(one, self.sessions[0] if place else None) for place, one in enumerate(self.sessions)]
-        rest = {key: value for key, value in _written(replace(self, sessions=())).items() if key != "sessions"}
+        sessions = [encoded(one, self.sessions[0] if place else None) for place, one in enumerate(self.sessions)]
+        rest = {key: value for key, value in encoded(replace(self, sessions=())).items() if key != "sessions"}
         lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in sessions)
         return f'{json.dumps({"schema": SCHEMA, **rest}, ensure_ascii=False)[:-1]}, "sessions": [\n{lines}\n]}}\n'
 
@@ -231,119 +229,11 @@ class Plan:
             data = json.loads(text)
             first, others = data["sessions"][:1], data["sessions"][1:]
             plan: Self = decoded(cls, {**data, "sessions": first})
-            plan = replace(plan, sessions=(*plan.sessions, *(_like(plan.sessions[0], one) for one in others)))
+            like_first = (decoded(Session, one, plan.sessions[0]) for one in others)
+            plan = replace(plan, sessions=(*plan.sessions, *like_first))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{type(error).__name__}: {error!s:.200}") from error
         for session in plan.sessions:
-            if not _NAME.fullmatch(session.name):
+            if not re.fullmatch(NAME, session.name):
                 raise ValueError(f"a session can't be called {session.name!r:.80}")
         return plan
-
-
-def _written(value: Any, like: Any = None) -> Any:
-    """A value for JSON: of an object the fields that differ from their defaults, or from those of another object."""
-    if isinstance(value, tuple):
-        return [_written(one) for one in value]
-    if not is_dataclass(value):
-        return value
-    pairs = [(field, getattr(value, field.name)) for field in fields(value)]
-    return {
-        field.name: _written(one)
-        for field, one in pairs
-        if one != (getattr(like, field.name) if like else field.default)
-    }
-
-
-def decoded(kind: Any, data: Any) -> Any:
-    """What `json.loads` gave, as a value of an annotated type. Raises ValueError or TypeError for what is none."""
-    decode, parts = _decoder(kind)
-    return decode(parts, data)
-
-
-@cache
-def _decoder(kind: Any) -> tuple[Callable[[Any, Any], Any], Any]:
-    """A decoder for a type, and its first argument."""
-    origin, parts = get_origin(kind), get_args(kind)
-    if kind is Fact:
-        return _decoded_fact, None
-    if ismethod(getattr(kind, "of", None)):  # it is made of a record
-        return _decoded_record, kind
-    if is_dataclass(kind) or hasattr(kind, "_fields"):
-        return _decoded_object, (kind, get_type_hints(kind))
-    if origin is tuple:
-        return (_decoded_items, parts[0]) if parts[-1] is Ellipsis else (_decoded_row, parts)
-    if origin in {Union, UnionType}:
-        return _decoded_option, parts[0]
-    if origin is Literal:
-        return _decoded_scalar, parts
-    if isinstance(kind, NewType):
-        return _decoder(kind.__supertype__)
-    return (_decoded_number, (int, float) if kind is float else (int,)) if kind in {int, float} else (_checked, kind)
-
-
-def _decoded_object(known: tuple[Any, dict[str, Any]], data: Any) -> Any:
-    kind, hints = known
-    return kind(**_decoded_fields(hints, data))
-
-
-def _decoded_fields(hints: dict[str, Any], data: Any) -> dict[str, Any]:
-    return {key: decoded(hints[key], value) for key, value in data.items() if key in hints}  # older ones have more
-
-
-def _like(session: Session, data: Any) -> Session:
-    """Another session, of which the fields are given that differ."""
-    _, (_, hints) = _decoder(Session)
-    return replace(session, **_decoded_fields(hints, data))
-
-
-def _decoded_record(kind: Any, data: Any) -> Any:
-    return kind.of({key: value for key, value in _checked(dict, data).items() if isinstance(value, str)})
-
-
-def _decoded_fact(_: None, data: Any) -> Fact:
-    fact = Fact.of(_harmless(data))
-    if fact is None:
-        raise ValueError(f"{data!r:.80}")
-    return fact
-
-
-def _harmless(value: Any) -> Any:
-    """The texts of a JSON value without what controls a terminal: a fact is shown wherever it goes."""
-    if isinstance(value, dict):
-        return {key: _harmless(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_harmless(one) for one in value]
-    return harmless(value) if isinstance(value, str) else value
-
-
-def _decoded_items(kind: Any, data: Any) -> tuple[Any, ...]:
-    return tuple(decoded(kind, value) for value in _checked(list, data))
-
-
-def _decoded_row(kinds: tuple[Any, ...], data: Any) -> tuple[Any, ...]:
-    return tuple(decoded(kind, value) for kind, value in zip(kinds, _checked(list, data), strict=True))
-
-
-def _decoded_option(kind: Any, data: Any) -> Any:
-    return None if data is None else decoded(kind, data)
-
-
-def _decoded_scalar(among: tuple[Any, ...], data: Any) -> Any:
-    if data not in among:
-        raise ValueError(f"{data!r:.80}")
-    return data
-
-
-def _decoded_number(kinds: tuple[type, ...], data: Any) -> Any:
-    if type(data) not in kinds or not -_LARGEST < data < _LARGEST:  # nor is NaN
-        raise ValueError(f"{data!r:.80} is not a number")
-    return data
-
-
-def _checked(kind: Any, data: Any) -> Any:
-    """A text, a truth or a list as it is; a word of an enumeration as its member."""
-    if issubclass(kind, Enum):
-        return kind(data)
-    if not isinstance(data, kind):
-        raise TypeError(f"{data!r:.80} is no {kind.__name__}")
-    return data

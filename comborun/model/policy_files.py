@@ -30,7 +30,7 @@ class PolicyGlob:
 
 
 @dataclass(frozen=True)
-class Match:
+class MatchedFile:
     pattern: str
     path: str
     """below ~/ or absolute, as the pattern"""
@@ -51,7 +51,7 @@ class PolicyFiles:
         return (self.patterns, self.exclude) == (other.patterns, other.exclude)
 
 
-def named(matches: tuple[Match, ...]) -> tuple[tuple[str, str], ...]:
+def named_policies(matches: tuple[MatchedFile, ...]) -> tuple[tuple[str, str], ...]:
     """Name and path of each file, sorted with step_9 before step_10.
 
     The name is what the pattern's wildcards match, without the suffix: `~/ckpt/*.pt` gives `step_9`, and
@@ -70,7 +70,7 @@ def named(matches: tuple[Match, ...]) -> tuple[tuple[str, str], ...]:
     return tuple((name, match.path) for name, match in zip(names, ordered, strict=True))
 
 
-def _name(match: Match, *, whole: bool) -> str:
+def _name(match: MatchedFile, *, whole: bool) -> str:
     path, pattern = PurePosixPath(match.path), PurePosixPath(match.pattern)
     last = path.name if match.folder or whole else path.stem
     return "-".join(clean(part) for part in (*_wild(pattern, path), last) if part)

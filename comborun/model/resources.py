@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NewType, get_args
+from typing import Any, Literal, NewType
 
 from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Card, Request
@@ -16,7 +16,6 @@ BashWord = NewType("BashWord", str)
 
 PinMode = Literal["cvd", "device-arg", "both", "none"]
 """how a session finds its GPUs: by CUDA_VISIBLE_DEVICES, an argument of its command, both, or by itself"""
-PIN_MODES: tuple[PinMode, ...] = get_args(PinMode)
 
 
 NOTHING = Request()
@@ -72,11 +71,10 @@ class Display:
 
 
 Runtime = Literal["docker", "apptainer"]
-RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 
 
 @dataclass(frozen=True)
-class Links:
+class LinkedFolder:
     """A folder; each attempt gets its own folder with links to the entries of this one."""
 
     source: str
@@ -95,10 +93,10 @@ class Container:
 
 
 @dataclass(frozen=True)
-class Around:
+class ExecEnvironment:
     files: tuple[tuple[str, str], ...] = ()
     """name and text (a bash word) of each file that is written before the command starts"""
-    links: Links | None = None
+    links: LinkedFolder | None = None
     ranks: int = 0
     """processes that a launcher starts; 0: no launcher"""
     container: Container | None = None
@@ -110,7 +108,7 @@ class Around:
         return (*(text for _, text in self.files), *box)
 
 
-BARE = Around()
+BARE = ExecEnvironment()
 
 
 Engine = Literal["local", "slurm"]
@@ -118,7 +116,7 @@ Engine = Literal["local", "slurm"]
 
 
 @dataclass(frozen=True)
-class Slurm:
+class SlurmOptions:
     """The grid's `slurm` block."""
 
     options: tuple[str, ...] = ()
@@ -139,7 +137,7 @@ class Slurm:
         return any(option.partition("=")[0] == "--exclusive" for option in self.options)
 
 
-NO_SLURM = Slurm()
+NO_SLURM = SlurmOptions()
 
 
 @dataclass(frozen=True)
@@ -154,9 +152,8 @@ class HostFacts:
     gpus: tuple[int, ...]
     """indexes in PCI bus order; empty if nvidia-smi is absent or does not answer"""
     bash: str
-    tmux: str
-    """version, or empty; as the versions of bash and screen"""
-    screen: str
+    multiplexers: Mapping[str, str]
+    """the version of each, or empty; as that of bash"""
     missing: tuple[str, ...]
     """missing programs that comborun needs there"""
     lacking: tuple[str, ...] = ()

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.resources import NOTHING, BashWord, PinMode
-from comborun.rules.records import render
 from comborun.rules.room.placement import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from comborun.model.plan import Plan
-
+    from collections.abc import Iterable, Sequence
 
 FIELDS = ("url", "host", "port")
 """parts of a server's address, as in `{server.NAME.url}`"""
@@ -28,7 +24,7 @@ DEFAULT_RESTARTS = 3
 
 
 @dataclass(frozen=True)
-class Server:
+class ModelServer:
     name: str
     command: tuple[BashWord, ...]
     setup: str
@@ -58,58 +54,33 @@ class Server:
     def resources(self) -> Request:
         return replace(self.request, gpus=self.gpus)
 
+    def instances(self, gpus: Sequence[int]) -> tuple[ServerInstance, ...]:
+        """Its processes on a host whose sessions may be granted `gpus`."""
+        if not self.each_gpu:
+            return (ServerInstance(self.name, None, self),)
+        return tuple(ServerInstance(f"{self.name}-gpu{gpu}", gpu, self) for gpu in self.request.only or gpus)
+
 
 def variable(name: str, field: str = "") -> str:
     """The environment variable of a part of a server's address; without one the start of all three names."""
     return f"{OF_SERVERS}{name.upper().replace('-', '_')}_{field.upper()}"
 
 
-def asked_by(texts: Iterable[str], servers: Sequence[Server]) -> tuple[Server, ...]:
+def asked_by(texts: Iterable[str], servers: Sequence[ModelServer]) -> tuple[ModelServer, ...]:
     commands = list(texts)
     names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
     return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))
 
 
-class Instance(NamedTuple):
+class ServerInstance(NamedTuple):
     """One process of a server on the host."""
 
     name: str
     gpu: int | None
     """the GPU whose sessions it serves; None: it serves all"""
-    server: Server
+    server: ModelServer
 
     @property
     def request(self) -> Request:
         asked = self.server.resources
         return asked if self.gpu is None else replace(asked, only=(self.gpu,))
-
-
-def instances(plan: Plan) -> Iterator[Instance]:
-    """The processes of all model servers, in the plan's order."""
-    for server in plan.servers:
-        if server.each_gpu:
-            for gpu in server.request.only or plan.gpus:
-                yield Instance(f"{server.name}-gpu{gpu}", gpu, server)
-        else:
-            yield Instance(server.name, None, server)
-
-
-def table(plan: Plan) -> str:
-    """`dispatch/servers.jsonl`: a record for each instance."""
-    return "".join(
-        row(
-            name=one.name,
-            kind=one.server.name,
-            gpu=one.gpu,
-            **asdict(one.request),
-            restarts=one.server.restarts,
-        )
-        for one in instances(plan)
-    )
-
-
-def row(**fields: Any) -> str:
-    """A record without its empty fields."""
-    return render(
-        (key, value) for key, value in fields.items() if value not in (None, "", (), []) and value is not False
-    )

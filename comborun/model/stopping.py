@@ -6,16 +6,10 @@ share of the error, so an early decision holds whatever the others show.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
-
-from comborun.model.work import combo_of, episodes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.model.plan import Session
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -62,8 +56,10 @@ class StopRule:
         return {**asdict(self), "method": "CASM", "looks": "every pair", "spending": "linear"}
 
 
-Pairs = tuple[tuple[str, str], ...]
+Pair = tuple[str, str]
 """of policies"""
+Episodes = Mapping[tuple[str, str], Sequence[range]]
+"""(policy, environment) -> the episodes of that combo, in ascending ranges"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class StopRequest:
     """A grid's settings for stopping early."""
 
     alpha: float
-    comparisons: Pairs | None
+    comparisons: tuple[Pair, ...] | None
     """None: all pairs of policies"""
     environments: tuple[str, ...] | None
     """None: all"""
@@ -81,39 +77,29 @@ class StopRequest:
     width: float = 0.0
 
 
-def stop_rule(request: StopRequest, sessions: Sequence[Session]) -> StopRule:
-    """The rule for a plan's sessions, without policies that do not meet in an environment."""
-    environments = tuple(dict.fromkeys(session.environment for session in sessions))
-    stopping = environments if request.environments is None else request.environments
+def stop_rule(request: StopRequest, episodes: Episodes) -> StopRule:
+    """The rule for the planned episodes, without policies that do not meet in an environment."""
+    policies: dict[str, list[str]] = {}
+    for policy, environment in episodes:
+        policies.setdefault(environment, []).append(policy)
+    stopping = tuple(policies) if request.environments is None else request.environments
     comparisons = tuple(
         planned
         for environment in stopping
-        for a, b in _pairs(request, environment, sessions)
-        if (planned := _planned(request, environment, (a, b), sessions)) is not None
+        for a, b in request.comparisons or combinations(policies.get(environment, ()), 2)
+        if (planned := _planned(request.n_max, environment, (a, b), episodes)) is not None
     )
-    others = (len(_policies(environment, sessions)) for environment in environments if environment not in stopping)
+    others = (len(names) for environment, names in policies.items() if environment not in stopping)
     family = len(comparisons) + sum(n * (n - 1) // 2 for n in others)
     return StopRule(request.alpha, family, comparisons, request.futility, request.width)
 
 
-def _pairs(request: StopRequest, environment: str, sessions: Sequence[Session]) -> Iterable[tuple[str, str]]:
-    if request.comparisons is not None:
-        return request.comparisons
-    return combinations(_policies(environment, sessions), 2)
-
-
-def _policies(environment: str, sessions: Iterable[Session]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(session.policy for session in sessions if session.environment == environment))
-
-
-def _planned(
-    request: StopRequest, environment: str, pair: tuple[str, str], sessions: Sequence[Session]
-) -> PlannedComparison | None:
+def _planned(most: int | None, environment: str, pair: Pair, episodes: Episodes) -> PlannedComparison | None:
     """None if the two policies have no common episode."""
-    spans = [episodes_of([one for one in sessions if combo_of(one) == (policy, environment)]) for policy in pair]
-    if not all(spans):
+    ranges = [episodes.get((policy, environment), ()) for policy in pair]
+    if not all(ranges):
         return None
-    first = max(span[0].start for span in spans)
-    common = min(span[0].stop for span in spans) - first
-    n_max = common if request.n_max is None else min(common, request.n_max)
+    first = max(own[0].start for own in ranges)
+    common = min(own[0].stop for own in ranges) - first
+    n_max = common if most is None else min(common, most)
     return PlannedComparison(environment, *pair, first, n_max) if n_max > 0 else None

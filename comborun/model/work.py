@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -85,18 +84,12 @@ Combo = tuple[str, str]
 Replicate = tuple[str, str, int]
 """policy, environment, and the first episode of one of its seeds"""
 
-_KEYS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
+WORK_FIELDS = ("unit", "seed", "command", "setup", "workdir", "variables", "gpus", "around", "servers")
 
 
 def work(session: Session) -> tuple[Any, ...]:
     """Everything that determines its results; how they are read is not part of it."""
-    return tuple(getattr(session, key) for key in _KEYS)
-
-
-def differences(before: Session, now: Session) -> tuple[str, ...]:
-    """A phrase for each part of the work that differs."""
-    triples = zip(_KEYS, work(before), work(now), strict=True)
-    return tuple(_difference(key, had, has) for key, had, has in triples if had != has)
+    return tuple(getattr(session, key) for key in WORK_FIELDS)
 
 
 def combo_of(session: Session) -> Combo:
@@ -133,31 +126,5 @@ def episodes_of(sessions: Iterable[Session]) -> Spans:
     return union(session.episodes for session in sessions)
 
 
-def _difference(key: str, before: Any, now: Any) -> str:
-    if key == "command":
-        return f"command: {_words(before, now)}"
-    if key in {"variables", "servers"}:
-        return f"{key}: {', '.join(sorted({name for name, _ in {*before} ^ {*now}}))}"
-    if key == "setup":
-        return key
-    if key == "around":
-        return "files, links, launcher or container"
-    return f"{key}: {_shown(before)} before, {_shown(now)} now"
-
-
-def _words(before: tuple[str, ...], now: tuple[str, ...]) -> str:
-    """The first words that differ, with the option before them."""
-    pairs = list(zip(before, now, strict=False))
-    place = next((index for index, (a, b) in enumerate(pairs) if a != b), len(pairs))
-    option = f"{now[place - 1]} " if 0 < place < len(now) and now[place - 1].startswith("-") else ""
-    old, new = (words[place] if place < len(words) else "nothing" for words in (before, now))
-    return f"{option}{_shown(old)} before, {_shown(new)} now"
-
-
-def _shown(value: Any) -> str:
-    if not isinstance(value, str):
-        return "none" if value is None else str(value)
-    try:
-        return " ".join(shlex.split(value)) or "nothing"
-    except ValueError:
-        return value
+def episodes_by_combo(sessions: Iterable[Session]) -> dict[Combo, Spans]:
+    return {combo: episodes_of(own) for combo, own in grouped(sessions, combo_of).items()}

@@ -14,7 +14,7 @@ from comborun.errors import UserError
 from comborun.model.work import combo_of, first_of_each
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
 from comborun.planner.arranging import filled
-from comborun.planner.knowledge import Measured, Step
+from comborun.planner.knowledge import MeasuredCombo, Step
 from comborun.planner.packing import fits, stage
 from comborun.text import shortened
 
@@ -83,7 +83,9 @@ def alone(plan: Plan, sessions: Sequence[Session], episodes: Sequence[int]) -> P
     return trial_plan(plan, distinct(chosen), 1, PURPOSE)
 
 
-def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, length_s: float = LENGTH_S) -> Plan:
+def beside(
+    plan: Plan, found: Sequence[tuple[Session, MeasuredCombo]], at_once: int, length_s: float = LENGTH_S
+) -> Plan:
     """A plan with `at_once` sessions, of the combos in turn, of similar length, each with its share of the cores."""
     target = max(length_s, _START_UPS * max(one.start_up_s for _, one in found))
     share = plan.cpus // at_once
@@ -96,7 +98,7 @@ def beside(plan: Plan, found: Sequence[tuple[Session, Measured]], at_once: int, 
     return trial_plan(plan, distinct(chosen), at_once, PURPOSE)
 
 
-def episodes_for(measured: Measured, seconds: float, most: int) -> int:
+def episodes_for(measured: MeasuredCombo, seconds: float, most: int) -> int:
     """The number of episodes that take so many seconds, including the start-up; at least one."""
     wanted = math.ceil((seconds - measured.start_up_s) / max(measured.episode_s, 1e-6))
     return max(1, min(most, wanted))
@@ -126,7 +128,7 @@ def refused(plan: Plan, host: HostFacts) -> str:
     return "" if count >= len(requests) else f"only {count} at once fit: {_SHORT_OF.get(lack, lack)} allow no more"
 
 
-def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int) -> str:
+def crowded(found: Sequence[tuple[Session, MeasuredCombo]], plan: Plan, at_once: int) -> str:
     """Says if so many sessions need more cores than there are; empty if not. An unmeasured session counts as one core.
 
     With more processes than cores a run would get more done only by taking cores from other users.
@@ -140,7 +142,7 @@ def crowded(found: Sequence[tuple[Session, Measured]], plan: Plan, at_once: int)
     return f"{at_once} at once may need more than {plan.cpus} cores: the cores that a session uses were not measured"
 
 
-def measured(session: Session, trials: Sequence[Trial]) -> Measured:
+def measured(session: Session, trials: Sequence[Trial]) -> MeasuredCombo:
     """The result of one or two trials of a combo alone. Raises UserError if none did its work."""
     good = sorted((trial for trial in trials if trial.whole), key=lambda trial: trial.episodes)
     if not good:
@@ -150,7 +152,7 @@ def measured(session: Session, trials: Sequence[Trial]) -> Measured:
         )
     longest = good[-1]
     episode = _episode(good)
-    return Measured(
+    return MeasuredCombo(
         policy=session.policy,
         environment=session.environment,
         work=pace_key(session),
@@ -183,7 +185,7 @@ def second_trial(session: Session, trial: Trial, length_s: float = LENGTH_S) -> 
     return min(session.count, max(4 * trial.episodes, math.ceil(trial.episodes * length_s / trial.seconds)))
 
 
-def step(found: Sequence[tuple[Session, Measured]], plan: Plan, trials: Sequence[Trial]) -> Step:
+def step(found: Sequence[tuple[Session, MeasuredCombo]], plan: Plan, trials: Sequence[Trial]) -> Step:
     """The result of `plan`, with sessions side by side. Speed 0 if one failed, or if they did not all overlap."""
     at_once = len(plan.sessions)
     seconds = round(max(trial.ended for trial in trials) - min(trial.started for trial in trials), 3)

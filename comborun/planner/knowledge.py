@@ -11,10 +11,10 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.plan import decoded
+from comborun.model.codec import decoded
 from comborun.model.resources import BARE
 from comborun.planner.ranges import digest_of
 
@@ -105,7 +105,7 @@ def granted(peak: int) -> int:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredCombo:
     """One combo, alone on the host."""
 
     policy: str
@@ -149,7 +149,7 @@ class Calibration:
     at: str
     """ISO 8601, UTC"""
     comborun: str
-    combos: tuple[Measured, ...]
+    combos: tuple[MeasuredCombo, ...]
     steps: tuple[Step, ...]
     best: int
     stopped: str
@@ -161,14 +161,6 @@ class Calibration:
 
     def is_of(self, host: HostFacts) -> bool:
         return self.host == (host.hostname, host.cpus, gpu_names(host))
-
-    @classmethod
-    def from_data(cls, data: Mapping[str, Any]) -> Self:
-        """Raises KeyError, TypeError or ValueError for other data."""
-        found: Self = decoded(cls, dict(data))
-        if any(step.speed <= 0 or step.at_once < 1 for step in found.steps):
-            raise ValueError("a step without sessions or without speed")
-        return found
 
 
 def calibration_path(grid: Path) -> Path:
@@ -183,11 +175,15 @@ def calibrations(text: str, path: Path) -> tuple[Calibration, ...]:
     """All calibrations of a file. Raises UserError if this version can't read it."""
     try:
         data = json.loads(text)
-        if data["schema"] != SCHEMA:
-            raise UserError(f"{path} is of version {data['schema']} of the file, not {SCHEMA}", _AGAIN)
-        return tuple(map(Calibration.from_data, data["hosts"]))
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        version = data["schema"]
+        found: tuple[Calibration, ...] = decoded(tuple[Calibration, ...], data["hosts"]) if version == SCHEMA else ()
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise UserError(f"{path} can't be read as a calibration: {error!r}", _AGAIN) from None
+    if version != SCHEMA:
+        raise UserError(f"{path} is of version {version} of the file, not {SCHEMA}", _AGAIN)
+    if any(step.speed <= 0 or step.at_once < 1 for one in found for step in one.steps):
+        raise UserError(f"{path} can't be read as a calibration: a step without sessions or without speed", _AGAIN)
+    return found
 
 
 def calibration_text(found: Sequence[Calibration], new: Calibration) -> str:

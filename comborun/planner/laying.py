@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.grid.results import rules_of
-from comborun.grid.survival import retries
+from comborun.grid.keys.limits_retry import retries
 from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count
 from comborun.model.judging import NO_PROGRESS, ProgressRules
 from comborun.model.plan import After, Limits, Notify, Plan, Session
 from comborun.model.stopping import stop_rule
+from comborun.model.work import episodes_by_combo
 from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import at_once, check_fit
@@ -37,9 +37,9 @@ from comborun.text import clean, several, shortened
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from comborun.grid import Axis, Combo, Grid
+    from comborun.grid import AxisEntry, Combo, Grid
     from comborun.model.resources import HostFacts
-    from comborun.model.servers import Server
+    from comborun.model.servers import ModelServer
     from comborun.planner.knowledge import Knowledge
     from comborun.rules.room.placement import Request
 
@@ -79,7 +79,7 @@ def lay_out(
         shipped=shipped,
         retry=retries(grid.retry),
         notify=_notify(grid, host),
-        reserve=grid.reserve.kept,
+        reserve=grid.reserve.reserved,
         cpus=max(0, host.cpus - grid.reserve.cpus),
         servers=servers,
         policy_files=grid.policy_files,
@@ -89,7 +89,9 @@ def lay_out(
     _check_displays(plan)
     if here:
         check_fit(plan, host)
-    return replace(plan, stop_early=stop_rule(grid.stop_early.request, plan.sessions) if grid.stop_early else None)
+    if grid.stop_early:
+        plan = replace(plan, stop_early=stop_rule(grid.stop_early.request, episodes_by_combo(plan.sessions)))
+    return plan
 
 
 def _limits(grid: Grid, parallel: int) -> Limits:
@@ -125,7 +127,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=replace(rules_of(combo), base=base),
+        results=replace(combo.result_rules, base=base),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(
@@ -144,12 +146,12 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     return replace(session, digest=session_digest(session))
 
 
-def _request(request: Request, environment: Axis) -> Request:
+def _request(request: Request, environment: AxisEntry) -> Request:
     """The request. If it caps the sessions of an environment, it gets the environment's name."""
     return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
 
 
-def _values(kind: str, axis: Axis) -> dict[str, str]:
+def _values(kind: str, axis: AxisEntry) -> dict[str, str]:
     return {kind: axis.name, **{f"{kind}.{key}": value for key, value in axis.attributes.items()}}
 
 
@@ -167,7 +169,7 @@ def _notify(grid: Grid, host: HostFacts) -> Notify | None:
     return Notify(fill(keys.command or "", {}), workdir, common_variables(grid), kinds, keys.every)
 
 
-def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | Server, ...]) -> tuple[int, ...]:
+def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | ModelServer, ...]) -> tuple[int, ...]:
     most = max((one.gpus for one in wanting), default=0)
     if not most:
         return ()

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
-from comborun.model.servers import instances
 from comborun.model.work import combo_of
 from comborun.rules.facts import Fact
 from comborun.rules.room.ledger import Ledger
@@ -71,7 +70,7 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
             capacity.measure_gpu(card.index, card.total, card.used)
     if total := host.memory // MIB:
         capacity.measure_memory(total, total - host.available // MIB if host.available is not None else 0)
-    return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in instances(plan)))
+    return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in plan.server_instances))
 
 
 _WORDS: dict[str, str] = {

@@ -6,18 +6,8 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.grid.placement import MOST_GPUS, ComponentKeys, PlacedKeys
-from comborun.model.command import (
-    FILLED,
-    PLAN_TIME,
-    START_TIME,
-    escaped,
-    file_word,
-    fill,
-    fillable,
-    placeholders,
-    word,
-)
+from comborun.grid.keys.placement import MOST_GPUS, ComponentKeys, PlacedKeys
+from comborun.model.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
 from comborun.model.placement import (
     GPUS,
     NODES,
@@ -30,8 +20,8 @@ from comborun.model.placement import (
     parse_placement,
     too_much,
 )
-from comborun.model.resources import Around, BashWord, Container, Links, mebibytes
-from comborun.model.servers import ASKED, Server, asked_by
+from comborun.model.resources import BashWord, Container, ExecEnvironment, LinkedFolder, mebibytes
+from comborun.model.servers import ASKED, ModelServer, asked_by
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.rules.room.placement import HEADROOM
 
@@ -39,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from comborun.grid import Combo, Grid, SettingKeys
-    from comborun.grid.program import WorkdirKeys
-    from comborun.grid.servers import ReadyKeys, ServerKeys
+    from comborun.grid.keys.program import WorkdirKeys
+    from comborun.grid.keys.servers import ReadyKeys, ServerKeys
     from comborun.model.plan import Plan, Session
     from comborun.model.resources import HostFacts, Reserve
 
@@ -48,7 +38,7 @@ _NOT_IN_DIGEST = {"request", "pin", "ready", "ready_within_s", "warm_up", "healt
 """fields that don't change the answers of a server"""
 
 
-def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> Around:
+def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mapping[str, str]) -> ExecEnvironment:
     """Files, links, ranks and container; `values` holds the plan-time placeholders of the combo."""
     links, box = host_folder(settings.workdir.link_from, grid, host), settings.container
     container = (
@@ -61,9 +51,9 @@ def around_of(settings: SettingKeys, grid: Grid, host: HostFacts, values: Mappin
             options=fill(box.options, values) if box.options else (),
         )
     )
-    return Around(
+    return ExecEnvironment(
         files=tuple((name, file_word(content, values)) for name, content in sorted(settings.files.items())),
-        links=Links(links, settings.workdir.exclude) if links else None,
+        links=LinkedFolder(links, settings.workdir.exclude) if links else None,
         ranks=settings.ranks,
         container=container,
     )
@@ -122,7 +112,7 @@ def common_variables(grid: Grid) -> tuple[tuple[str, BashWord], ...]:
     )
 
 
-def with_servers(session: Session, servers: Sequence[Server]) -> Session:
+def with_servers(session: Session, servers: Sequence[ModelServer]) -> Session:
     """The session with its servers: those named in its command, variables, setup or files."""
     texts = (*session.command, *(text for _, text in session.variables), session.setup, *session.around.words)
     asked = asked_by(texts, servers)
@@ -177,11 +167,11 @@ def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
             raise UserError(message, "fix its `use_gpus`, or check `nvidia-smi -L` on the host")
 
 
-def server_of(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> Server:
+def server_of(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> ModelServer:
     values = {"server": name, **{f"server.{key}": value for key, value in keys.attributes.items()}}
     only = keys.use_gpus or () if keys.gpus else ()
     request = replace(keys.resources.request, only=only, per_gpu=0, per_host=0)
-    server = Server(
+    server = ModelServer(
         name=name,
         command=fill(keys.command or "", values),
         setup=keys.setup,
@@ -235,7 +225,7 @@ def with_components(session: Session, combo: Combo, grid: Grid, host: HostFacts)
     """
     if not combo.settings.placement:
         return session
-    free = rooms(host, grid.reserve.kept)
+    free = rooms(host, grid.reserve.reserved)
     components = _placed(combo, host, free)
     gpus = claimed(components)
     _check_claim(combo, grid, gpus)
@@ -332,9 +322,9 @@ def _without_blanks(placement: str) -> str:
 def rooms(host: HostFacts, reserve: Reserve) -> Budgets:
     """The memory of each GPU for sessions."""
     totals = {card.index: card.total for card in host.cards}
-    kept = reserve.gpu_memory + HEADROOM
+    reserved = reserve.gpu_memory + HEADROOM
     found = {gpu: totals.get(gpu) for gpu in host.gpus}
-    return {gpu: None if total is None else max(0, total - kept) for gpu, total in found.items()}
+    return {gpu: None if total is None else max(0, total - reserved) for gpu, total in found.items()}
 
 
 def _listed(gpus: Sequence[int]) -> str:

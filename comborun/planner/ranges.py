@@ -9,7 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.plan import NOT_WORK
+from comborun.model.plan import NON_IDENTITY_FIELDS
 from comborun.model.resources import BARE
 from comborun.model.work import grouped, name_of_combo, range_suffix
 from comborun.text import shortened
@@ -95,7 +95,7 @@ def interleaved(by_combo: Mapping[Combo, Sequence[Session]]) -> tuple[Session, .
 
 def session_digest(session: Session) -> str:
     """The digest of the combo, its episodes and everything that runs for it."""
-    content = {key: value for key, value in vars(session).items() if key not in NOT_WORK}
+    content = {key: value for key, value in vars(session).items() if key not in NON_IDENTITY_FIELDS}
     content["digest"] = ""
     if session.around == BARE:  # left out, so that digests of older versions stay equal
         del content["around"]

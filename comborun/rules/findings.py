@@ -48,5 +48,5 @@ def fine(check: str, found: str) -> Finding:
 
 
 def graded(check: str, level: Level, found: str, cost: str, fix: str) -> Finding:
-    """A finding whose level depends on a number. A good one has no cost."""
+    """A finding whose level depends on a number. If the number is good, nothing is lost."""
     return fine(check, found) if level is Level.OK else Finding(check, level, found, cost, fix)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable
+
+NAME = "[A-Za-z0-9_-]{1,200}"
+"""regular expression: the name of a session, a model server or a run"""
+
 AFTER = "after"
 """The session that runs the grid's `after` command. No combo can have this name: theirs contain an underscore."""
 
 DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
+
+MULTIPLEXERS = ("tmux", "screen")
+"""the preferred one first; comborun/host/engines has a class for each"""
 
 SERVERS = "servers/"
 """prefix of a model server's name where a session's name may also stand"""
@@ -16,6 +28,12 @@ SERVERS = "servers/"
 def bare(name: str) -> str:
     """The name of a session or of a model server, as windows, messages and people use it."""
     return name.rpartition("/")[2]
+
+
+def newest_plan(names: Iterable[str]) -> int:
+    """The number of the newest plan among the files of a run; 1 without any."""
+    found = (re.fullmatch(r"plan-([1-9][0-9]{0,8})\.json", name) for name in names)
+    return max((int(one[1]) for one in found if one), default=1)
 
 
 def window(name: str, attempt: int, run_id: str) -> str:
@@ -79,6 +97,9 @@ class RunLayout:
         self.lock = f"{dispatch}/lock"
         self.dispatcher = f"{dispatch}/dispatcher"
         self.fifo = f"{dispatch}/fifo"
+        self.events = f"{dispatch}/events.jsonl"
+        self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
+        self.told = f"{dispatch}/told.jsonl"
         self.journal = f"{dispatch}/journal"
         self.waiting = f"{dispatch}/waiting"
         self.hold = f"{dispatch}/hold"
@@ -130,6 +151,6 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.journal)
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.events, RUN.journal)
 FETCHED_RECORDS = ("claim", "grant", "begin", "stop", "videos.tsv")
 """what it copies of an attempt, beside its results, its log and, last, its end"""

@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from comborun.rules.names import NAME
+
 FORMAT = "%i|%T|%N|%A|%S|%j|%r"
 """output format of squeue; a line becomes a Task"""
 SETTLE = "settle"
@@ -79,7 +81,7 @@ def tasks_of(lines: Iterable[str], run_id: str, rows_of: Mapping[str, Mapping[st
 
 def rows(text: str) -> dict[str, tuple[str, int]]:
     """The rows of a batch: index -> session and attempt."""
-    found = re.findall(r"^([0-9]{1,9})\t([A-Za-z0-9_-]+)\t([1-9][0-9]{0,8})$", text, re.MULTILINE)
+    found = re.findall(f"^([0-9]{{1,9}})\t({NAME})\t([1-9][0-9]{{0,8}})$", text, re.MULTILINE)
     return {index: (name, int(attempt)) for index, name, attempt in found}
 
 

@@ -60,7 +60,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Target:
+class SshTarget:
     name: str
     """as the user wrote it"""
     hostname: str
@@ -89,7 +89,7 @@ class Target:
         return name if self.port == 22 else f"[{name}]:{self.port}"
 
 
-def resolve(name: str, config: Path | None = None) -> Target:
+def resolve(name: str, config: Path | None = None) -> SshTarget:
     """The target of `ssh NAME`, as ssh itself resolves it; `config` replaces the user's own ssh config. Raises
     HostError if the name or the config is wrong.
     """
@@ -141,7 +141,7 @@ def parse_settings(text: str) -> Settings:
     return settings
 
 
-def target(name: str, address: Address, settings: Mapping[str, list[str]]) -> Target:
+def target(name: str, address: Address, settings: Mapping[str, list[str]]) -> SshTarget:
     """The target of resolved settings."""
 
     def one(keyword: str, default: str = "") -> str:
@@ -156,7 +156,7 @@ def target(name: str, address: Address, settings: Mapping[str, list[str]]) -> Ta
     port = int(one("port", "22"))
     tokens = _tokens(address.host, hostname, port, user)
     known = (*_paths(one("userknownhostsfile"), tokens), *_paths(one("globalknownhostsfile"), tokens))
-    return Target(
+    return SshTarget(
         name=name,
         hostname=hostname,
         port=port,

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from paramiko import PKey
 
-    from comborun.remote.ssh.config import Options, Target
+    from comborun.remote.ssh.config import Options, SshTarget
 
 
-def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
+def explain(error: Exception, target: SshTarget, complaint: str = "") -> HostError:
     """The error for the user about a failed way to `target`; `complaint` is a ProxyCommand's."""
     where = f"{target.name} ({target.hostname}:{target.port})"
     if isinstance(error, HostError):
@@ -64,7 +64,7 @@ def explain(error: Exception, target: Target, complaint: str = "") -> HostError:
     return HostError(f"the connection to {where} was lost: {text}", "the next try connects again")
 
 
-def no_key(target: Target, tried: list[str], allowed: tuple[str, ...], agent: str) -> HostError:
+def no_key(target: SshTarget, tried: list[str], allowed: tuple[str, ...], agent: str) -> HostError:
     """The error if none of our keys was accepted."""
     offered = "".join(f"\n  {line}" for line in tried) or "\n  nothing: there is no key file and no agent key"
     methods = f"; it accepts {', '.join(allowed)}" if allowed else ""
@@ -78,7 +78,7 @@ AUTH_S = 30.0
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
 
-def handshake(transport: Transport, target: Target, *, accept_new: bool) -> tuple[str, ...]:
+def handshake(transport: Transport, target: SshTarget, *, accept_new: bool) -> tuple[str, ...]:
     """Encrypt the connection and check the host's key; returns warnings."""
     known = keys_of(target)
     # ask for the known kinds of keys, so that a host with several shows one that can be checked
@@ -92,7 +92,7 @@ def handshake(transport: Transport, target: Target, *, accept_new: bool) -> tupl
     return verify(target, known, blob, accept_new=accept_new)
 
 
-def login(transport: Transport, target: Target, files: KeyFiles) -> None:
+def login(transport: Transport, target: SshTarget, files: KeyFiles) -> None:
     """Offer keys until one is accepted. Raises HostError that names all that were tried."""
     agent, remark = _open_agent(target)
     try:
@@ -102,7 +102,7 @@ def login(transport: Transport, target: Target, files: KeyFiles) -> None:
             agent.close()
 
 
-def _open_agent(target: Target) -> tuple[Agent | None, str]:
+def _open_agent(target: SshTarget) -> tuple[Agent | None, str]:
     if not target.agent:
         return None, "no ssh agent"
     try:
@@ -113,7 +113,9 @@ def _open_agent(target: Target) -> tuple[Agent | None, str]:
     return agent, f"an ssh agent with {several(count, 'key')}"
 
 
-def _offer_all(transport: Transport, target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, agent: str) -> None:
+def _offer_all(
+    transport: Transport, target: SshTarget, agent_keys: tuple[PKey, ...], files: KeyFiles, agent: str
+) -> None:
     tried: list[str] = []
     allowed: tuple[str, ...] = ()
     for candidate in candidates(target, agent_keys, files, tried):
@@ -135,7 +137,7 @@ def _offer_all(transport: Transport, target: Target, agent_keys: tuple[PKey, ...
     raise no_key(target, tried, allowed, agent)
 
 
-def _offer(transport: Transport, target: Target, candidate: Candidate) -> bool:
+def _offer(transport: Transport, target: SshTarget, candidate: Candidate) -> bool:
     further = transport.auth_publickey(target.user, candidate.key)
     if further:
         raise HostError(
@@ -156,7 +158,7 @@ logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 @dataclass
 class Connection:
-    target: Target
+    target: SshTarget
     transport: Transport | None = None
     sock: socket.socket | None = None
     warnings: tuple[str, ...] = ()
@@ -204,7 +206,7 @@ def connect(name: str, options: Options, files: KeyFiles) -> Connection:
     return connection
 
 
-def _check_jumps(target: Target, config: Path | None, beyond: tuple[str, ...]) -> None:
+def _check_jumps(target: SshTarget, config: Path | None, beyond: tuple[str, ...]) -> None:
     """Raise HostError if the jump hosts go in a circle: ssh would start a process for each of them, without an end."""
     if target.name in beyond:
         raise HostError(f"the way to {target.name} goes in a circle", "see ProxyJump in your ssh config")
@@ -226,7 +228,7 @@ def _enter(connection: Connection, options: Options, files: KeyFiles) -> None:
     transport.set_keepalive(KEEPALIVE_S)
 
 
-def _proxy_command(target: Target, options: Options) -> str | None:
+def _proxy_command(target: SshTarget, options: Options) -> str | None:
     """The user's ProxyCommand, or what ssh itself runs for jump hosts: ssh to the last one, over those before it."""
     if not target.jumps:
         return target.proxy_command
@@ -238,7 +240,7 @@ def _proxy_command(target: Target, options: Options) -> str | None:
     return shlex.join(words)
 
 
-def _connect_tcp(target: Target) -> socket.socket:
+def _connect_tcp(target: SshTarget) -> socket.socket:
     error: OSError = OSError("the name has no address")
     for family, kind, protocol, _, address in socket.getaddrinfo(
         target.hostname, target.port, target.family, socket.SOCK_STREAM

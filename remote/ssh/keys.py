@@ -27,7 +27,7 @@ from comborun.remote.ssh.config import Address, ssh_arguments
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from comborun.remote.ssh.config import Target
+    from comborun.remote.ssh.config import SshTarget
 
 
 _AGENT_S = 30.0
@@ -111,7 +111,9 @@ def public_blob(path: Path) -> bytes | None:
     return blob if blob[4:].startswith(kind.encode()) else None
 
 
-def candidates(target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, tried: list[str]) -> Iterator[Candidate]:
+def candidates(
+    target: SshTarget, agent_keys: tuple[PKey, ...], files: KeyFiles, tried: list[str]
+) -> Iterator[Candidate]:
     """The keys to offer, in OpenSSH's order; encrypted files last. Appends to `tried` what can't be offered."""
     present = [path for path in target.identities if path.exists() or _beside(path, ".pub").exists()]
     blobs = {path: public_blob(path) or public_blob(_beside(path, ".pub")) for path in present}
@@ -131,7 +133,9 @@ def candidates(target: Target, agent_keys: tuple[PKey, ...], files: KeyFiles, tr
         left = waiting
 
 
-def _from_agent(target: Target, agent_keys: tuple[PKey, ...], blobs: dict[Path, bytes | None]) -> Iterator[Candidate]:
+def _from_agent(
+    target: SshTarget, agent_keys: tuple[PKey, ...], blobs: dict[Path, bytes | None]
+) -> Iterator[Candidate]:
     path_of = {blob: path for path, blob in reversed(blobs.items()) if blob}
     order = {blob: position for position, blob in enumerate(blobs.values()) if blob}
     for key in sorted(agent_keys, key=lambda key: order.get(key.asbytes(), len(order))):
@@ -146,7 +150,7 @@ def _from_agent(target: Target, agent_keys: tuple[PKey, ...], blobs: dict[Path, 
             yield from _with_certificates(target, key, label, path_of.get(key.asbytes()))
 
 
-def _with_certificates(target: Target, key: PKey, label: str, path: Path | None) -> Iterator[Candidate]:
+def _with_certificates(target: SshTarget, key: PKey, label: str, path: Path | None) -> Iterator[Candidate]:
     """The key with each of its certificates, then alone."""
     beside = [_beside(path.with_name(path.name.removesuffix(".pub")), "-cert.pub")] if path else []
     held = key.asbytes()[4 + len(key.get_name()) :]
@@ -212,7 +216,7 @@ def fingerprint(blob: bytes) -> str:
     return "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
 
 
-def keys_of(target: Target) -> tuple[KnownKey, ...]:
+def keys_of(target: SshTarget) -> tuple[KnownKey, ...]:
     """The lines of known_hosts files about the host. As in OpenSSH, a line without the port is also used."""
     named = _known(target.known_hosts, target.known_as)
     if named or target.host_key_alias or target.port == 22:
@@ -220,7 +224,7 @@ def keys_of(target: Target) -> tuple[KnownKey, ...]:
     return _known(target.known_hosts, target.hostname.lower())
 
 
-def verify(target: Target, known: tuple[KnownKey, ...], blob: bytes, *, accept_new: bool) -> tuple[str, ...]:
+def verify(target: SshTarget, known: tuple[KnownKey, ...], blob: bytes, *, accept_new: bool) -> tuple[str, ...]:
     """Raise HostError unless the key is known to be the host's; with `accept_new`, a new key is recorded.
 
     Returns warnings: skipped lines, or a recorded key.
@@ -241,7 +245,7 @@ def verify(target: Target, known: tuple[KnownKey, ...], blob: bytes, *, accept_n
     raise _unknown(target, kind, blob, authorities)
 
 
-def _unknown(target: Target, kind: str, blob: bytes, authorities: list[KnownKey]) -> HostError:
+def _unknown(target: SshTarget, kind: str, blob: bytes, authorities: list[KnownKey]) -> HostError:
     message = f"the host key of {target.name} ({target.known_as}) is not known\n  {kind} {fingerprint(blob)}"
     if authorities:
         return HostError(
@@ -259,7 +263,7 @@ def _unknown(target: Target, kind: str, blob: bytes, authorities: list[KnownKey]
     )
 
 
-def _changed(target: Target, known: list[KnownKey], kind: str, blob: bytes) -> HostError:
+def _changed(target: SshTarget, known: list[KnownKey], kind: str, blob: bytes) -> HostError:
     old = next((key for key in known if key.type == kind), known[0])
     return HostError(
         f"the host key of {target.name} ({target.known_as}) has changed: another machine may be answering\n"
@@ -269,7 +273,7 @@ def _changed(target: Target, known: list[KnownKey], kind: str, blob: bytes) -> H
     )
 
 
-def _append(target: Target, kind: str, blob: bytes) -> Path:
+def _append(target: SshTarget, kind: str, blob: bytes) -> Path:
     file = target.known_hosts[0]
     name = HostKeys.hash_host(target.known_as) if target.hash_known_hosts else target.known_as
     line = f"{name} {kind} {base64.b64encode(blob).decode()}\n"

@@ -53,7 +53,7 @@ class Request:
         return mark + b" %.3f %d\n" % (seconds, len(body) + 1 + len(self.stdin)) + body + b"\0"
 
 
-class Answer:
+class FramedAnswer:
     """Both streams of one answer, extracted from between their marks."""
 
     def __init__(self, mark: bytes, limit: int) -> None:
@@ -291,7 +291,7 @@ class _Exchange:
         self._shell = shell
         self._request = request
         self._host = host
-        self._answer = Answer(mark, request.limit)
+        self._answer = FramedAnswer(mark, request.limit)
         self._begun = time.monotonic()
         self._deadline = self._begun + (ANSWER_S if fresh else min(ANSWER_S, request.timeout + GRACE_S))
 

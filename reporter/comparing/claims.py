@@ -6,21 +6,18 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from comborun.reporter.comparing.comparisons import MOST, Overall
+from comborun.reporter.comparing.comparison import Overall
+from comborun.reporter.comparing.family import MOST
 from comborun.reporter.counting.quality import Finding
-from comborun.reporter.text import fraction, number, of, p_value, points, points_interval, rate
+from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
 from comborun.text import several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from comborun.model.work import Combo
-    from comborun.reporter.comparing.comparisons import (
-        Comparison,
-        Comparisons,
-        EnvironmentComparisons,
-        Tested,
-    )
+    from comborun.reporter.comparing.comparison import Comparison, Tested
+    from comborun.reporter.comparing.family import Comparisons, EnvironmentComparisons
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.statistics.proportion import Proportion
 
@@ -93,26 +90,28 @@ def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequen
 
 
 def _ordered(found: Iterable[One]) -> list[One]:
-    return sorted(found, key=lambda one: -abs(one.difference))
+    return sorted(found, key=lambda comparison: -abs(comparison.difference))
 
 
 # -- within an environment --------------------------------------------------------------------------------------------
 
 
-def _claim(one: Comparison) -> str:
-    swapped = one.difference < 0
-    first, second = (one.rate_b, one.rate_a) if swapped else (one.rate_a, one.rate_b)
-    so_far = "So far " if one.so_far else ""
-    stopped = one.sequential and one.sequential.stopped
-    leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if stopped else ""
+def _claim(comparison: Comparison) -> str:
+    swapped = comparison.difference < 0
+    first, second = (comparison.rate_b, comparison.rate_a) if swapped else (comparison.rate_a, comparison.rate_b)
+    so_far = "So far " if comparison.so_far else ""
+    stopped = comparison.sequential and comparison.sequential.stopped
+    leans = stopped and not comparison.so_far
+    leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if leans else ""
     return (
-        f"{so_far}{_beats(one)} in {one.environment}: {_rate(first)} against {_rate(second)}, {_size(one)},"
-        f" {_basis(one)}, Holm p {p_value(one.p_holm, bound=one.bounded)}.{'' if one.so_far else leaning}"
+        f"{so_far}{_beats(comparison)} in {comparison.environment}: {_rate(first)} against {_rate(second)},"
+        f" {_size(comparison)}, {_basis(comparison)},"
+        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{leaning}"
     )
 
 
-def _beats(one: Tested) -> str:
-    return f"{one.a} beats {one.b}" if one.difference > 0 else f"{one.b} beats {one.a}"
+def _beats(comparison: Tested) -> str:
+    return f"{comparison.ahead} beats {comparison.behind}"
 
 
 def _rate(found: Proportion) -> str:
@@ -120,24 +119,24 @@ def _rate(found: Proportion) -> str:
     return f"{of(found)} = {rate(found)}{starts}"
 
 
-def _size(one: Tested) -> str:
-    low, high = one.interval
-    limits = (-high, -low) if one.difference < 0 else (low, high)
-    return f"{points(abs(one.difference))} points {points_interval(limits)}"
+def _size(comparison: Tested) -> str:
+    low, high = comparison.interval
+    limits = (-high, -low) if comparison.difference < 0 else (low, high)
+    return f"{points(abs(comparison.difference))} points {points_interval(limits)}"
 
 
-def _basis(one: Comparison) -> str:
-    if planned := one.sequential:
-        stopped = "stopped at " if planned.stopped and not one.so_far else ""
-        return f"paired ({one.test}), {stopped}{one.rate_a.n} of {planned.n_max} pairs"
-    return f"{one.paired_word} ({one.test})"
+def _basis(comparison: Comparison) -> str:
+    if planned := comparison.sequential:
+        stopped = "stopped at " if planned.stopped and not comparison.so_far else ""
+        return f"paired ({comparison.test}), {stopped}{comparison.rate_a.n} of {planned.n_max} pairs"
+    return f"{comparison.paired_word} ({comparison.test})"
 
 
-def _unknown(one: Comparison, causes: Causes) -> str:
+def _unknown(comparison: Comparison, causes: Causes) -> str:
     """The number of episodes that the claim leaves out, and why they are missing."""
     reasons = [
-        f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, one.environment))) else "")
-        for policy, count in zip((one.a, one.b), one.unknown, strict=True)
+        f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, comparison.environment))) else "")
+        for policy, count in zip((comparison.a, comparison.b), comparison.unknown, strict=True)
         if count
     ]
     return f" Errored, missing or contradictory: {' and '.join(reasons)}; counted against it, nothing is decided."
@@ -148,19 +147,21 @@ def _pairs(found: Sequence[Comparison | Overall]) -> str:
     return named + (f"; and {len(found) - PAIRS_NAMED} more" if len(found) > PAIRS_NAMED else "")
 
 
-def _pair(one: Comparison | Overall, *, numbers: bool) -> str:
+def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:
     if not numbers:
-        return f"{one.a} and {one.b}"
-    p = "" if one.bounded else f", Holm p {p_value(one.p_holm)}"
-    if any(one.unknown) and not one.bounded:
-        p += f" ({p_value(one.worst_holm).removeprefix('= ')} if episodes without a verdict count against it)"
-    return f"{one.a} minus {one.b} is {points(one.difference)} points {points_interval(one.interval)}{p}"
+        return f"{comparison.a} and {comparison.b}"
+    p = "" if comparison.bounded else f", Holm p {p_value(comparison.p_holm)}"
+    if any(comparison.unknown) and not comparison.bounded:
+        p += f" ({p_number(comparison.worst_holm)} if episodes without a verdict count against it)"
+    size = f"{points(comparison.difference)} points {points_interval(comparison.interval)}"
+    return f"{comparison.a} minus {comparison.b} is {size}{p}"
 
 
 def _limit(group: EnvironmentComparisons) -> str:
-    """The gap that these episodes could show, so that nobody reads `not decided` as `equal`."""
-    if planned := [one.sequential.n_max for one in group.comparisons if one.sequential]:
-        given_up = any(one.sequential and one.sequential.stopped and not one.decided for one in group.comparisons)
+    """The gap that these episodes could show: `not decided` must not read like `equal`."""
+    if planned := [test.n_max for comparison in group.comparisons if (test := comparison.sequential)]:
+        undecided = (comparison.sequential for comparison in group.comparisons if not comparison.decided)
+        given_up = any(test and test.stopped for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
     gap, n = group.gap_in_family, group.n
@@ -173,62 +174,66 @@ def _limit(group: EnvironmentComparisons) -> str:
 # -- over all environments --------------------------------------------------------------------------------------------
 
 
-def _overall(one: Overall) -> str:
-    first, second = (one.mean_b, one.mean_a) if one.difference < 0 else (one.mean_a, one.mean_b)
-    paired = "paired" if one.paired == one.environments else f"paired in {one.paired}" if one.paired else "unpaired"
-    left = sum(one.unknown)
-    without = f" Without {several(left, 'errored, missing or contradictory episode')}." if one.only_completed else ""
+def _overall(overall: Overall) -> str:
+    first, second = (overall.mean_b, overall.mean_a) if overall.difference < 0 else (overall.mean_a, overall.mean_b)
+    paired = f"paired in {overall.paired}" if overall.paired else "unpaired"
+    if overall.paired == overall.environments:
+        paired = "paired"
+    unknown = several(sum(overall.unknown), "errored, missing or contradictory episode")
+    without = f" Without {unknown}." if overall.only_completed else ""
     return (
-        f"Overall {_beats(one)}: mean rate {fraction(first)} % against {fraction(second)} % over"
-        f" {several(one.environments, 'environment')}, {_size(one)}, {paired}, Holm p {p_value(one.p_holm)};"
-        f" {_spread(one)}.{without}"
+        f"Overall {_beats(overall)}: mean rate {fraction(first)} % against {fraction(second)} % over"
+        f" {several(overall.environments, 'environment')}, {_size(overall)}, {paired},"
+        f" Holm p {p_value(overall.p_holm)}; {_spread(overall)}.{without}"
     )
 
 
-def _spread(one: Overall) -> str:
-    sign = -1 if one.difference < 0 else 1
-    low, high = sorted(sign * end for end in one.range)
-    words = "not the same everywhere," if one.heterogeneity < DIFFERS else "by environment"
-    return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(one.heterogeneity)})"
+def _spread(overall: Overall) -> str:
+    sign = -1 if overall.difference < 0 else 1
+    low, high = sorted(sign * end for end in overall.range)
+    words = "not the same everywhere," if overall.heterogeneity < DIFFERS else "by environment"
+    return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(overall.heterogeneity)})"
 
 
 # -- by metrics and by failure kinds ----------------------------------------------------------------------------------
 
 
-def _graded(one: Graded) -> str:
-    ahead, behind = (one.a, one.b) if one.difference > 0 else (one.b, one.a)
-    first, second = one.middle if one.difference > 0 else one.middle[::-1]
-    low, high = one.chance_interval if one.difference > 0 else [1 - end for end in reversed(one.chance_interval)]
-    chance = max(one.chance, 1 - one.chance)
+def _graded(graded: Graded) -> str:
+    first, second = graded.middle if graded.difference > 0 else graded.middle[::-1]
+    low, high = graded.chance_interval
+    if graded.difference <= 0:
+        low, high = 1 - high, 1 - low
+    chance = max(graded.chance, 1 - graded.chance)
+    n = "n = " + " and ".join(dict.fromkeys(map(str, graded.n)))
     return (
-        f"{_place(one)} {ahead} has more {one.metric} than {behind}: in {fraction(chance)} % of"
-        f" {'the same episodes' if one.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
-        f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {one.test},"
-        f" n = {one.n[0]}{'' if one.n[0] == one.n[1] else f' and {one.n[1]}'}, Holm p {p_value(one.p_holm)}."
+        f"{_where(graded)} {graded.ahead} has more {graded.metric} than {graded.behind}: in {fraction(chance)} % of"
+        f" {'the same episodes' if graded.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
+        f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {graded.test},"
+        f" {n}, Holm p {p_value(graded.p_holm)}."
     )
 
 
-def _place(one: Graded) -> str:
-    return f"In {one.environments[0]}" if len(one.environments) == 1 else f"Over {len(one.environments)} environments"
+def _where(graded: Graded) -> str:
+    first, *others = graded.environments
+    return f"Over {len(graded.environments)} environments" if others else f"In {first}"
 
 
 def _undecided_graded(found: Sequence[Graded]) -> Iterator[str]:
     for metric in dict.fromkeys(one.metric for one in found):
         some = [one for one in found if one.metric == metric]
-        pairs = "; ".join(f"{one.a} and {one.b} {_place(one).lower()}" for one in some[:PAIRS_TOLD])
+        pairs = "; ".join(f"{one.a} and {one.b} {_where(one).lower()}" for one in some[:PAIRS_TOLD])
         more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
         yield f"Not decided by {metric}: {pairs}{more}."
 
 
-def _kind(one: KindComparison) -> str:
-    found = one.found
+def _kind(kind: KindComparison) -> str:
+    found = kind.found
     rates = (found.mean_a, found.mean_b) if isinstance(found, Overall) else (found.rate_a.rate, found.rate_b.rate)
-    more, less = (found.a, found.b) if found.difference > 0 else (found.b, found.a)
     high, low = (rate or 0.0 for rate in (rates if found.difference > 0 else rates[::-1]))
     where = f"over {found.environments} environments" if isinstance(found, Overall) else f"in {found.environment}"
     return (
-        f"{more} ends as {one.kind!r} more often than {less} {where}: {fraction(high)} % of episodes against"
-        f" {fraction(low)} %, {_size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
+        f"{found.ahead} ends as {kind.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"
+        f" against {fraction(low)} %, {_size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
     )
 
 
@@ -237,7 +242,8 @@ def prevented(comparisons: Comparisons) -> Iterator[Finding]:
     if comparisons.too_many:
         told = f"{comparisons.too_many} pairs of policies are too many, none is compared (at most {MOST})"
         yield Finding("comparisons", f"{told}: report a folder with fewer of them")
-    found = Counter((one.environment, one.prevented, one.so_far) for one in comparisons.all if one.prevented)
+    reasons = ((comparison.environment, comparison.prevented, comparison.so_far) for comparison in comparisons.all)
+    found = Counter(reason for reason in reasons if reason[1])
     for (environment, why, so_far), count in found.items():
         if so_far:
             yield Finding(environment, f"{several(count, 'comparison')} can't be made before the run is over: {why}")

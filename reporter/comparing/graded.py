@@ -14,14 +14,20 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import Verdict
-from comborun.reporter.comparing.comparisons import Comparison, Overall, Tested, comparison_of, overall_of
+from comborun.reporter.comparing.comparison import (
+    Comparison,
+    Overall,
+    Tested,
+    comparison_of,
+    corrected,
+    overall_of,
+)
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, starts_of
 from comborun.reporter.counting.measures import ERRORED, KINDS
 from comborun.reporter.statistics.difference import (
     FEWEST_UNPAIRED,
     Effect,
     dominance,
-    holm,
     interquartile_mean,
     mcnemar,
     paired_interval,
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.model.work import Combo
-    from comborun.reporter.comparing.pairing import Side
+    from comborun.reporter.comparing.pairing import Meeting, Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.difference import PairCounts
@@ -125,12 +131,12 @@ def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) ->
 
 def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Graded:
     cells = [_effect(a, b) for _, a, b in meetings]
-    difference, interval, p = _together(cells)
+    difference, interval, p = _pooled(cells)
     sign = 1 if difference > 0 else -1
     unknown = [(len(a.arm.unknown), len(b.arm.unknown)) for _, a, b in meetings]
     worst = p
     if any(map(any, unknown)):
-        against, _, worst = _together([_effect(a, b, lost_by=sign) for _, a, b in meetings])
+        against, _, worst = _pooled([_effect(a, b, lost_by=sign) for _, a, b in meetings])
         worst = max(p, worst) if against * sign > 0 else 1.0
     sides = [(a, b) for _, a, b in meetings]
     return Graded(
@@ -143,20 +149,20 @@ def _graded(metric: str, meetings: Sequence[tuple[str, Scores, Scores]]) -> Grad
         metric=metric,
         environments=tuple(name for name, _, _ in meetings),
         n=(sum(one.n[0] for one in cells), sum(one.n[1] for one in cells)),
-        middle=(_middle(a for a, _ in sides), _middle(b for _, b in sides)),
+        middle=(_mean_of_middles(a for a, _ in sides), _mean_of_middles(b for _, b in sides)),
         paired=all(one.pairs for one in cells),
         unknown=(sum(one for one, _ in unknown), sum(one for _, one in unknown)),
     )
 
 
-def _middle(sides: Iterable[Scores]) -> float:
+def _mean_of_middles(sides: Iterable[Scores]) -> float:
     return fmean(interquartile_mean(one.by_start) for one in sides)
 
 
 def _effect(a: Scores, b: Scores, lost_by: int = 0) -> Effect:
     """`lost_by`: 1 or -1 where the episodes without a value are lost by a or by b."""
     if meet("", a.arm, b.arm).paired:
-        pairs = _wins(a, b, lost_by)
+        pairs = _pairs(a, b, lost_by)
         n, p = pairs.n, mcnemar(pairs.only_a, pairs.only_b)
         return Effect(pairs.difference, paired_interval(pairs), p, pairs.variance, n - 1, (n, n), pairs)
     if not lost_by:
@@ -165,7 +171,7 @@ def _effect(a: Scores, b: Scores, lost_by: int = 0) -> Effect:
     return dominance(a.by_start + [lost] * len(a.arm.unknown), b.by_start + [-lost] * len(b.arm.unknown))
 
 
-def _wins(a: Scores, b: Scores, lost_by: int) -> PairCounts:
+def _pairs(a: Scores, b: Scores, lost_by: int) -> PairCounts:
     """The outcomes of the pairs: a success is to have more than the other."""
     common = a.values.keys() & b.values.keys()
     unknown = (a.arm.unknown | b.arm.unknown) if lost_by else frozenset()
@@ -176,7 +182,7 @@ def _wins(a: Scores, b: Scores, lost_by: int) -> PairCounts:
     return count_pairs(won_by_a, replace(b.arm, completed=used, successes=frozenset(second)))
 
 
-def _together(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
+def _pooled(cells: Sequence[Effect]) -> tuple[float, Interval, float]:
     """The mean difference, each environment with the same weight, with its interval and p."""
     if len(cells) == 1:
         return cells[0].difference, cells[0].interval, cells[0].p
@@ -205,39 +211,42 @@ class KindComparison:
 def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
     """Every pair of policies by every frequent kind, the smallest p first; none if they are too many. They have 5 % of
     the error of their own, so that they don't make success rates harder to tell apart."""
-    # An episode without a verdict has ended, too, so how it ended is known.
-    arms = {
-        combo: replace(side, completed=side.completed | side.errored, errored=frozenset()) if side.errored else side
-        for combo, side in sides.items()
-        if isinstance(side, Arm) and combo in ends
-    }
-    frequent = Counter[str]()
-    for combo in arms:
-        frequent.update(ends[combo].words)
-        frequent[ERRORED] += len(ends[combo].errored)
-    kinds = [kind for kind, count in frequent.most_common() if kind and count][:KINDS]
-    pairs = list(combinations(dict.fromkeys(policy for policy, _ in arms), 2))
-    if not kinds or len(kinds) * len(pairs) > MOST or set(kinds) == {ERRORED}:
+    arms = {combo: _ended(side) for combo, side in sides.items() if isinstance(side, Arm) and combo in ends}
+    kinds = _frequent_kinds(ends[combo] for combo in arms)
+    pairs = [*combinations(dict.fromkeys(policy for policy, _ in arms), 2)]
+    if not kinds or set(kinds) == {ERRORED} or len(kinds) * len(pairs) > MOST:
         return ()
-    usable = {combo: arm for combo, arm in arms.items() if arm.completed}
-    names = dict.fromkeys(name for _, name in usable)
-    met = [
-        [meet(name, usable[a, name], usable[b, name]) for name in names if {(a, name), (b, name)} <= usable.keys()]
-        for a, b in pairs
-    ]
-    found = []
+    meetings_of_pairs = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
+    compared = []
     for kind in kinds:
-        ended = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
-        for meetings in met:
-            own = [
-                replace(one, a=ended[one.a.policy, one.environment], b=ended[one.b.policy, one.environment])
+        of_kind = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
+        for meetings in meetings_of_pairs:
+            by_kind = [
+                replace(one, a=of_kind[one.a.policy, one.environment], b=of_kind[one.b.policy, one.environment])
                 for one in meetings
             ]
-            if own:
-                found.append(KindComparison(kind, overall_of(own) if len(own) > 1 else comparison_of(own[0])))
-    plain, worst = holm([one.found.p for one in found]), holm([one.found.worst_p for one in found])
-    corrected = (
-        KindComparison(one.kind, replace(one.found, p_holm=p, worst_holm=q))
-        for one, p, q in zip(found, plain, worst, strict=True)
-    )
-    return tuple(sorted(corrected, key=lambda one: one.found.p_holm))
+            compared.append((kind, overall_of(by_kind) if len(by_kind) > 1 else comparison_of(by_kind[0])))
+    adjusted = corrected([one for _, one in compared])
+    found = (KindComparison(kind, one) for (kind, _), one in zip(compared, adjusted, strict=True))
+    return tuple(sorted(found, key=lambda one: one.found.p_holm))
+
+
+def _ended(arm: Arm) -> Arm:
+    """An episode without a verdict has ended, too, so how it ended is known."""
+    return replace(arm, completed=arm.completed | arm.errored, errored=frozenset()) if arm.errored else arm
+
+
+def _frequent_kinds(ends: Iterable[Ends]) -> list[str]:
+    counts = Counter[str]()
+    for one in ends:
+        counts.update(one.words)
+        counts[ERRORED] += len(one.errored)
+    return [kind for kind, count in counts.most_common() if kind and count][:KINDS]
+
+
+def _meetings(arms: Mapping[Combo, Arm], a: str, b: str) -> list[Meeting]:
+    """Of two policies, in each environment in which both have episodes."""
+    usable = {combo: arm for combo, arm in arms.items() if arm.completed}
+    names = dict.fromkeys(environment for _, environment in usable)
+    both = (name for name in names if {(a, name), (b, name)} <= usable.keys())
+    return [meet(name, usable[a, name], usable[b, name]) for name in both]

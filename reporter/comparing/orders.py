@@ -9,7 +9,7 @@ from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from comborun.reporter.comparing.comparisons import ALPHA
+from comborun.reporter.comparing.comparison import ALPHA
 from comborun.reporter.comparing.pairing import Arm, meet
 from comborun.reporter.statistics.proportion import CONFIDENCE, clopper_pearson, mean_of_rates, quantile
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from comborun.model.work import Combo, Spans
     from comborun.reporter.counting.combo import AggregateCounts
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
 
 
 HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
@@ -94,15 +94,15 @@ def starts_of(judged: Sequence[EpisodeRecord], caution: str = "") -> Starts:
     known = dict(zip(episodes, seeds, strict=True))
     if None in seeds:
         known = {episode: seed for episode, seed in known.items() if seed is not None}
-    if of_the_run(judged):
+    if seeded_once(judged):
         caution = caution or "one seed for all episodes, which says nothing of their starts"
     found = zip(episodes, field_column(judged, field), strict=True) if field else ()
     hashes = {episode: value for episode, value in found if isinstance(value, str | int | float)}
     return Starts(known, field, hashes, caution)
 
 
-def of_the_run(records: Sequence[EpisodeRecord]) -> bool:
-    """Whether all these records have one seed and yet differ. Then it is the seed of the run, not of an episode."""
+def seeded_once(records: Sequence[EpisodeRecord]) -> bool:
+    """Whether all these records have the same seed, but differ. Then it is the seed of the run, not of an episode."""
     if len({*map(attrgetter("seed"), records)} - {None}) != 1:
         return False
     first, *others = (record for record in records if record.seed is not None)
@@ -156,7 +156,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Counted:
-    """A policy in an environment of which only the counts are known."""
+    """A policy in an environment whose program only counts."""
 
     policy: str
     counts: tuple[int, int]

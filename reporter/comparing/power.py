@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import TYPE_CHECKING, Literal
 
-from comborun.reporter.comparing.comparisons import ALPHA, p_of
+from comborun.reporter.comparing.comparison import ALPHA, p_of
 from comborun.reporter.statistics.barnard import POWER
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum, pooled_p

@@ -1,7 +1,7 @@
 """The comparisons of a run that may stop early: how far they are, and which sessions are not needed any more.
 
 A decision uses the pairs from the first one up to the first pair that lacks a record. So it does not depend on the
-order in which episodes arrive, on the number of sessions, or on when somebody looks.
+order in which episodes arrive, on the number of sessions, or on the time of the look.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.model.stopping import StopRequest, StopRule, stop_rule
-from comborun.model.work import Spans, combo_of, minus, spans, union, within
+from comborun.model.work import Spans, combo_of, episodes_by_combo, minus, spans, union, within
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.comparisons import ALPHA, Comparison, Sequential, comparison_of, rates
+from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, outcomes, pairs_in_order, results_of
 from comborun.reporter.statistics.sequential import (
     Decision,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from comborun.model.stopping import PlannedComparison
     from comborun.model.work import Combo
     from comborun.reporter.comparing.pairing import Side
-    from comborun.reporter.records.collector import Collected, SessionHistory
+    from comborun.reporter.records.collected import Collected, SessionHistory
 
 
 @dataclass(frozen=True)
@@ -105,15 +105,15 @@ class Stopping:
         """A line with a JSON object for each comparison that is over."""
         final = (
             {
-                "environment": one.planned.environment,
-                "a": one.planned.a,
-                "b": one.planned.b,
-                "better": one.winner,
-                "pairs": one.pairs,
-                "n_max": one.planned.n_max,
+                "environment": progress.planned.environment,
+                "a": progress.planned.a,
+                "b": progress.planned.b,
+                "better": progress.winner,
+                "pairs": progress.pairs,
+                "n_max": progress.planned.n_max,
             }
-            for one in self.standings
-            if one.final
+            for progress in self.standings
+            if progress.final
         )
         return "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in final)
 
@@ -165,11 +165,11 @@ class Stopping:
 
 def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping | None:
     """By the rule of the grid. Without a rule, comparisons of an unfinished run are tested as if they could stop it,
-    so that a claim holds however often somebody looks. None for a finished run without a rule."""
+    so that a claim holds however often the run is reported. None for a finished run without a rule."""
     rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
     if so_far and collected.plan:
         counted = [one for one in collected.plan.sessions if one.unit == "episode" and one.count]
-        rule = stop_rule(StopRequest(ALPHA, None, so_far, None), counted)
+        rule = stop_rule(StopRequest(ALPHA, None, so_far, None), episodes_by_combo(counted))
     if rule is None:
         return None
     return Stopping(rule, standings(rule, last_arms(collected, sides), alike=not so_far), so_far=bool(so_far))
@@ -177,18 +177,21 @@ def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping |
 
 def under_way(collected: Collected) -> tuple[str, ...]:
     """Environments with episodes that may still be run."""
-    counted = (one for one in collected.sessions if one.session.unit == "episode")
-    open_ones = (one for one in counted if (one.end.cause is Cause.STOPPED if one.end else not collected.done))
-    return tuple(dict.fromkeys(one.session.environment for one in open_ones))
+    counted = (history for history in collected.sessions if history.session.unit == "episode")
+    may_go_on = (
+        history for history in counted if (history.end.cause is Cause.STOPPED if history.end else not collected.done)
+    )
+    return tuple(dict.fromkeys(history.session.environment for history in may_go_on))
 
 
 def last_arms(collected: Collected, sides: Mapping[Combo, Side]) -> dict[Combo, Arm]:
-    """The episodes of every combo with records. Those without a verdict are left out if they may run again."""
+    """The episodes of every combo with records, without those that lack a verdict and may run again."""
     histories = collected.by_combo
     arms = {}
     for combo, side in sides.items():
         if isinstance(side, Arm):
-            last = union(one.session.episodes for one in histories.get(combo, ()) if _is_last(one, collected))
+            of_combo = histories.get(combo, ())
+            last = union(history.session.episodes for history in of_combo if _is_last(history, collected))
             errored, missing = (
                 frozenset(episode for episode in some if within(last, episode)) for some in (side.errored, side.missing)
             )
@@ -230,8 +233,13 @@ def spared(histories: Iterable[SessionHistory], recorded: Iterable[int]) -> Span
 
 def as_run(histories: Sequence[SessionHistory]) -> tuple[SessionHistory, ...]:
     """The histories of a combo without sessions and attempts that were not needed."""
-    kept = (replace(one, attempts=one.attempts[:-1]) if _was_not_needed(one) else one for one in histories)
-    return tuple(one for one, before in zip(kept, histories, strict=True) if one.attempts or not before.attempts)
+    kept = []
+    for history in histories:
+        if not _was_not_needed(history):
+            kept.append(history)
+        elif earlier := history.attempts[:-1]:
+            kept.append(replace(history, attempts=earlier))
+    return tuple(kept)
 
 
 def _was_not_needed(history: SessionHistory) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from comborun.model.attempt import Verdict
 from comborun.model.work import Spans, describe, grouped, size
@@ -28,12 +29,12 @@ from comborun.rules.vocabulary import Completeness
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.model.attempt import Aggregate
+    from comborun.model.attempt import Aggregate, EpisodeRecord
     from comborun.model.plan import Unit
     from comborun.model.work import Combo
     from comborun.reporter.counting.measures import Balanced, Ends
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import SessionHistory
+    from comborun.reporter.records.collected import SessionHistory
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,8 @@ class MacroMean:
     """environments in which some planned episodes have no verdict"""
     early: tuple[str, ...] = ()
     """environments that stopped early, so that the rate depends on the results"""
+    rank: tuple[int, int] | None = None
+    """the best and the worst that the overall comparisons leave open"""
 
 
 def macro_means(
@@ -132,7 +135,7 @@ class Counts:
     successes: int
     errored: int
     missing: int
-    missing_episodes: Spans
+    missing_episodes: Spans = ()
     measured: int = 0
     """episodes with numbers, if no verdict was requested"""
 
@@ -180,7 +183,9 @@ class ComboSummary:
     time_to_success: TimeToSuccess | None
     balanced: Balanced | None
     not_needed: int = 0
-    """episodes that were left out after a decision; none of them is planned any more"""
+    """episodes that were left out after a decision; `planned` is without them"""
+    letters: str = ""
+    """policies of an environment that share a letter are not told apart"""
 
     @property
     def key(self) -> Combo:
@@ -191,7 +196,10 @@ class ComboSummary:
         return combo_name(self.policy, self.environment)
 
 
-class ComboData(NamedTuple):
+@dataclass(frozen=True)
+class ComboData:
+    """What is known of a combo: its sessions, and the records of its episodes or only their counts."""
+
     histories: Sequence[SessionHistory]
     merged: MergedCombo | None
     tally: AggregateCounts | None
@@ -202,42 +210,68 @@ class ComboData(NamedTuple):
     not_needed: int
     """number of episodes"""
 
+    @property
+    def records(self) -> Sequence[EpisodeRecord]:
+        return self.merged.accepted if self.merged else ()
+
+    @property
+    def contributing(self) -> set[tuple[str, int]]:
+        """Sessions and attempts with results that count."""
+        counted = self.tally.attempts if self.tally else set()
+        return {(record.session, record.attempt) for record in self.records} | counted
+
+    @property
+    def planned(self) -> int:
+        """Episodes, or steps."""
+        return sum(history.session.count for history in self.histories)
+
+    @cached_property
+    def counts(self) -> Counts | None:
+        """None if records can't show it."""
+        if self.tally:
+            most = max(self.tally.episodes, self.planned)
+            missing = most - self.tally.episodes
+            return Counts(most, self.tally.episodes, self.tally.successes, errored=0, missing=missing)
+        return _counts(self.merged) if self.merged else None
+
+    @property
+    def completeness(self) -> Completeness | None:
+        """By its records; None if they can't show it, or no plan says how many there should be."""
+        planned = self.tally or (self.merged and self.merged.planned is not None)
+        return self.counts.completeness if planned and self.counts else None
+
 
 def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_over: bool) -> ComboSummary:
     """`timed` is the field with the times to success."""
-    histories, merged, tally, starts, ends, not_needed = data
-    records = merged.accepted if merged else ()
-    planned = sum(history.session.count for history in histories)
-    counts = _count(merged) if merged else None
-    if tally:
-        most = max(tally.episodes, planned)
-        counts = Counts(most, tally.episodes, tally.successes, 0, most - tally.episodes, ())
-    wanted = histories[0].session.results.metrics if histories else ()
-    means = _reported_means(tally, wanted) if tally else metrics(records, wanted)
-    absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed + counts.measured else set()
-    completeness = counts.completeness if counts and (tally or (merged and merged.planned is not None)) else None
-    contributing = {(record.session, record.attempt) for record in records} | (tally.attempts if tally else set())
+    session = data.histories[0].session if data.histories else None
+    wanted = session.results.metrics if session else ()
+    counts, records, starts = data.counts, data.records, data.starts
+    completed = counts is not None and counts.completed > 0
+    evaluated = counts is not None and counts.completed + counts.measured > 0
+    means = _reported_means(data.tally, wanted) if data.tally else metrics(records, wanted)
+    found = {mean.name for mean in means}
     return ComboSummary(
         policy=combo[0],
         environment=combo[1],
-        unit=histories[0].session.unit if histories else "episode",
-        planned=counts.planned if counts else planned,
+        unit=session.unit if session else "episode",
+        planned=counts.planned if counts else data.planned,
         counts=counts,
         rate=proportion(counts.successes, counts.completed, starts) if counts else None,
-        rate_of_planned=(proportion(counts.successes, counts.planned, starts) if counts and counts.completed else None),
-        ending=ending(histories, completeness, contributing, run_over=run_over),
+        rate_of_planned=proportion(counts.successes, counts.planned, starts) if counts and completed else None,
+        ending=ending(data.histories, data.completeness, data.contributing, run_over=run_over),
         metrics=means,
-        metrics_absent=tuple(name for name in wanted if name in absent),
-        bounds=counts.bounds if counts and counts.completed else None,
-        retried=merged.retried if merged else 0,
-        failures=failure_kinds(ends) if counts and ends and not counts.measured else None,
+        metrics_absent=tuple(name for name in wanted if evaluated and name not in found),
+        bounds=counts.bounds if counts and completed else None,
+        retried=data.merged.retried if data.merged else 0,
+        failures=failure_kinds(data.ends) if counts and data.ends and not counts.measured else None,
         time_to_success=time_to_success(records, timed),
         balanced=balanced_rate(records),
-        not_needed=not_needed,
+        not_needed=data.not_needed,
     )
 
 
-def _count(combo: MergedCombo) -> Counts:
+def _counts(combo: MergedCombo) -> Counts:
+    """Without a plan, as many are planned as have a record."""
     planned = size(combo.planned) if combo.planned is not None else len(combo.accepted)
     errored, measured = combo.count(Verdict.ERRORED), combo.count(Verdict.MEASURED)
     missing = combo.missing if combo.planned is not None else ()

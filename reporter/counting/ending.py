@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.attempt import CAUSES, behind
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from comborun.model.attempt import End
     from comborun.model.plan import Session
-    from comborun.reporter.counting.combo import ComboSummary
-    from comborun.reporter.records.collector import Attempt, Collected, SessionHistory
-
-    Span = tuple[float, Session, Attempt]
-    """when the attempt started, and whose it is"""
-
+    from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux's numbers: those of the host, not of the machine that makes the report"""
@@ -65,8 +60,7 @@ def ending(
 ) -> Ending:
     """The ending of a combo; with several sessions, of the worst one. `counted`: by the records, or None if they show
     nothing. `run_over`: nothing of the run can be alive."""
-    lost = (Cause.LOST, "lost, without an end record") if run_over else (None, "running, or lost")
-    ends = [_ending(history, counted, contributing, lost) for history in histories]
+    ends = [_ending(history, counted, contributing, run_over=run_over) for history in histories]
     outcomes = [end.outcome for end in ends if end.outcome is not None]
     return Ending(
         outcome=min(outcomes, key=_WORST_FIRST.index, default=None) if len(outcomes) == len(ends) else None,
@@ -91,50 +85,62 @@ def cause_words(end: End) -> str:
     return f"{words}: {end.note}" if end.note else words
 
 
-def _with_evidence(cause: str, end: End, session: Session) -> str:
-    """The cause, with the missing evidence if there can be no records, as of a training that ended too early."""
-    evidence = session.evidence.beside_records
-    short = end.clean and end.completeness is not Completeness.COMPLETE
-    return f"{cause}, without {evidence}" if short and evidence and not session.results.has_records else cause
-
-
 def _ending(
-    history: SessionHistory, counted: Completeness | None, contributing: Contributing, lost: tuple[Cause | None, str]
+    history: SessionHistory, counted: Completeness | None, contributing: Contributing, *, run_over: bool
 ) -> Ending:
-    """`lost`: the words for an attempt without an end record."""
-    attempts = history.attempts
-    if not attempts:
+    if not history.attempts:
         return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
-    end = attempts[-1].end
-    peaks = [one.end.peak_memory for one in attempts if one.end and one.end.peak_memory is not None]
-    cause, words = (end.cause, _with_evidence(cause_words(end), end, history.session)) if end else lost
-    judged = counted or (end.completeness if end else Completeness.NONE)
-    found = outcome(judged, cause) if cause else None
+    *earlier, last = history.attempts
+    end, found = last.end, _outcome(last.end, counted, run_over=run_over)
+    cause = _cause(end, history.session) if end else "lost, without an end record" if run_over else "running, or lost"
     warnings = [
-        f"attempt {one.number}: {cause_words(one.end) if one.end else 'no end record'}; another followed"
-        for one in attempts[:-1]
+        f"attempt {attempt.number}: {cause_words(attempt.end) if attempt.end else 'no end record'}; another followed"
+        for attempt in earlier
     ]
     if found is Outcome.SUCCEEDED and not (end and end.clean):
-        warnings.append(f"complete, but {words}")
+        warnings.append(f"complete, but {cause}")
     elif end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
         warnings.append(f"its end record says complete ({end.records} records), but not all of them count here")
-    counting = [one for one in attempts if (history.session.name, one.number) in contributing]
+    counting = [attempt for attempt in history.attempts if (history.session.name, attempt.number) in contributing]
+    peaks = (attempt.end.peak_memory for attempt in history.attempts if attempt.end)
     return Ending(
         outcome=found,
-        cause=words,
+        cause=cause,
         clean=end is not None and end.clean,
-        attempts=len(attempts),
-        seconds=total([one.seconds for one in counting or attempts[-1:]]),
+        attempts=len(history.attempts),
+        seconds=total([attempt.seconds for attempt in counting or [last]]),
         warnings=tuple(warnings),
-        peak_memory=max(peaks, default=None),
-        log=() if found is Outcome.SUCCEEDED else attempts[-1].log,
+        peak_memory=max((peak for peak in peaks if peak is not None), default=None),
+        log=() if found is Outcome.SUCCEEDED else last.log,
     )
+
+
+def _outcome(end: End | None, counted: Completeness | None, *, run_over: bool) -> Outcome | None:
+    """By the rule of both halves, with the records that count here where they show something. None while the session
+    may be running."""
+    if end:
+        return outcome(counted or end.completeness, end.cause)
+    return outcome(counted or Completeness.NONE, Cause.LOST) if run_over else None
+
+
+def _cause(end: End, session: Session) -> str:
+    """With the evidence that is missing if there can be no records, as of a training that ended too early."""
+    evidence = session.evidence.beside_records
+    short = end.clean and end.completeness is not Completeness.COMPLETE
+    without = f", without {evidence}" if short and evidence and not session.results.has_records else ""
+    return cause_words(end) + without
 
 
 def total(durations: Sequence[float | None]) -> float | None:
     """Their sum; None if there are none, or if one is not known."""
     known = [duration for duration in durations if duration is not None]
     return fsum(known) if known and len(known) == len(durations) else None
+
+
+class Span(NamedTuple):
+    started: float
+    session: Session
+    attempt: Attempt
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,7 @@ class Timing:
 
     @property
     def started(self) -> float | None:
-        return self.spans[0][0] if self.spans else None
+        return self.spans[0].started if self.spans else None
 
     @property
     def makespan(self) -> float | None:
@@ -163,7 +169,8 @@ class Timing:
     @property
     def seen(self) -> float:
         """Seconds from the first start to the latest time in any record."""
-        return max((attempt.ended or start) for start, _, attempt in self.spans) - self.spans[0][0] if self.spans else 0
+        latest = max((span.attempt.ended or span.started for span in self.spans), default=0.0)
+        return latest - (self.started or latest)
 
     @property
     def work(self) -> float | None:
@@ -181,22 +188,22 @@ class Timing:
         """The attempts in as few rows as hold them without two at the same time."""
         lanes: list[list[Span]] = []
         for span in self.spans:
-            free = (lane for lane in lanes if (end := lane[-1][2].ended) is not None and end <= span[0])
+            free = (lane for lane in lanes if (end := lane[-1].attempt.ended) is not None and end <= span.started)
             if (lane := next(free, None)) is None:
                 lanes.append(lane := [])
             lane.append(span)
         return lanes
 
 
-def timing(collected: Collected, combos: Sequence[ComboSummary]) -> Timing:
+def timing(collected: Collected, endings: Iterable[Ending]) -> Timing:
     """The times of all sessions; the grid's `after` command is not one of them."""
     attempts = [(history.session, attempt) for history in collected.sessions for attempt in history.attempts]
-    spans = [(one.started, session, one) for session, one in attempts if one.started is not None]
+    spans = [Span(one.started, session, one) for session, one in attempts if one.started is not None]
     over = all(history.end for history in collected.sessions) or bool(collected.done)
     return Timing(
-        spans=tuple(sorted(spans, key=lambda span: (span[0], span[1].name, span[2].number))),
+        spans=tuple(sorted(spans, key=lambda span: (span.started, span.session.name, span.attempt.number))),
         slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
         finished=max((one.end.ended for _, one in attempts if one.end), default=None) if over else None,
-        sequential=total([combo.ending.seconds for combo in combos if combo.ending.attempts]),
+        sequential=total([one.seconds for one in endings if one.attempts]),
         over=over,
     )

@@ -39,7 +39,7 @@ TIME_FIELDS = {
     **dict.fromkeys(("steps_to_success", "steps", "num_steps", "episode_length", "episode_steps"), "steps"),
 }
 """field -> unit, the clearest first; wall time is left out, since it depends on the machine"""
-PLACES = 36
+POINTS = 36
 
 Running = tuple[tuple[int, int], ...]
 """(completed, successes) of the first episodes by index, at points dense enough for a line"""
@@ -204,10 +204,10 @@ def running(episodes: Sequence[EpisodeRecord]) -> Mapping[Combo, Running]:
     for combo, group in groupby(episodes, attrgetter("policy", "environment")):
         verdicts = [*map(attrgetter("verdict"), judged(tuple(group)))]
         if count := len(verdicts):
-            step = max(1, count // PLACES)
-            places = {*range(1, min(count, PLACES // 4) + 1), *range(step, count + 1, step), count}
+            step = max(1, count // POINTS)
+            shown = {*range(1, min(count, POINTS // 4) + 1), *range(step, count + 1, step), count}
             successes = [*accumulate(map((Verdict.SUCCESS,).__contains__, verdicts))]
-            found[combo] = tuple((n, int(successes[n - 1])) for n in sorted(places))
+            found[combo] = tuple((n, int(successes[n - 1])) for n in sorted(shown))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from comborun.model.plan import Session
     from comborun.model.work import Combo
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collector import Collected, SessionHistory
+    from comborun.reporter.records.collected import Collected, SessionHistory
     from comborun.reporter.records.reading import Defect, Reject
 
 
@@ -94,7 +93,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
 def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
     """Why rows of sessions don't count, in the host's words, with the line for `results` that counts them."""
     histories = list(histories)
-    names = {kind: {getattr(one.session, kind) for one in histories} for kind in ("policy", "environment")}
+    names = {kind: {getattr(history.session, kind) for history in histories} for kind in ("policy", "environment")}
     for history in histories:
         ends = [attempt.end for attempt in history.attempts if attempt.end]
         if ends and all(end.counts.misread for end in ends):
@@ -156,12 +155,11 @@ def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterato
     for entry in found:
         lines[entry.path, entry.reason].append(entry.line)
     for (path, reason), numbers in lines.items():
-        places = spans(number for number in numbers if number)
+        where = spans(number for number in numbers if number)
         count = f" ({len(numbers)} times)" if len(numbers) > 1 else ""
-        yield Finding(f"{path}:{describe(places)}" if places else path, f"{prefix}{reason}{count}")
+        yield Finding(f"{path}:{describe(where)}" if where else path, f"{prefix}{reason}{count}")
 
 
-_CHECKPOINT, _ENDS = "checkpoints.", ".sha256_of_ends"
 NAMED = 4
 """most policies that a sentence names with their values"""
 LONG = 60
@@ -221,8 +219,6 @@ _OF_RUNS = {
     "host.cards": "GPU models",
     "host.driver": "GPU driver",
     "commit": "commit of the grid",
-    "code": "code on the host",
-    "sync": "files that were shipped",
 }
 
 
@@ -230,72 +226,79 @@ def between_runs(before: Collected, after: Collected) -> Iterator[str]:
     """Differences in the provenance of two runs, apart from their policies."""
     for run in (before, after):
         yield from _uncommitted(run.provenance, run.name)
-    first, second = _versions(before.provenance), _versions(after.provenance)
-    for name in dict.fromkeys((*_OF_RUNS, *sorted(first.keys() & second.keys()))):
-        checkpoint = name.startswith(_CHECKPOINT) and name.endswith(_ENDS)
-        words = f"checkpoint of {name[len(_CHECKPOINT) : -len(_ENDS)]}" if checkpoint else _OF_RUNS.get(name, "")
-        then, now = first.get(name, ""), second.get(name, "")
-        if words and then and now and then != now:
-            yield f"Not the same in both runs: the {words} ({then[:LONG]} before, {now[:LONG]} after)."
+    first, second = _versions(before), _versions(after)
+    for what, then in first.items():
+        now = second.get(what, "")
+        if then and now and then != now:
+            yield f"Not the same in both runs: the {what} ({then[:LONG]} before, {now[:LONG]} after)."
 
 
-_CODE = {"uncommitted": "the grid's folder", "sync": "files that were shipped", "code": "the folder on the host"}
+def _versions(run: Collected) -> dict[str, str]:
+    """What a run was made with: its host, commits of folders, and digests of shipped files and of checkpoints."""
+    folders = _entries(run.provenance, "code", "commit", "folder")
+    shipped = _entries(run.provenance, "sync", "sha256", "from")
+    origin, checkpoints = run.origin, sorted(_checkpoints(run.provenance).items())
+    return {
+        **{words: origin.get(name, "") for name, words in _OF_RUNS.items()},
+        "code on the host": ", ".join(f"{one['commit'][:SHORT]} in {one['folder']}" for one in folders),
+        "files that were shipped": ", ".join(f"{one['sha256'][:SHORT]} of {one['from']}" for one in shipped),
+        **{f"checkpoint of {policy}": digest for policy, digest in checkpoints},
+    }
 
 
-def _uncommitted(provenance: Mapping[str, str], run: str) -> Iterator[str]:
-    said = {"uncommitted": "true"}
-    changed = [_CODE[name] for name in _CODE if said.get(name, '"uncommitted": true') in provenance.get(name, "")]
-    if changed:
-        code = " and ".join(changed)
+def _uncommitted(provenance: Mapping[str, Any], run: str) -> Iterator[str]:
+    changed = {
+        "the grid's folder": provenance.get("uncommitted") is True,
+        "files that were shipped": any(entry.get("uncommitted") is True for entry in _entries(provenance, "sync")),
+        "the folder on the host": any(entry.get("uncommitted") is True for entry in _entries(provenance, "code")),
+    }
+    if any(changed.values()):
+        code = " and ".join(where for where, found in changed.items() if found)
         yield f"The code is not that of a commit: {code} had uncommitted changes when {run} was launched."
 
 
-def _versions(provenance: Mapping[str, str]) -> dict[str, str]:
-    """The provenance reduced to commits of folders and digests of shipped files."""
-    code = ", ".join(f"{one['commit'][:SHORT]} in {one['folder']}" for one in _entries(provenance, "code"))
-    sync = ", ".join(f"{one['sha256'][:SHORT]} of {one['from']}" for one in _entries(provenance, "sync"))
-    return {**provenance, "code": code, "sync": sync}
+def _entries(provenance: Mapping[str, Any], name: str, *texts: str) -> list[dict[str, Any]]:
+    """The entries of a list, with these texts; empty if the manifest has another form."""
+    found = provenance.get(name)
+    entries = [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return [entry for entry in entries if all(isinstance(entry.get(key), str) for key in texts)]
 
 
-def _entries(provenance: Mapping[str, str], name: str) -> list[dict[str, Any]]:
-    """The entries; empty if the manifest has another form."""
-    needed = {"code": {"folder", "commit"}, "sync": {"from", "sha256"}}[name]
-    try:
-        found = json.loads(provenance.get(name, "[]"))
-        return [one for one in found if all(isinstance(one[key], str) for key in needed)]
-    except (ValueError, TypeError, KeyError):
-        return []
+def _checkpoints(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """By policy, the digest of both ends of its checkpoint."""
+    found = provenance.get("checkpoints")
+    files = found.items() if isinstance(found, dict) else ()
+    digests = {policy: file.get("sha256_of_ends") for policy, file in files if isinstance(file, dict)}
+    return {policy: digest for policy, digest in digests.items() if isinstance(digest, str) and digest}
 
 
 def _code_of_policies(collected: Collected) -> Iterator[tuple[str, str]]:
     """The commit of each policy's folder, if it is its own repository."""
-    folders = _entries(collected.provenance, "code")
+    folders = _entries(collected.provenance, "code", "commit", "folder")
     for history in collected.sessions:
         workdir = (history.session.workdir or "").removeprefix("~")
-        for one in folders:
-            if workdir and one["folder"].endswith(workdir):
-                changed = " with uncommitted changes" if one.get("uncommitted") else ""
-                yield history.session.policy, f"{one['commit'][:SHORT]}{changed}"
+        for entry in folders:
+            if workdir and entry["folder"].endswith(workdir):
+                changed = " with uncommitted changes" if entry.get("uncommitted") else ""
+                yield history.session.policy, f"{entry['commit'][:SHORT]}{changed}"
 
 
-def _same_files(provenance: Mapping[str, str]) -> Iterator[str]:
+def _same_files(provenance: Mapping[str, Any]) -> Iterator[str]:
     owners: defaultdict[str, list[str]] = defaultdict(list)
-    for name, value in provenance.items():
-        if name.startswith(_CHECKPOINT) and name.endswith(_ENDS):
-            owners[value].append(name[len(_CHECKPOINT) : -len(_ENDS)])
+    for policy, digest in _checkpoints(provenance).items():
+        owners[digest].append(policy)
     for policies in owners.values():
         if len(policies) > 1:
             yield f"{', '.join(policies[:NAMED])} have the same checkpoint, as far as its first and last MiB tell."
 
 
-def _cards(begin: Begin, provenance: Mapping[str, str]) -> str:
+def _cards(begin: Begin, provenance: Mapping[str, Any]) -> str:
     """The models of the GPUs that an attempt had, by their indexes."""
     granted = {gpu.strip() for gpu in begin.gpus.split(",")}
     try:
-        indexes, names = (json.loads(provenance.get(f"host.{key}", "[]")) for key in ("gpus", "cards"))
-        pairs = zip(indexes, names, strict=False)
-        return ", ".join(sorted({str(name) for index, name in pairs if str(index) in granted}))
-    except (ValueError, TypeError):
+        cards = zip(provenance["host"]["gpus"], provenance["host"]["cards"], strict=False)
+        return ", ".join(sorted({str(card) for index, card in cards if str(index) in granted}))
+    except (TypeError, KeyError, IndexError):
         return ""
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from comborun.reporter.figures.figure import (
     COLUMN,
     GREY,
-    LOOKS,
     NORMAL,
     PANELS,
     PERCENT,
     SERIES,
     SMALL,
+    STYLES,
     Axes,
     Figure,
     Panel,
@@ -47,7 +47,8 @@ BANDS = 3
 
 @dataclass(frozen=True)
 class _Curve:
-    look: int
+    style: int
+    """of the policy, for `series`"""
     points: tuple[Point, ...]
     band: tuple[Point, ...] = ()
     """its outline; empty without one"""
@@ -65,7 +66,7 @@ def _panel(figure: str, plot: _Plot, least: float) -> Panel:
     axes.y_ticks(panel, PERCENT)
     axes.x_ticks(panel, [(value, number(value)) for value in ticks(limit, least=least)], axis)
     for curve in curves:
-        style = series(curve.look)
+        style = series(curve.style)
         if curve.band:
             panel.area([axes.at(*point) for point in curve.band], style.colour)
         panel.lines([[axes.at(*point) for point in curve.points]], style)
@@ -78,7 +79,7 @@ def cumulative_success(summary: Summary, running: Mapping[tuple[str, str], Runni
     for environment in summary.environments:
         curves = tuple(
             _Curve(index, tuple((float(n), successes / n) for n, successes in running[policy, environment]))
-            for index, policy in enumerate(summary.policies[:LOOKS])
+            for index, policy in enumerate(summary.policies[:STYLES])
             if (policy, environment) in running
         )
         if any(len(curve.points) > 1 for curve in curves):
@@ -96,7 +97,7 @@ def time_to_success(summary: Summary) -> Figure | None:
     for environment in summary.environments:
         combos = [combo for combo in summary.combos if combo.environment == environment]
         for axis in dict.fromkeys(filter(None, map(_time_axis, combos))):  # seconds and steps share no axis
-            timed = [combo for combo in combos if _time_axis(combo) == axis][:LOOKS]
+            timed = [combo for combo in combos if _time_axis(combo) == axis][:STYLES]
             plots.append((environment, axis, _incidences(timed, summary.policies)))
     note = (
         "The share in per cent of all completed episodes that has succeeded by a time (cumulative incidence: failures"
@@ -125,8 +126,8 @@ def _figure(
     name: str, title: str, note: str, plots: Sequence[_Plot], summary: Summary | None = None, least: float = 0.0
 ) -> Figure | None:
     panels = tuple(_panel(title, plot, least) for plot in plots[:PANELS])
-    looks = sorted({curve.look for _, _, curves in plots for curve in curves})
-    key = legend([(summary.policies[look], series(look, 1.8)) for look in looks]) if summary else None
+    shown = sorted({curve.style for _, _, curves in plots for curve in curves})
+    key = legend([(summary.policies[style], series(style, 1.8)) for style in shown]) if summary else None
     return Figure(name, title, note + left_out(len(plots)), panels, key) if panels else None
 
 
@@ -140,14 +141,14 @@ def _incidences(combos: Sequence[ComboSummary], policies: Sequence[str]) -> tupl
     timed = [(policies.index(one.policy), one.time_to_success.curve) for one in combos if one.time_to_success]
     limit = max((time for _, curve in timed for time in curve.times), default=0.0)
     found = []
-    for look, curve in timed:
+    for style, curve in timed:
         count = len(curve.times)
         shown = sorted({*range(0, count, -(-count // STEPS)), count - 1}) if count else []
-        points = [(0.0, 0.0), *((curve.times[place], curve.successes[place] / curve.n) for place in shown)]
+        points = [(0.0, 0.0), *((curve.times[step], curve.successes[step] / curve.n) for step in shown)]
         banded = shown if len(timed) <= BANDS else ()
-        low, high = ([(curve.times[place], curve.band[place][end]) for place in banded] for end in (0, 1))
+        low, high = ([(curve.times[step], curve.band[step][end]) for step in banded] for end in (0, 1))
         points.append((limit, points[-1][1]))
-        found.append(_Curve(look, tuple(_stairs(points)), (*_stairs(low), *reversed([*_stairs(high)]))))
+        found.append(_Curve(style, tuple(_stairs(points)), (*_stairs(low), *reversed([*_stairs(high)]))))
     return tuple(found)
 
 
@@ -224,10 +225,10 @@ def _bars(combos: Sequence[ComboSummary], colours: Mapping[str, str], *, numbere
         assert combo.counts
         start, episodes = 0, combo.counts.completed + combo.counts.errored
         for kind, count in _segments(combo.failures, colours):
-            place, width = axes.x(start / episodes), axes.width * count / episodes
-            panel.box((place, middle - 0.07), (width, 0.14), colours[kind])
+            left_edge, width = axes.x(start / episodes), axes.width * count / episodes
+            panel.box((left_edge, middle - 0.07), (width, 0.14), colours[kind])
             if numbered and width > measure(str(count), SMALL) + 0.05:
-                panel.text((place + width / 2, middle), str(count), TextStyle(SMALL, colour=ink_on(colours[kind])))
+                panel.text((left_edge + width / 2, middle), str(count), TextStyle(SMALL, colour=ink_on(colours[kind])))
             start += count
     axes.x_ticks(panel, PERCENT)
     return panel

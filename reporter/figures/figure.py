@@ -230,7 +230,7 @@ SERIES = ("#0072b2", "#b84a00", "#007a57", "#a8386f", "#8a6200", "#00737f", "#66
 """hues of M. Okabe and K. Ito, each at a contrast of 4.5 and more on white; report.css lightens lines on dark paper"""
 DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.6), (1.2, 1.4), (5, 1.5, 1.2, 1.5))
 """for lines beyond the number of colours"""
-LOOKS = len(SERIES) * len(DASHES)
+STYLES = len(SERIES) * len(DASHES)
 CIVIDIS = (
     *((0x00, 0x22, 0x4E), (0x1A, 0x38, 0x6F), (0x43, 0x4E, 0x6C), (0x61, 0x65, 0x6F), (0x7D, 0x7C, 0x78)),
     *((0x9B, 0x94, 0x76), (0xBC, 0xAE, 0x6C), (0xDE, 0xC9, 0x58), (0xFE, 0xE8, 0x38)),
@@ -332,7 +332,7 @@ def titled(panel: Panel, name: str) -> Panel:
 
 
 def untitled(panel: Panel) -> Panel:
-    """Without the heading, for a place that has its own."""
+    """Without its heading, for a page that has one."""
     marks = [mark for mark in panel.marks if not (isinstance(mark, Text) and mark.place[1] < HEADING)]
     return replace(panel, marks=marks, top=HEADING)
 

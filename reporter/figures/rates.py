@@ -177,7 +177,7 @@ POLICY = 1.2
 def intervals(summary: Summary) -> Figure | None:
     """Every rate with its interval, and the letters of the comparisons. None where nothing has a rate."""
     combos = [combo for combo in summary.combos if combo.rate and combo.rate.interval]
-    letters = {combo.key: fit(summary.comparisons.letters_of(*combo.key), 0.6, NORMAL) for combo in combos}
+    letters = {combo.key: fit(combo.letters, 0.6, NORMAL) for combo in combos}
     sides = (  # the same in every environment, so that they can be compared by eye
         room([fit(combo.policy, POLICY, NORMAL) for combo in combos], POLICY) + 0.14,
         room([of(combo.rate) for combo in combos], 0.8, SMALL) + 0.1,

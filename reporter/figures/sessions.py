@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from comborun.model.plan import Session
     from comborun.reporter.counting.ending import Span, Timing
-    from comborun.reporter.records.collector import Attempt
+    from comborun.reporter.records.collected import Attempt
 
 ROW, HEAD, FOOT = 0.21, 0.24, 0.5
 ROWS = 60
@@ -79,12 +79,12 @@ def _panel(timing: Timing, rows: Sequence[Sequence[Span]]) -> Panel:
     panel = Panel("Sessions over time", PAGE, HEAD + height + FOOT)
     axes = Axes(left, HEAD, PAGE - 0.2 - left, height, x_limit=span)
     _, scale, unit = next(entry for entry in UNITS if span >= entry[0])
-    places = [(value * scale, number(value)) for value in ticks(span / scale, 10)]
-    axes.x_ticks(panel, places, f"{unit} since the first start")
+    shown = [(value * scale, number(value)) for value in ticks(span / scale, 10)]
+    axes.x_ticks(panel, shown, f"{unit} since the first start")
     if timing.bound and timing.bound <= span:
-        place = axes.x(timing.bound)
-        panel.lines([[(place, axes.top - 0.06), (place, axes.bottom)]], LineStyle(width=1.1, dashes=(3, 2)))
-        panel.text((place - 0.05, 0.1), "bound", TextStyle(SMALL, "right"))
+        bound = axes.x(timing.bound)
+        panel.lines([[(bound, axes.top - 0.06), (bound, axes.bottom)]], LineStyle(width=1.1, dashes=(3, 2)))
+        panel.text((bound - 0.05, 0.1), "bound", TextStyle(SMALL, "right"))
     for row, spans in enumerate(rows):
         for start, session, attempt in spans:
             left, right = axes.x(start - first), axes.x(span if attempt.ended is None else attempt.ended - first)

@@ -1,19 +1,30 @@
-"""Two runs side by side: what is compared, and the files of it. Pure."""
+"""Two runs side by side: their comparisons, and the files that show them. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.reporter.comparing.comparisons import Comparison, comparison_of
+from comborun.reporter.comparing.comparison import Comparison, comparison_of, corrected
 from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import between_runs
-from comborun.reporter.pages.data import SCHEMA, as_json, limits, significant, told
+from comborun.reporter.pages.document import SCHEMA
+from comborun.reporter.pages.keys import (
+    COUNT,
+    DIFFERENCE,
+    FLAG,
+    LIMITS,
+    ROUNDED,
+    TEXT,
+    Key,
+    as_json,
+    row,
+    table,
+)
 from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.tables import Table, columns, holm_p, strong
-from comborun.reporter.statistics.difference import holm
 from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
 from comborun.text import several
 
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from comborun.model.work import Combo
-    from comborun.reporter.records.collector import Collected
+    from comborun.reporter.records.collected import Collected
 
 
 @dataclass(frozen=True)
@@ -78,16 +89,15 @@ def compare_runs(before: Collected, after: Collected) -> Between:
             "compared are policies of the same name in environments of the same name, or one policy with one",
         )
     found = [comparison_of(meet(now[1], second[now], first[then])) for then, now in pairs]
-    adjusted = zip(holm([one.p for one in found]), holm([one.worst_p for one in found]), strict=True)
     return Between(
         before=before.name,
         after=after.name,
         rows=tuple(
             (
                 now[0] if then == now else f"{then[0]} → {now[0]}",
-                replace(one, a=after.name, b=before.name, p_holm=p, worst_holm=worst),
+                replace(one, a=after.name, b=before.name),
             )
-            for one, (p, worst), (then, now) in zip(found, adjusted, pairs, strict=True)
+            for one, (then, now) in zip(corrected(found), pairs, strict=True)
         ),
         notes=tuple(_notes((before, after), (first.keys() - {*partner.values()}, second.keys() - partner.keys()))),
     )
@@ -118,7 +128,7 @@ def render_between(between: Between) -> dict[str, bytes]:
             "schema": SCHEMA,
             "before": between.before,
             "after": between.after,
-            "comparisons": [_row(policy, one) for policy, one in between.rows],
+            "comparisons": [{"policy": policy, **row(_COMPARED, one)} for policy, one in between.rows],
             "sentences": between.sentences,
             "notes": between.notes,
         }
@@ -126,15 +136,17 @@ def render_between(between: Between) -> dict[str, bytes]:
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
 
 
-def _row(policy: str, one: Comparison) -> dict[str, Any]:
-    return {
-        "policy": policy,
-        "environment": one.environment,
-        "before": told(one.rate_b, "successes", "n"),
-        "after": told(one.rate_a, "successes", "n"),
-        "difference": significant(one.difference),
-        "interval": limits(one.interval),
-        "p": significant(one.p),
-        "p_holm": significant(one.p_holm),
-        **told(one, "decided", "paired", "pairing", "test"),
-    }
+_RATE = table(Key("successes", COUNT), Key("n", COUNT))
+_COMPARED = (
+    Key("environment", TEXT),
+    Key("before", _RATE, of="rate_b"),
+    Key("after", _RATE, of="rate_a"),
+    Key("difference", DIFFERENCE),
+    Key("interval", LIMITS),
+    Key("p", ROUNDED),
+    Key("p_holm", ROUNDED),
+    Key("decided", FLAG),
+    Key("paired", FLAG),
+    Key("pairing", TEXT),
+    Key("test", TEXT),
+)

@@ -150,7 +150,7 @@ def _mean(mean: MacroMean | None, *, crowded: bool) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     row = " & ".join(cells) + r" \\"
-    # What stands before a row, \midrule or \\, would take these for its own argument, over blanks and line ends.
+    # LaTeX would take these for an argument of the \midrule or \\ before the row, across blanks and line ends.
     return f"{{}}{row}" if row.lstrip().startswith(("[", "*")) else row
 
 
@@ -162,8 +162,7 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     if uniquely_best(combo, summary):
         text = rf"\boldmath{text}\unboldmath{{}}"
     counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))})"
-    word = summary.comparisons.letters_of(*combo.key)
-    return text + counted + (f"\\textsuperscript{{{escape(word)}}}" if word else "")
+    return text + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
 
 
 def uniquely_best(combo: ComboSummary, summary: Summary) -> bool:

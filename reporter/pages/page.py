@@ -36,7 +36,7 @@ TEMPLATES = Path(__file__).parents[1] / "templates"
 
 FINDINGS_SHOWN = 200
 OPEN_LENGTH = 1500
-"""characters of what is not decided; more is folded"""
+"""characters of undecided comparisons; more are folded"""
 OPEN_COMBOS, OPEN_PANELS = 24, 6
 """tables of more combos, and figures and environments that are more, are folded"""
 CLAIMS_SHOWN = 10
@@ -62,7 +62,7 @@ def page(summary: Summary) -> dict[str, Any]:
         "summary": summary,
         "long_names": long_names,
         "sentences": sentences(summary),
-        # Whether what is not decided is too much to stand open in front of everything else.
+        # A long list of open questions would push everything else down.
         "folded": sum(map(len, summary.claims.left_open)) > OPEN_LENGTH,
         "large": len(combos) > OPEN_COMBOS,
         "tabled": tabled,

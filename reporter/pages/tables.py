@@ -15,7 +15,7 @@ from comborun.reporter.text import (
     interval,
     number,
     of,
-    p_value,
+    p_number,
     per_cent,
     points,
     points_interval,
@@ -23,11 +23,12 @@ from comborun.reporter.text import (
     rate,
     with_interval,
 )
+from comborun.rules.vocabulary import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from comborun.reporter.comparing.comparisons import Comparison, Tested
+    from comborun.reporter.comparing.comparison import Comparison, Tested
     from comborun.reporter.comparing.graded import Graded, KindComparison
     from comborun.reporter.counting.combo import ComboSummary, MacroMean
     from comborun.reporter.counting.measures import MetricMean
@@ -95,9 +96,9 @@ def columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]
 
 def _filled(table: Table) -> Table:
     """Without the columns that are empty in all rows."""
-    kept = [place for place, _ in enumerate(table.columns) if any(row[place] for row in table.rows)]
-    rows = [[row[place] for place in kept] for row in table.rows]
-    return replace(table, columns=[table.columns[place] for place in kept], rows=rows)
+    kept = [column for column, _ in enumerate(table.columns) if any(row[column] for row in table.rows)]
+    rows = [[row[column] for column in kept] for row in table.rows]
+    return replace(table, columns=[table.columns[column] for column in kept], rows=rows)
 
 
 def _smallest(found: Sequence[T]) -> Sequence[T]:
@@ -112,27 +113,26 @@ def means(summary: Summary) -> Table | None:
     found = summary.macro_means
     if not found:
         return None
-    ranks = [summary.comparisons.rank(mean.policy) for mean in found]
-    known = any(places and places != (1, len(found)) for places in ranks)
+    ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
     return _filled(
         Table(
             "Means over environments",
             columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
-            [_mean_row(mean, rank(places) if known else "") for mean, places in zip(found, ranks, strict=True)],
+            [_mean_row(mean, rank(mean.rank) if ranked else "") for mean in found],
             f"Success rates in per cent, every environment with the same weight.{early}",
         )
     )
 
 
-def _mean_row(mean: MacroMean, places: str) -> list[str]:
+def _mean_row(mean: MacroMean, ranks: str) -> list[str]:
     value = NOTHING if mean.mean is None else f"{fraction(mean.mean)}{'†' if mean.early else ''}"
     counts = (str(mean.environments), str(mean.episodes))
     return [
         mean.policy,
         Strong(value),
         per_cent(mean.interval),
-        places,
+        ranks,
         *counts,
         *map(_some, (mean.missing, mean.partial)),
     ]
@@ -217,16 +217,16 @@ def kinds_compared(found: Sequence[KindComparison]) -> Table | None:
     return Table("Failure kinds compared", heads, rows, note, len(found)) if rows else None
 
 
-def strong(text: str, one: Tested) -> str:
-    return Strong(text) if one.decided else text
+def strong(text: str, comparison: Tested) -> str:
+    return Strong(text) if comparison.decided else text
 
 
-def _better(one: Tested) -> str:
-    return Strong(one.better) if one.better else ""
+def _better(comparison: Tested) -> str:
+    return Strong(comparison.better) if comparison.better else ""
 
 
-def holm_p(one: Tested) -> str:
-    return p_value(one.p_holm, bound=one.bounded).removeprefix("= ")
+def holm_p(comparison: Tested) -> str:
+    return p_number(comparison.p_holm, bound=comparison.bounded)
 
 
 def _both(a: int, b: int) -> str:
@@ -281,7 +281,7 @@ def _metric(found: MetricMean | None) -> str:
 
 
 def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
-    """With what is complete, how it ended and how long it took."""
+    """Each with its counts, how it ended and how long it took."""
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
     rated = any(combo.counts for combo in shown)
     notes = (
@@ -298,17 +298,16 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
         "k/n|rate|95 % interval|letters|planned|completed|errored|missing|attempts|duration",
         "outcome",
     )
-    rows = [[combo.policy, combo.environment, *_counted(combo, summary), *_ended(combo, summary)] for combo in shown]
+    rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
     return _filled(Table("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
-def _counted(combo: ComboSummary, summary: Summary) -> list[str]:
+def _counted(combo: ComboSummary) -> list[str]:
     counts = combo.counts
     if counts is None:
         return ["", "", "", "", _planned(combo), "", "", ""]
-    letters = summary.comparisons.letters_of(*combo.key)
     lost = [Strong(count) if count else "0" for count in (counts.errored, counts.missing)]
-    rates = [Strong(of(combo.rate)), Strong(rate(combo.rate)), interval(combo.rate), letters]
+    rates = [Strong(of(combo.rate)), Strong(rate(combo.rate)), interval(combo.rate), combo.letters]
     return [*rates, _planned(combo), str(counts.completed), *lost]
 
 
@@ -316,7 +315,7 @@ def _ended(combo: ComboSummary, summary: Summary) -> list[str]:
     if not summary.planned:
         return [""] * 3
     end = combo.ending
-    warned = " warned" if end.outcome == "succeeded" and end.warnings else ""
+    warned = " warned" if end.outcome is Outcome.SUCCEEDED and end.warnings else ""
     return [str(end.attempts), duration(end.seconds), Tagged(end.words, f"{end.outcome or ''}{warned}")]
 
 
@@ -328,7 +327,7 @@ def _planned(combo: ComboSummary) -> str:
 def _below(combo: ComboSummary, summary: Summary) -> Iterator[str]:
     """Why it ended, unless it ended as it should; and which planned episodes have no verdict."""
     end, counts = combo.ending, combo.counts
-    if summary.planned and not (end.clean and end.outcome == "succeeded"):
+    if summary.planned and not (end.clean and end.outcome is Outcome.SUCCEEDED):
         yield end.cause
     if counts is None or counts.completed == counts.planned:
         return

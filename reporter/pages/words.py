@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from comborun.reporter.comparing.comparisons import ALPHA
+from comborun.reporter.comparing.comparison import ALPHA
 from comborun.reporter.text import duration, fraction
 from comborun.rules.vocabulary import Completeness, Outcome
 from comborun.text import several
@@ -13,7 +13,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.reporter.comparing.comparisons import Sequential
+    from comborun.reporter.comparing.comparison import Sequential
     from comborun.reporter.comparing.orders import Trend
     from comborun.reporter.summary import Summary
 
@@ -98,8 +98,8 @@ def _trend(found: Trend) -> str:
 
 def _sessions(summary: Summary) -> Iterator[str]:
     """Outcomes other than success, and training, which has nothing but an outcome."""
-    outcomes = Counter(combo.ending.words for combo in summary.combos)
-    bad = [f"{count} {words}" for words, count in outcomes.items() if words != Outcome.SUCCEEDED]
+    others = (combo.ending.words for combo in summary.combos if combo.ending.outcome is not Outcome.SUCCEEDED)
+    bad = [f"{count} {words}" for words, count in Counter(others).items()]
     if summary.planned and bad:
         yield f"Outcomes other than succeeded: {', '.join(bad)}."
     if steps := sum(combo.unit == "step" for combo in summary.combos):

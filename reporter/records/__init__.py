@@ -1,1 +1,1 @@
-"""Reads the result files of a directory, and finds what is missing in them."""
+"""Reads the result files of a directory."""

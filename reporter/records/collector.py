@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import packed
-from comborun.model.work import combo_of, grouped
+from comborun.model.work import grouped
 from comborun.reporter.records import files, videos
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.results.episodes import UNKNOWN, rebuild
 from comborun.rules.results.filename_results import groups
@@ -22,72 +24,7 @@ from comborun.text import several
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord
-    from comborun.model.plan import Plan, Session
-    from comborun.model.stopping import StopRule
-    from comborun.model.work import Combo
-    from comborun.reporter.canary import Canary
-    from comborun.reporter.records.reading import Reject
-
-
-@dataclass(frozen=True)
-class Attempt:
-    number: int
-    begin: Begin | None
-    end: End | None
-    log: tuple[str, ...] = ()
-
-    @property
-    def started(self) -> float | None:
-        """On the host's clock. Failed launches have it in their end record only."""
-        begin = self.begin.started if self.begin else None
-        return begin or (self.end.started if self.end else None) or None
-
-    @property
-    def ended(self) -> float | None:
-        """None without an end record or a start, or if the clock was set back in between."""
-        known = self.end and self.started is not None and self.end.ended >= self.started
-        return self.end.ended if self.end and known else None
-
-    @property
-    def seconds(self) -> float | None:
-        return None if self.started is None or self.ended is None else self.ended - self.started
-
-
-@dataclass(frozen=True)
-class SessionHistory:
-    session: Session
-    attempts: tuple[Attempt, ...]
-
-    @property
-    def end(self) -> End | None:
-        return self.attempts[-1].end if self.attempts else None
-
-
-@dataclass(frozen=True)
-class Collected:
-    name: str
-    """the run's id, or the folder's name"""
-    records: tuple[EpisodeRecord, ...]
-    rejects: tuple[Reject, ...]
-    defects: tuple[Defect, ...]
-    files: tuple[Reading, ...]
-    aggregates: tuple[Aggregate, ...] = ()
-    unpaired: Mapping[Combo, str] = field(default_factory=dict)
-    """why neither index nor seed identifies the starts of a combo's episodes"""
-    plan: Plan | None = None
-    sessions: tuple[SessionHistory, ...] = ()
-    aside: tuple[SessionHistory, ...] = ()
-    done: Mapping[str, str] = field(default_factory=dict)
-    """the dispatcher's last record; empty while the run lasts"""
-    provenance: Mapping[str, str] = field(default_factory=dict)
-    stop_early: StopRule | None = None
-    canary: Canary | None = None
-    """how some episodes went when they ran alone once more"""
-
-    @property
-    def by_combo(self) -> dict[Combo, list[SessionHistory]]:
-        return grouped(self.sessions, lambda history: combo_of(history.session))
+    from comborun.model.attempt import Aggregate, EpisodeRecord
 
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"
@@ -107,8 +44,8 @@ class RecordCollector:
         """relative to the directory, with slashes; a folder for episodes that are file names"""
         self.of_videos: Sequence[Defect] = ()
 
-    def take(self, path: Path, context: Context, *, expected: bool) -> None:
-        """One file. `expected`: the grid names it, so it is a fault if its format is not known."""
+    def read_file(self, path: Path, context: Context, *, expected: bool) -> None:
+        """Read one file. `expected`: the grid names it, so it is a fault if its format is not known."""
         at = PurePosixPath(context.path)
         ordered = bool(context.identity.episode.word)
         group = f"{context.session}:{context.attempt}" if ordered else str(at.parent)
@@ -124,13 +61,13 @@ class RecordCollector:
         if reading.format or reading.rejects:
             self.files.append(reading)
 
-    def take_names(self, paths: Iterable[Path], context: Context) -> None:
-        """Episodes that are names of files, one group per environment."""
+    def read_names(self, paths: Iterable[Path], context: Context) -> None:
+        """Read episodes that are names of files, one group per environment."""
         found = (path.relative_to(self._directory).as_posix() for path in paths if path.exists())
         for folder, group in groups(found).items():
             self.files.append(files.read_names(group, replace(context, path=folder)))
 
-    def show(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
+    def link_videos(self, found: Sequence[videos.Video], bases: Mapping[str, int] = MappingProxyType({})) -> None:
         """Give each record its video among these, in its field `video`. `bases`: by session, the episode that its
         program calls 0."""
         if not found:
@@ -177,7 +114,7 @@ class RecordCollector:
         )
 
     @property
-    def taken(self) -> Iterator[Defect]:
+    def formats_read(self) -> Iterator[Defect]:
         """Says how files were read, by format; our own rows need no message."""
         files = (file for file in self.files if file.format and file.format != JSONL_ROWS)
         for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
@@ -227,8 +164,8 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:
     """Files of one attempt that count differently. The one with the most episodes is taken."""
-    for found in grouped(aggregates, lambda one: (one.combo, one.session, one.attempt)).values():
-        values = {f"{one.successes} of {one.episodes}" for one in found}
+    for found in grouped(aggregates, attrgetter("combo", "session", "attempt")).values():
+        values = {f"{aggregate.successes} of {aggregate.episodes}" for aggregate in found}
         if len(values) > 1:
             yield Defect(found[0].source, 0, f"{len(values)} files count differently: {', '.join(sorted(values))}")
 

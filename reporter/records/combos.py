@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord
+from comborun.reporter.records.reading import UNNAMED
 from comborun.reporter.text import combo_name
 from comborun.rules.results.formats import (
     COMPLETION_ROWS,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from comborun.reporter.records.reading import Reading
 
 
-UNNAMED = "unnamed"
-"""if no file and no folder gives a name"""
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
     r"|out|outputs?|results?|logs?|runs|running|eval(?:uation)?s?|eval_info|eval_embodiment|metrics|videos?|stdout|stderr"
@@ -55,7 +54,7 @@ def combo_of_path(path: str) -> tuple[str, str]:
     The environment is the file's name or, if that says nothing (`log`), the innermost folder whose name says something.
     The policy is the next folder outward.
     """
-    names = _telling(path)
+    names = _saying_names(path)
     for name in reversed(names):
         if match := _MANISKILL.fullmatch(name):
             return match[2], match[1]
@@ -72,12 +71,12 @@ def policy_of_path(path: str, environments: Collection[str] = ()) -> str:
     """Of a file that names only its environment: the innermost folder that is not a task, else the file's own name.
     Folders called like one of `environments`, or like the task in it (`pick` of `env/pick`), are tasks."""
     tasks = {name.casefold() for environment in environments for name in (environment, environment.rpartition("/")[2])}
-    folders = _telling(f"{PurePosixPath(path).parent}/out")
+    folders = _saying_names(f"{PurePosixPath(path).parent}/out")
     candidates = (name for name in reversed(folders) if name.casefold() not in tasks)
-    return next(candidates, (UNNAMED, *_telling(path))[-1])
+    return next(candidates, (UNNAMED, *_saying_names(path))[-1])
 
 
-def _telling(path: str) -> tuple[str, ...]:
+def _saying_names(path: str) -> tuple[str, ...]:
     pure = PurePosixPath(path)
     found = [match[1] if (match := _RLINF.fullmatch(part)) else part for part in pure.parent.parts]
     return tuple(name for name in (*found, pure.stem) if name and not _SAYS_NOTHING.fullmatch(name))
@@ -98,7 +97,7 @@ ALL = "*"
 """the name of a file if all names in a folder are episodes"""
 _DIGITS = re.compile(r"\d+")
 
-Told = tuple[int, int | None]
+EntryKey = tuple[int, int | None]
 """attempt and episode; None for a count"""
 
 
@@ -112,7 +111,7 @@ def settle(files: Sequence[Reading]) -> None:
                 file.rename(renamed)
     own: dict[int, dict[Combo, str]] = {}
     for combo, shares in _shares(files).items():
-        for share, policy in _told_apart(combo, shares):
+        for share, policy in _policies_of_runs(combo, shares):
             own.setdefault(id(share.file), {})[combo] = policy
     for file in files:
         if id(file) in own:
@@ -123,16 +122,16 @@ def settle(files: Sequence[Reading]) -> None:
 class _Share:
     file: Reading
     path: PurePosixPath
-    told: Mapping[Told, EpisodeRecord | Aggregate]
+    entries: Mapping[EntryKey, EpisodeRecord | Aggregate]
 
     @property
     def naming(self) -> bool:
         """Whether its records name the combo; then equal files are copies."""
         return self.file.format in NAME_COMBO
 
-    def of_one_run(self, other: _Share, key: Told) -> bool:
+    def of_one_run(self, other: _Share, key: EntryKey) -> bool:
         """Whether both may describe an episode of the same run."""
-        alike = _said(self.told[key]) == _said(other.told[key])
+        alike = _result(self.entries[key]) == _result(other.entries[key])
         return alike and ((self.naming and other.naming) or self.beside(other))
 
     def beside(self, other: _Share) -> bool:
@@ -145,7 +144,7 @@ def content(record: EpisodeRecord) -> tuple[object, ...]:
     return (record.verdict, record.seed, dict(record.metrics), dict(record.extra))
 
 
-def _said(one: EpisodeRecord | Aggregate) -> tuple[object, ...]:
+def _result(one: EpisodeRecord | Aggregate) -> tuple[object, ...]:
     return content(one) if isinstance(one, EpisodeRecord) else (one.successes, one.episodes)
 
 
@@ -153,7 +152,7 @@ def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
     shares: defaultdict[Combo, list[_Share]] = defaultdict(list)
     for file in files:
         path = PurePosixPath(file.path, ALL if file.format == NAMED else "")
-        by_combo: defaultdict[Combo, dict[Told, EpisodeRecord | Aggregate]] = defaultdict(dict)
+        by_combo: defaultdict[Combo, dict[EntryKey, EpisodeRecord | Aggregate]] = defaultdict(dict)
         for one in file.entries:
             episode = one.episode if isinstance(one, EpisodeRecord) else None
             by_combo[one.combo].setdefault((one.attempt, episode), one)
@@ -164,12 +163,12 @@ def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
 
 def _clash(shares: Iterable[_Share]) -> bool:
     """Whether two of these files can't be of one run: both have the same episode, or one of them has only counts."""
-    telling: dict[Told, _Share] = {}
+    first_with: dict[EntryKey, _Share] = {}
     counting: dict[int, _Share] = {}
     listing: dict[int, _Share] = {}
     for share in shares:
-        for key in share.told:
-            first = telling.setdefault(key, share)
+        for key in share.entries:
+            first = first_with.setdefault(key, share)
             if first is not share and not first.of_one_run(share, key):
                 return True
             (counting if key[1] is None else listing).setdefault(key[0], share)
@@ -177,7 +176,7 @@ def _clash(shares: Iterable[_Share]) -> bool:
     return any(count is not episodes and not count.beside(episodes) for count, episodes in both)
 
 
-def _told_apart(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, str]]:
+def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[_Share, str]]:
     """Name the policy of each run after the outermost folders that distinguish the runs, if there are several."""
     if not _clash(shares):
         return

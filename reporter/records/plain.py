@@ -46,7 +46,7 @@ class _Layout:
     success: int
     seed: int | None
     numbers: Sequence[int]
-    """positions of values that must be finite"""
+    """columns of values that must be finite"""
     metrics: Sequence[int]
     texts: Sequence[int]
     pack: Struct
@@ -56,8 +56,8 @@ class _Layout:
         count = len(episodes)
         if not all(kinds.issuperset(map(type, column)) for kinds, column in zip(self.kinds, columns, strict=True)):
             return None
-        shared = [*map(self.examples.get, _across([columns[place] for place in self.combo], count))]
-        if None in shared or min(episodes) < 0 or not all(isfinite(sum(columns[place])) for place in self.numbers):
+        shared = [*map(self.examples.get, _across([columns[at] for at in self.combo], count))]
+        if None in shared or min(episodes) < 0 or not all(isfinite(sum(columns[at])) for at in self.numbers):
             return None
         policies, environments, sessions, attempts, paths, names = zip(*shared, strict=True)
         return [
@@ -73,8 +73,8 @@ class _Layout:
                 paths,
                 integers_once(range(line, line + count)),
                 names,
-                starmap(self.pack.pack, _across([columns[place] for place in self.metrics], count)),
-                _across([map(once, columns[place]) for place in self.texts], count),
+                starmap(self.pack.pack, _across([columns[at] for at in self.metrics], count)),
+                _across([map(once, columns[at]) for at in self.texts], count),
             )
         ]
 
@@ -119,14 +119,14 @@ class PlainRows:
         if layout:
             self._layouts[(*row,)] = layout
             values = (*row.values(),)
-            layout.examples[tuple(values[place] for place in layout.combo)] = (
+            layout.examples[tuple(values[column] for column in layout.combo)] = (
                 *(record.policy, record.environment, record.session, record.attempt, record.path, record.names),
             )
 
     def _layout(self, row: Iterable[str], kinds: tuple[type, ...], record: EpisodeRecord) -> _Layout | None:
         """None if a field has a role that it could not have in another row."""
         identity, (metrics, others) = self.identity, record.names
-        places = {name: place for place, name in enumerate(row)}
+        columns = {name: column for column, name in enumerate(row)}
         combo = {identity.policy_field.name: str, identity.environment_field.name: str}
         roles: dict[str, type] = {
             **combo,
@@ -134,10 +134,10 @@ class PlainRows:
             identity.success.name: bool,
             identity.seed.name: int,
         }
-        held = places.keys() & roles.keys()
-        known = [places[name] for name in (*metrics, *others) if name in places and name not in roles]
+        held = columns.keys() & roles.keys()
+        known = [columns[name] for name in (*metrics, *others) if name in columns and name not in roles]
         whole = (
-            len(roles) == ROLES and len(known) + len(held) == len(places) and len(known) == len(metrics) + len(others)
+            len(roles) == ROLES and len(known) + len(held) == len(columns) and len(known) == len(metrics) + len(others)
         )
         allowed = [
             frozenset({roles[name]}) if name in roles else NUMBER if kind in NUMBER else OTHER
@@ -150,12 +150,12 @@ class PlainRows:
         return _Layout(
             kinds=(*allowed,),
             examples={},
-            combo=[places[name] for name in combo if name in places],
-            episode=places[identity.episode.name],
-            success=places[identity.success.name],
-            seed=places.get(identity.seed.name),
-            numbers=[place for place in known if kinds[place] in NUMBER],
-            metrics=[places[name] for name in metrics],
-            texts=[places[name] for name in others],
+            combo=[columns[name] for name in combo if name in columns],
+            episode=columns[identity.episode.name],
+            success=columns[identity.success.name],
+            seed=columns.get(identity.seed.name),
+            numbers=[column for column in known if kinds[column] in NUMBER],
+            metrics=[columns[name] for name in metrics],
+            texts=[columns[name] for name in others],
             pack=Struct(f"{len(metrics)}d"),
         )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
 from comborun.model.judging import ResultRules
-from comborun.reporter.records.combos import UNNAMED
 from comborun.reporter.records.plain import PlainRows, once
 from comborun.rules.results.episodes import DEPTH_LIMIT
 from comborun.rules.results.fields import (
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from comborun.model.work import Combo
     from comborun.rules.results.rates import Count
 
+UNNAMED = "unnamed"
+"""a policy or an environment that nothing names"""
 _VERDICTS = {True: Verdict.SUCCESS, False: Verdict.FAILURE, None: Verdict.ERRORED}
 
 

@@ -60,10 +60,10 @@ def is_video(name: str) -> bool:
 
 
 def index(directory: Path, names: Iterable[str]) -> tuple[Video, ...]:
-    return tuple(_look(directory / path, path) for path in sorted(set(names)) if is_video(path))
+    return tuple(_video(directory / path, path) for path in sorted(set(names)) if is_video(path))
 
 
-def _look(file: Path, path: str) -> Video:
+def _video(file: Path, path: str) -> Video:
     try:
         size = file.stat().st_size
         with file.open("rb") as stream:
@@ -90,13 +90,13 @@ class Links:
         )
         for video in videos:
             if video.fault:
-                self._tell(video.path, f"a video that can't be played: {video.fault}")
+                self._report(video.path, f"a video that can't be played: {video.fault}")
             if _name(video.path) not in claimed:
                 self._by_name(video.path, by_episode)
         self._by_claim(claims, _Near((_name(one.path), one.path, _folders(one.path)[::-1], one.path) for one in videos))
         self._gaps(records)
 
-    def _tell(self, where: str, what: str) -> None:
+    def _report(self, where: str, what: str) -> None:
         self.findings.append(Defect(where, 0, what))
 
     def _by_claim(self, claims: Sequence[tuple[EpisodeRecord, str]], files: _Near[str]) -> None:
@@ -109,14 +109,14 @@ class Links:
             if found:
                 self.of[key(record)] = found[0]
             else:
-                self._tell(wanted, f"the video of episode {record.episode} is missing")
+                self._report(wanted, f"the video of episode {record.episode} is missing")
         for (wanted, *_), episodes in claimed.items():
             if len(episodes) > 1:
-                self._tell(wanted, f"{len(episodes)} episodes name the same video: the last one is in it")
+                self._report(wanted, f"{len(episodes)} episodes name the same video: the last one is in it")
 
     def _by_name(self, path: str, by_episode: _Near[EpisodeRecord]) -> None:
         if _PER_TASK.fullmatch(_name(path)):
-            self._tell(path, "overwritten by every episode of its task that went alike: no episode's video")
+            self._report(path, "overwritten by every episode of its task that went alike: no episode's video")
             return
         stem = str(PurePosixPath(path).with_suffix(""))
         matches = ((pattern.fullmatch(stem), first) for pattern, first in _NUMBERED)
@@ -131,10 +131,10 @@ class Links:
             return
         record = near[0]
         if outcome is not None and record.verdict is not outcome:
-            reason = f"its name tells of a {outcome} where episode {episode} is recorded as {record.verdict}"
-            self._tell(path, f"{reason}: overwritten, or of another attempt")
+            reason = f"its name says {outcome}, but episode {episode} is recorded as {record.verdict}"
+            self._report(path, f"{reason}: overwritten, or of another attempt")
         elif key(record) in self.of:
-            self._tell(path, f"a second video of episode {episode}: the first is linked")
+            self._report(path, f"a second video of episode {episode}: the first is linked")
         else:
             self.of[key(record)] = path
 
@@ -149,7 +149,7 @@ class Links:
             missing = gaps((dense,), sorted(episodes))
             if missing and len(episodes) * 2 > len(dense):
                 complaint = f"no video of {describe(missing)}, between episodes that have one"
-                self._tell(f"{policy} × {environment}", complaint)
+                self._report(f"{policy} × {environment}", complaint)
 
 
 def _name(path: str) -> str:
@@ -157,11 +157,11 @@ def _name(path: str) -> str:
 
 
 Thing = TypeVar("Thing")
-Way = tuple[str, ...]
-"""folders, the most important first"""
+Folders = tuple[str, ...]
+"""their names, the most important first"""
 
 
-def _folders(path: str) -> Way:
+def _folders(path: str) -> Folders:
     return tuple(part for part in path.split("/")[:-1] if part not in {"", "."})
 
 
@@ -172,32 +172,33 @@ def _attempt(path: str) -> str:
 
 
 class _Near(Generic[Thing]):
-    """Things with a name that several share, each with a path and its folders.
+    """Things that may share a name, each with a path and its folders.
 
-    What one attempt left is never near to what another left, even if their folders have the same names.
+    Files of two attempts are never near, even if their folders have the same names.
     """
 
-    def __init__(self, things: Iterable[tuple[Hashable, str, Way, Thing]]) -> None:
-        self._groups: defaultdict[tuple[str, Hashable], list[tuple[Way, Thing]]] = defaultdict(list)
-        self._by_way: dict[tuple[str, Hashable], dict[Way, list[Thing]]] = {}
-        for name, path, way, thing in things:
-            for place in {_attempt(path), "*"}:
-                self._groups[place, name].append((way, thing))
+    def __init__(self, things: Iterable[tuple[Hashable, str, Folders, Thing]]) -> None:
+        self._groups: defaultdict[tuple[str, Hashable], list[tuple[Folders, Thing]]] = defaultdict(list)
+        self._by_folders: dict[tuple[str, Hashable], dict[Folders, list[Thing]]] = {}
+        for name, path, folders, thing in things:
+            for attempt in {_attempt(path), "*"}:
+                self._groups[attempt, name].append((folders, thing))
 
-    def of(self, name: Hashable, path: str, way: Way) -> Sequence[Thing]:
+    def of(self, name: Hashable, path: str, folders: Folders) -> Sequence[Thing]:
         """Those of this name that share the most folders. For a path in an attempt, of that attempt or of none."""
         attempt = _attempt(path)
-        for place in (attempt, "") if attempt else ("*",):
-            if (place, name) in self._groups:
-                return self._nearest((place, name), way)
+        for among in (attempt, "") if attempt else ("*",):
+            if (among, name) in self._groups:
+                return self._nearest((among, name), folders)
         return ()
 
-    def _nearest(self, place: tuple[str, Hashable], way: Way) -> Sequence[Thing]:
+    def _nearest(self, group: tuple[str, Hashable], folders: Folders) -> Sequence[Thing]:
         """Divided by folders on demand, since most groups are never used."""
-        ways = self._by_way.get(place)
-        if ways is None:
-            ways = self._by_way[place] = defaultdict(list)
-            for known, thing in self._groups[place]:
+        with_prefix = self._by_folders.get(group)
+        if with_prefix is None:
+            with_prefix = self._by_folders[group] = defaultdict(list)
+            for known, thing in self._groups[group]:
                 for depth in range(len(known) + 1):
-                    ways[known[:depth]].append(thing)
-        return next(ways[way[:depth]] for depth in range(len(way), -1, -1) if way[:depth] in ways)
+                    with_prefix[known[:depth]].append(thing)
+        prefixes = (folders[:depth] for depth in range(len(folders), -1, -1))
+        return next(with_prefix[prefix] for prefix in prefixes if prefix in with_prefix)

@@ -122,8 +122,7 @@ def paired_interval(pairs: PairCounts, confidence: float = CONFIDENCE) -> Interv
 
 
 def holm(ps: Sequence[float], weights: Sequence[float] | None = None) -> tuple[float, ...]:
-    """Adjusted p-values in the order of `ps`, whatever their dependence. Each may have its own share of the error, by
-    weight.
+    """Adjusted p-values in the order of `ps`, whatever their dependence. The error is shared by weight.
 
     S. Holm, Scandinavian Journal of Statistics 6 (1979) 65-70.
     """
@@ -150,7 +149,7 @@ def letters(ranked: Sequence[str], different: Iterable[tuple[str, str]]) -> tupl
         columns = [column for column in unique if not any(column < other for other in unique)]
         if len(columns) > MOST_LETTERS:
             return ()
-    rank = {name: place for place, name in enumerate(ranked)}
+    rank = {name: position for position, name in enumerate(ranked)}
     columns.sort(key=lambda column: sorted(rank[name] for name in column))
     marks = ascii_letters[: len(columns)]
     return tuple(

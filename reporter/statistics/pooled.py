@@ -66,8 +66,8 @@ class Stratum:
 
 def pooled_difference(strata: Sequence[Stratum]) -> tuple[float, Interval]:
     """The mean of the differences, each environment with the same weight, and its 95 % interval."""
-    mean = sum(one.difference for one in strata) / len(strata)
-    half = spread_of_mean([one.variance for one in strata], sum(one.freedom for one in strata))
+    mean = sum(stratum.difference for stratum in strata) / len(strata)
+    half = spread_of_mean([stratum.variance for stratum in strata], sum(stratum.freedom for stratum in strata))
     return mean, (max(-1.0, mean - half), min(1.0, mean + half))
 
 
@@ -78,40 +78,52 @@ def heterogeneity(strata: Sequence[Stratum]) -> float:
     """
     from scipy.special import chdtrc
 
-    weights = [1 / one.variance for one in strata]
-    mean = sum(weight * one.difference for weight, one in zip(weights, strata, strict=True)) / sum(weights)
-    spread = sum(weight * (one.difference - mean) ** 2 for weight, one in zip(weights, strata, strict=True))
+    weights = [1 / stratum.variance for stratum in strata]
+    mean = sum(weight * stratum.difference for weight, stratum in zip(weights, strata, strict=True)) / sum(weights)
+    spread = sum(weight * (stratum.difference - mean) ** 2 for weight, stratum in zip(weights, strata, strict=True))
     return float(chdtrc(len(strata) - 1, spread))
 
 
 def pooled_p(strata: Sequence[Stratum], sign: int) -> float:
-    """Two-sided p of a mean difference with this sign. Environments have integer weights, nearly in proportion to 1 /
-    n. Any fixed weights keep the test exact."""
-    import numpy as np
-
+    """Two-sided p of a mean difference with this sign."""
     pairs = [one.pairs for one in strata if one.pairs]
     if len(pairs) == len(strata) and len({one.n for one in pairs}) == 1:  # equal weights: all swaps are alike
         won, lost = (fsum(getattr(one, side) for one in pairs) for side in ("only_a", "only_b"))
         return max(SMALLEST, mcnemar(won, lost)) if (won - lost) * sign > 0 else 1.0
-    ways = [_swaps(one if sign > 0 else one.swapped) for one in strata]
-    least = min(one.unit for one in ways)
-    fine = 1 if all(one.unit < least * 1.0001 for one in ways) else FINE
-    weights = [round(fine * one.unit / least) for one in ways]
-    longest = sum(weight * one.most for weight, one in zip(weights, ways, strict=True)) + 1
-    seen = sum(weight * one.wins for weight, one in zip(weights, ways, strict=True))
-    if longest > LONGEST:
-        mean = sum(weight * one.mean for weight, one in zip(weights, ways, strict=True))
-        variance = sum(weight**2 * one.variance for weight, one in zip(weights, ways, strict=True))
-        half = sum(weights) / len(weights) / 2  # continuity
-        return min(1.0, max(SMALLEST, 2 * NormalDist().cdf((mean - seen + half) / sqrt(variance or 1.0))))
-    size = 1 << (longest - 1).bit_length()
-    spectrum = np.ones(size // 2 + 1, dtype=complex)
-    for weight, one in zip(weights, ways, strict=True):
-        spaced = np.zeros(size)
-        spaced[: weight * (one.most + 1) : weight] = one.chances()
-        spectrum *= np.fft.rfft(spaced)
-    tail = float(np.fft.irfft(spectrum, size)[seen:longest].sum())
+    swaps = [_swaps(one if sign > 0 else one.swapped) for one in strata]
+    weighted = [*zip(_weights(swaps), swaps, strict=True)]
+    seen = sum(weight * one.wins for weight, one in weighted)
+    most = sum(weight * one.most for weight, one in weighted)
+    tail = _exact_tail(weighted, seen, most) if most < LONGEST else _normal_tail(weighted, seen)
     return min(1.0, max(SMALLEST, 2 * tail))
+
+
+def _weights(swaps: Sequence[_Swaps]) -> list[int]:
+    """Integers nearly in proportion to what a win adds. Any fixed weights keep the test exact."""
+    least = min(swap.unit for swap in swaps)
+    fine = 1 if all(swap.unit < least * 1.0001 for swap in swaps) else FINE
+    return [round(fine * swap.unit / least) for swap in swaps]
+
+
+def _exact_tail(weighted: Sequence[tuple[int, _Swaps]], seen: int, most: int) -> float:
+    """The probability of a weighted sum of wins of `seen` to `most`, by multiplying the transforms of the
+    environments' probabilities."""
+    import numpy as np
+
+    size = 1 << most.bit_length()
+    spectrum = np.ones(size // 2 + 1, dtype=complex)
+    for weight, swap in weighted:
+        spaced = np.zeros(size)
+        spaced[: weight * (swap.most + 1) : weight] = swap.chances()
+        spectrum *= np.fft.rfft(spaced)
+    return float(np.fft.irfft(spectrum, size)[seen : most + 1].sum())
+
+
+def _normal_tail(weighted: Sequence[tuple[int, _Swaps]], seen: int) -> float:
+    mean = sum(weight * swap.mean for weight, swap in weighted)
+    variance = sum(weight**2 * swap.variance for weight, swap in weighted)
+    half = sum(weight for weight, _ in weighted) / len(weighted) / 2  # continuity
+    return NormalDist().cdf((mean - seen + half) / sqrt(variance or 1.0))
 
 
 @dataclass(frozen=True)
@@ -127,21 +139,20 @@ class _Swaps:
     """probabilities of 0 .. `most` wins"""
 
 
-def _swaps(one: Stratum) -> _Swaps:
+def _swaps(stratum: Stratum) -> _Swaps:
     import numpy as np
 
-    if one.pairs is not None:
-        won = floor(one.pairs.only_a + 1e-6)
-        different = won + ceil(one.pairs.only_b - 1e-6)
+    if stratum.pairs is not None:
+        won = floor(stratum.pairs.only_a + 1e-6)
+        different = won + ceil(stratum.pairs.only_b - 1e-6)
 
         def coins() -> Floats:
             return np.asarray(np.exp(_ways(different, np.arange(different + 1)) - different * np.log(2)))
 
-        return _Swaps(won, 2 / one.pairs.n, different, different / 2, different / 4, coins)
-    (n, m), won = (one.a[1], one.b[1]), floor(one.a[0] + 1e-6)
-    total = won + ceil(one.b[0] - 1e-6)
+        return _Swaps(won, 2 / stratum.pairs.n, different, different / 2, different / 4, coins)
+    (n, m), won = (stratum.a[1], stratum.b[1]), floor(stratum.a[0] + 1e-6)
+    total = won + ceil(stratum.b[0] - 1e-6)
     share = n / (n + m)
-
     variance = total * share * (1 - share) * (n + m - total) / max(1, n + m - 1)
     return _Swaps(won, 1 / n + 1 / m, min(total, n), total * share, variance, partial(_drawn, n, m, total))
 

@@ -106,12 +106,12 @@ class Incidence:
 
 
 def incidence(times: Iterable[float], n: int) -> Incidence:
-    """From the times of the successful episodes among n > 0, of which there may be fewer than successes."""
+    """From the times of the successful episodes among n > 0. Successes without a time count in n only."""
     ordered = sorted(times)
     counts = Counter(ordered)
     steps = list(zip(counts, accumulate(counts.values()), strict=True))
     if len(steps) > STEPS:
-        steps = [steps[(place + 1) * len(steps) // STEPS - 1] for place in range(STEPS)]
+        steps = [steps[(step + 1) * len(steps) // STEPS - 1] for step in range(STEPS)]
     successes = tuple(total for _, total in steps)
     half = (n + 1) // 2
     return Incidence(

@@ -65,7 +65,7 @@ def decide(outcomes: Iterable[int], n_max: int, alpha: float) -> Decision:
 
 
 def _boundary(mass: Sequence[float], budget: float) -> tuple[int, float]:
-    """The first place that may stop the test now, and the probability of it and all behind it."""
+    """The first count that may stop the test now, and the probability of this count and all larger ones."""
     boundary, tail = len(mass), 0.0
     while 2 * (boundary - 1) > len(mass) - 1 and tail + mass[boundary - 1] <= budget + TOLERANCE:
         boundary -= 1

@@ -167,7 +167,7 @@ class Ground:
         """What there is to know when it has gone wrong."""
         with contextlib.suppress(OSError, ValueError):
             at = self.run.directory
-            files = [at / "dispatch" / part for part in ("journal", "out", "hold", "waiting", "done")]
+            files = [at / "dispatch" / part for part in ("events.jsonl", "out", "hold", "waiting", "done")]
             files += sorted(at.glob("sessions/*/attempt-*/end"))
             told = [
                 f"--- {file.relative_to(at)}\n{file.read_text(errors='replace')}" for file in files if file.exists()

@@ -16,6 +16,7 @@ from typing import Any
 
 from box import until
 from desk import EVALUATOR, Desk, reported
+from happened import events
 
 from comborun.model.attempt import Begin
 
@@ -159,9 +160,7 @@ class FarRun:
     @property
     def launches(self) -> Counter[str]:
         """How often the dispatcher decided to start which attempt."""
-        lines = (self.directory / "dispatch/journal").read_text().splitlines()
-        words = [line.split() for line in lines]
-        return Counter(f"{line[2]}/attempt-{line[3]}" for line in words if line[1] == "launch")
+        return Counter(f"{event.session}/attempt-{event.attempt}" for event in events(self.directory, "granted"))
 
 
 def only_run(home: Path) -> FarRun:

@@ -41,7 +41,7 @@ def small_disk(ground: Ground) -> Iterator[Path]:
 @contextlib.contextmanager
 def full(disk: Path) -> Iterator[None]:
     """No page is left, and none that has room; what a record that is replaced gives back may still be taken."""
-    for file in [*disk.glob("*/dispatch/journal"), *disk.glob("*/sessions/*/attempt-*/log")]:
+    for file in [*disk.glob("*/dispatch/events.jsonl"), *disk.glob("*/sessions/*/attempt-*/log")]:
         with file.open("a") as stream:
             stream.write("0 padding".ljust(-file.stat().st_size % PAGE or PAGE, "-")[:-1] + "\n")
     filler = disk / ".filler"
@@ -71,7 +71,7 @@ def launching(ground: Ground, disk: Path) -> set[Key]:
 
 
 def writing_rows(ground: Ground, disk: Path) -> set[Key]:
-    """Rows and log of one session, then its end, the claim and the begin of the next, and the journal of all that."""
+    """Rows and log of one session, then its end, the claim and the begin of the next, and the events of all that."""
     ground.launch(ground.grid("bulky-1", "bulky-2", limits="{parallel: 1, attempts: 4}"))
     begin = ground.begun("maze_bulky-1")
     with full(disk):

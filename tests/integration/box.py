@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 from bytecode import compiled_library, share
+from happened import events, words
 from recorded import record
 
 from comborun.generate.script import FRONT, page
@@ -259,7 +260,7 @@ class Box:
         self.await_done()
 
     def await_done(self, seconds: float = WAIT) -> dict[str, str]:
-        until(lambda: self.done, lambda: f"the run is done; the journal says\n{self.journal}", seconds)
+        until(lambda: self.done, lambda: f"the run is done; this happened:\n{self.happened}", seconds)
         until(lambda: not self.dispatcher_lives, "the dispatcher leaves")
         return self.done
 
@@ -272,14 +273,13 @@ class Box:
         return parse(file.read_text(errors="replace")) if file.exists() else {}
 
     @property
-    def journal(self) -> str:
-        file = self.directory / "dispatch/journal"
-        return file.read_text() if file.exists() else ""
+    def happened(self) -> str:
+        """Its events, one a line."""
+        return "\n".join(map(words, events(self.directory)))
 
     def told(self, pattern: str) -> list[str]:
-        """The lines of the journal that match, without their times."""
-        lines = [line.partition(" ")[2] for line in self.journal.splitlines()]
-        return [line for line in lines if re.search(pattern, line)]
+        """The events that match, each as `KIND SESSION ATTEMPT FIELD=VALUE ...`."""
+        return [one for one in self.happened.splitlines() if re.search(pattern, one)]
 
     @property
     def waiting(self) -> dict[str, Fact]:
@@ -307,7 +307,7 @@ class Box:
 
     def begun(self, name: str, number: int = 1) -> Begin:
         """The begin record, once it is there."""
-        until(lambda: self.begin(name, number), lambda: f"{name} has begun; the journal says\n{self.journal}")
+        until(lambda: self.begin(name, number), lambda: f"{name} has begun; this happened:\n{self.happened}")
         record = self.begin(name, number)
         assert record
         return record
@@ -321,7 +321,7 @@ class Box:
 
     def ended(self, name: str, number: int = 1) -> End:
         """The end record, once it is there."""
-        until(lambda: self.end(name, number), lambda: f"{name} has ended; the journal says\n{self.journal}")
+        until(lambda: self.end(name, number), lambda: f"{name} has ended; this happened:\n{self.happened}")
         record = self.end(name, number)
         assert record
         return record

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from py_compile import PycInvalidationMode
 
-from comborun.remote.program import library_files
+from comborun.remote.library import library_files
 
 
 @cache

@@ -88,7 +88,7 @@ def run(tmp_path: Path) -> Run:
     run.put("grid.yaml", "name: grid\n")
     run.put("dispatch/slots", "4\n")
     run.put("dispatch/multiplexer", "tmux\n")
-    run.put("dispatch/journal", "1.0 launch\n")
+    run.put("dispatch/events.jsonl", '{"at": 1.0, "kind": "granted"}\n')
     run.attempt("e_p", {"a.jsonl": '{"episode": 0}\n'})
     return run
 

@@ -13,8 +13,8 @@ from bytecode import compiled_library, share
 
 from comborun.grid.file import parse_grid
 from comborun.host.verbs import publish
-from comborun.remote import program
-from comborun.remote.program import packed
+from comborun.remote import library
+from comborun.remote.library import packed
 from comborun.reporter.pages.page import TEMPLATES, _environment
 
 for verb in ("facts", "publish", "amend", "reread", "runs", "logs", "fetch", "doctor", "sync"):
@@ -35,6 +35,6 @@ exec(COMPILED, publish.__dict__)
 sent = json.loads(zlib.decompress(packed("publish")))
 sent["comborun.host.verbs.publish"][1] += COMPILED
 publishing = zlib.compress(json.dumps(sent).encode())
-program.packed = lambda verb: publishing if verb == "publish" else packed(verb)
+library.packed = lambda verb: publishing if verb == "publish" else packed(verb)
 gc.freeze()  # a fork looks for no garbage in what it never changes
 sys.path.remove(str(Path(__file__).parent))

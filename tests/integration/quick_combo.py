@@ -27,7 +27,7 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(
     [
         *(f"comborun.cli.{file.stem}" for file in (CHECKOUT / "comborun/cli").glob("[a-z]*.py")),
-        *("comborun.cli", "comborun.monitor.watch", "comborun.remote.control", "comborun.remote.fetch"),
+        *("comborun.cli", "comborun.monitor.watch", "comborun.remote.program", "comborun.remote.fetch"),
         *("comborun.remote.transport", "comborun.remote.ssh.shell", "comborun.reporter.report"),
         *("jsonlines", "paramiko", "scipy.special", "quick_combo", "packed_programs"),  # else each fork imports pytest
     ]

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from comborun.grid.launch import SyncKeys
+from comborun.grid.keys.launch import SyncKeys
 from comborun.remote import program
-from comborun.remote.shipping import Shipment, compare, deliver, lines, survey
+from comborun.remote.shipping import Shipment, compare_files, deliver, shipped_lines, survey
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
 
@@ -57,9 +57,9 @@ class Desk:
 
     def ship(self, *exclude: str) -> tuple[str, ...]:
         """Ship it as a launch does; what is told of it."""
-        deliveries = compare(self.transport, self.shipments(*exclude))
+        deliveries = compare_files(self.transport, self.shipments(*exclude))
         deliver(self.transport, deliveries, str(self.root))
-        return tuple(lines(deliveries))
+        return tuple(shipped_lines(deliveries))
 
     def arrived(self) -> dict[str, bytes]:
         return {str(p.relative_to(self.there)): p.read_bytes() for p in self.there.rglob("*") if p.is_file()}

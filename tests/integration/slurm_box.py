@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from box import Box, Script, kill, make_box, until
 from recorded import record
-from slurm import Slurm, slurm_at
+from slurm import SlurmOptions, slurm_at
 
-from comborun.generate.slurm_jobs import Kind, array_script, settle_script
+from comborun.generate.slurm_jobs import TaskRequest, array_script, settle_script
 from comborun.model.attempt import Begin, End
 from comborun.model.resources import NO_SLURM
-from comborun.model.resources import Slurm as SlurmKeys
+from comborun.model.resources import SlurmOptions as SlurmKeys
 
-KIND = Kind(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
+KIND = TaskRequest(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
 SETTLE = settle_script(SlurmKeys(settle_options=("--mem=100M",)), after=False)
 LONG = 40.0
 """seconds for what Slurm needs some seconds for"""
@@ -27,10 +27,10 @@ LONG = 40.0
 
 @dataclass
 class SlurmBox(Box):
-    slurm: Slurm = None  # type: ignore[assignment]
+    slurm: SlurmOptions = None  # type: ignore[assignment]
 
     def lay_out(
-        self, sessions: dict[str, Script], kind: Kind = KIND, keys: SlurmKeys = NO_SLURM, **limits: object
+        self, sessions: dict[str, Script], kind: TaskRequest = KIND, keys: SlurmKeys = NO_SLURM, **limits: object
     ) -> None:
         """Write the run directory as a launch on Slurm would; all sessions ask for the same."""
         self.plan(sessions, **limits)  # type: ignore[arg-type]
@@ -86,11 +86,11 @@ class SlurmBox(Box):
     def story(self) -> str:
         """What a failing test wants to know."""
         outputs = [f"{file.name}: {file.read_text()}" for file in sorted((self.directory / "slurm/out").glob("*"))]
-        return "\n".join([self.journal, str(self.slurm.tasks()), *outputs])
+        return "\n".join([self.happened, str(self.slurm.tasks()), *outputs])
 
 
 @contextlib.contextmanager
-def slurm_box_at(parent: Path, slurm: Slurm) -> Iterator[SlurmBox]:
+def slurm_box_at(parent: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
     with make_box(parent, "slurm") as made:
         knobs = {
             "COMBORUN_SETTLE_S": "2",
@@ -108,7 +108,7 @@ def slurm_box_at(parent: Path, slurm: Slurm) -> Iterator[SlurmBox]:
 
 
 @pytest.fixture
-def slurm_box(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBox]:
+def slurm_box(tmp_path: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
     """A run on a Slurm of two nodes, which is gone afterwards."""
     with slurm_box_at(tmp_path, slurm) as made:
         yield made

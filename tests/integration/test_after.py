@@ -25,7 +25,7 @@ def test_after_runs_once_when_all_have_ended_and_sees_their_results(box: Box) ->
     assert (box.directory / "results/report.txt").read_text().count("success") == 3
     box.start()
     assert starts(box, "after") == ["1"]
-    assert box.told("^(launch|ended)")[-2].startswith("launch after 1")
+    assert box.told("^(granted|ended)")[-2].startswith("granted after 1")
 
 
 def test_after_runs_again_when_it_was_lost_and_not_when_it_failed(box: Box) -> None:

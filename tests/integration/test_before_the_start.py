@@ -15,8 +15,8 @@ from box import until
 from desk import Desk
 
 from comborun.cli.launch import start_run
-from comborun.cli.options import GridChoice, Where
-from comborun.remote.launching import Request
+from comborun.cli.options import GridChoice, HostChoice
+from comborun.remote.launching import LaunchRequest
 from comborun.remote.transport import Completed, LocalTransport
 from comborun.text import MIB
 
@@ -166,13 +166,13 @@ def test_a_launch_is_four_round_trips_and_at_most_two_more_that_ship(
     for name, value in desk.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("comborun.cli.options.LocalTransport", Counting)
-    where = Where(transport="ssh")
+    where = HostChoice(transport="ssh")
     counts = []
     for text in (GRID, GRID, re.sub("sync: .*\n", "", GRID)):
         (desk.home / "grid.yaml").write_text(text)
         Counting.trips = 0
         directory = start_run(
-            GridChoice(desk.home / "grid.yaml"), where, Request(new=True)
+            GridChoice(desk.home / "grid.yaml"), where, LaunchRequest(new=True)
         ).launched.publication.directory
         counts.append(Counting.trips)
         until(Path(directory, "dispatch/done").exists, "the run is done")

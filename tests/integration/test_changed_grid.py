@@ -9,14 +9,9 @@ from typing import Any
 
 from box import until
 from desk import Desk, evaluate
+from happened import granted
 
 from comborun.rules.records import parse
-
-
-def launches(run: Path) -> list[str]:
-    """The sessions that were launched, in that order."""
-    journal = (run / "dispatch/journal").read_text().splitlines()
-    return [words[2] for words in map(str.split, journal) if words[1] == "launch"]
 
 
 def finish(desk: Desk, grid: Path, *options: str) -> str:
@@ -36,7 +31,7 @@ def test_a_policy_and_episodes_that_are_added_are_all_that_runs(desk: Desk) -> N
     before = desk.records(desk.runs[-1])
     grown = finish(desk, desk.grid(policies="[poor, good]", episodes="6"))
     (run,) = desk.runs
-    assert sorted(launches(run)[2:]) == ["field_good_e4-5", "field_poor", "maze_good_e4-5", "maze_poor"]
+    assert sorted(granted(run)[2:]) == ["field_good_e4-5", "field_poor", "maze_good_e4-5", "maze_poor"]
     after = desk.records(run)
     assert {name: after[name] for name in before} == before
     told = totals(desk)
@@ -59,7 +54,7 @@ def test_a_changed_command_reruns_its_combo_alone_and_the_old_records_count_no_m
     assert all(way_out in asked.stderr for way_out in ("--changed rerun", "--changed keep", "--new"))
     finish(desk, changed, "--changed", "rerun")
     (run,) = desk.runs
-    assert [name.startswith("maze_good_") for name in launches(run)] == [False, False, True]
+    assert [name.startswith("maze_good_") for name in granted(run)] == [False, False, True]
     told = totals(desk)
     assert told["completed"] == told["planned"] == 8
     rows = [json.loads(row) for row in (run / "dispatch/queue.jsonl").read_text().splitlines()]
@@ -103,7 +98,7 @@ def test_at_a_terminal_the_question_is_asked_and_the_answer_is_taken(desk: Desk)
     gate = desk.home / "gate"
     desk.combo("launch", desk.grid(command=evaluate(gate=gate)))
     (run,) = desk.runs
-    counts = [run / f"sessions/{name}/attempt-1/.counts" for name in launches(run)]
+    counts = [run / f"sessions/{name}/attempt-1/.counts" for name in granted(run)]
     until(lambda: all(path.exists() and parse(path.read_text())["records"] == "3" for path in counts), "they record")
     changed = desk.grid(command=evaluate(pace=29, gate=gate))
     code, said = desk.typed("launch", changed, answer="n\n")
@@ -130,5 +125,5 @@ def test_a_launch_that_is_killed_while_it_amends_is_mended_by_the_same_command(d
     until(lambda: list(run.glob("sessions/maze_p*")) or not launch.process.is_alive(), "it gets so far", 30)
     launch.kill()
     finish(desk, grid)
-    assert sorted(launches(run)) == ["maze_good", "maze_p0", "maze_p1", "maze_p2", "maze_p3"]
-    assert {name: len(lines) for name, lines in desk.records(run).items()} == dict.fromkeys(launches(run), 4)
+    assert sorted(granted(run)) == ["maze_good", "maze_p0", "maze_p1", "maze_p2", "maze_p3"]
+    assert {name: len(lines) for name, lines in desk.records(run).items()} == dict.fromkeys(granted(run), 4)

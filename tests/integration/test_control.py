@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import subprocess
 
 import pytest
@@ -9,6 +10,10 @@ from box import Box, alive, bash, until
 from recorded import queue_rows
 from test_retries import HOLD, launches
 from traces import RECORD
+
+from comborun.host.record.events import Events
+from comborun.rules.events import Kind
+from comborun.rules.names import RunLayout
 
 FAILS_ONCE = "[[ $COMBORUN_ATTEMPT != 1 ]]"
 
@@ -41,6 +46,26 @@ def test_a_retry_that_a_person_asked_for_has_fresh_budgets(box: Box) -> None:
     box.start()
     until(lambda: len(box.told("^done")) == 2, "the resumed run is done")
     assert launches(box)[2:] == ["env_one 3", "env_one 4"]
+
+
+def test_each_order_is_an_event_with_what_was_ordered_by_whom_and_from_where(box: Box) -> None:
+    box.plan({"env_one": bash("exit 1"), "env_two": bash("true")})
+    box.environment["SSH_CONNECTION"] = "192.0.2.7 50022 192.0.2.1 22"
+    for order in (["drain", "for", "lunch"], ["slots", "3"], ["slots", "many"], ["resume"]):
+        box.program("control", *order)
+    del box.environment["SSH_CONNECTION"]
+    box.start()
+    box.await_done()
+    box.program("control", "retry", "--failed")
+    box.stop("env_two")
+    found = [event.fields for event in Events(RunLayout(str(box.directory))).read() if event.kind == Kind.ORDERED]
+    assert {fields.pop("user") for fields in found} == {getpass.getuser()}
+    lunch, *others = found
+    assert lunch == {"order": "drain", "why": "for lunch", "from": "192.0.2.7"}
+    assert [(one["order"], one["from"]) for one in others] == [
+        ("slots", "192.0.2.7"), ("resume", "192.0.2.7"), ("start", "local"), ("retry", "local"), ("stop", "local")
+    ]  # fmt: skip
+    assert (others[0]["slots"], others[3]["names"], others[4]["names"]) == (3, ["env_one"], ["env_two"])
 
 
 def test_one_that_runs_is_not_started_twice(box: Box) -> None:

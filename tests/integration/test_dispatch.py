@@ -25,7 +25,7 @@ def test_a_run_starts_all_its_sessions_in_order_and_says_how_they_ended(any_box:
         "not_needed": "0",
         "after": "",
     }
-    assert [line.split()[1] for line in any_box.told("^launch")] == NAMES
+    assert [line.split()[1] for line in any_box.told("^granted")] == NAMES
     assert all(starts(any_box, name) == ["1"] for name in NAMES)
     assert (any_box.directory / "dispatch/out").read_text() == ""
 
@@ -62,7 +62,7 @@ def test_every_outcome_is_counted_and_no_failure_is_tried_again(box: Box) -> Non
     assert {name: box.ended(name).outcome for name in OUTCOMES} == {name: out for name, (_, out) in OUTCOMES.items()}
     assert (box.done["succeeded"], box.done["partial"], box.done["failed"]) == ("2", "1", "3")
     box.start()
-    assert len(box.told("^launch")) == len(OUTCOMES)
+    assert len(box.told("^granted")) == len(OUTCOMES)
 
 
 def test_no_more_run_at_once_than_there_are_slots(box: Box) -> None:
@@ -82,7 +82,7 @@ def test_slots_may_be_edited_while_the_run_goes_on(box: Box) -> None:
     box.write("go", "")
     for name in NAMES[:5]:
         box.ended(name)
-    assert len(box.told("^launch")) == 5
+    assert len(box.told("^granted")) == 5
     assert box.start("--parallel", "2").returncode == 0
     box.await_done()
 
@@ -125,7 +125,7 @@ def test_a_session_that_never_begins_costs_three_tries(box: Box) -> None:
     hangs = box.stand_in("tmux", "exec sleep 60")
     box.environment["COMBORUN_LAUNCH_S"] = "1"
     box.run({"env_one": bash("true")})
-    assert len(box.told("^never-began")) == 3
+    assert len(box.told("^not_begun")) == 3
     assert box.ended("env_one").note == "it did not begin within 1 s"
     hangs.unlink()  # what clears the box away asks tmux, too
 
@@ -138,7 +138,7 @@ def test_a_frozen_tmux_server_freezes_nobody_and_nothing_runs_twice(box: Box) ->
     (server,) = box.servers()
     kill(server, signal.SIGSTOP)
     box.ended(NAMES[0])
-    until(lambda: len(box.told("^launch")) == 2, "the next one is launched")
+    until(lambda: len(box.told("^granted")) == 2, "the next one is launched")
     assert box.program("probe").returncode == 0
     kill(server, signal.SIGCONT)
     box.await_done()

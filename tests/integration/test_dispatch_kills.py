@@ -25,7 +25,7 @@ def test_running_sessions_keep_their_slots_and_gpus_through_a_change_of_dispatch
     box.start()
     until(lambda: len(box.told("^adopted env_")) == 2, "both are adopted")
     time.sleep(0.3)  # time enough to start a third one wrongly
-    assert len(box.told("^launch")) == 2
+    assert len(box.told("^granted")) == 2
     box.write("go", "")
     box.await_done()
 
@@ -135,7 +135,7 @@ def test_a_fifo_that_somebody_removed_is_made_again_and_no_session_waits_for_its
     (box.directory / "go").touch()  # it ends, and the next one's window speaks, while nobody hears
     box.await_done()
     assert fifo.is_fifo()
-    assert box.told("never-began") == []
+    assert box.told("^not_begun") == []
     assert all(starts(box, name) == ["1"] for name in NAMES[:4])
 
 

@@ -11,7 +11,7 @@ from fetched_run import Link, Run, contents, get, mirror, run
 from recorded import queue_rows
 
 from comborun.errors import HostError
-from comborun.remote import program
+from comborun.remote import library
 from comborun.remote.fetch import Fetched, fetch
 from comborun.remote.transport import LocalTransport
 
@@ -59,7 +59,7 @@ def test_eight_hundred_sessions_that_have_ended_cost_one_small_round_trip(run: R
     before = time.monotonic()
     assert get(run, mirror, link).files == 0
     assert time.monotonic() - before < 10
-    asked = link.sent[0] - len(program.packed("fetch"))
+    asked = link.sent[0] - len(library.packed("fetch"))
     assert (len(link.sent), asked < 100_000, link.received[0] < 100) == (1, True, True)
 
 
@@ -97,7 +97,7 @@ def test_of_a_file_that_grows_only_the_new_bytes_travel(run: Run, mirror: Path) 
     get(run, mirror)
     with result.open("ab") as file:
         file.write(b"{}\n")
-    with (run.path / "dispatch/journal").open("a") as file:
+    with (run.path / "dispatch/events.jsonl").open("a") as file:
         file.write("2.0 more\n")
     assert get(run, mirror) == Fetched(2, 12)
     assert contents(mirror) == run.files()

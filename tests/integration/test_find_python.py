@@ -13,8 +13,8 @@ from box import put_library
 
 from comborun.errors import HostError
 from comborun.remote import program
-from comborun.remote.host import ask
-from comborun.remote.program import finder
+from comborun.remote.host import host_facts
+from comborun.remote.library import finder
 from comborun.remote.transport import Completed, LocalTransport
 
 REAL = os.path.realpath(sys.executable)
@@ -53,7 +53,7 @@ def put(tmp_path: Path) -> Any:
 
 
 def found(host: LocalTransport, **how: Any) -> str:
-    return ask(host, **how).python
+    return host_facts(host, **how).python
 
 
 def test_a_shim_leads_to_the_interpreter_behind_it(put: Any) -> None:
@@ -78,7 +78,7 @@ def test_without_any_every_interpreter_that_was_looked_at_is_named(put: Any) -> 
     old, lacking = put("old", OLD), put("minimal", WITHOUT.format(real=REAL, names=["json", "ctypes"]))
     broken, nothing = put("broken", "#!/nowhere\n"), Path("/nowhere/python3")
     with pytest.raises(HostError) as caught:
-        ask(Host(old, lacking, broken, nothing))
+        host_facts(Host(old, lacking, broken, nothing))
     number = ".".join(map(str, sys.version_info[:3]))
     assert caught.value.message.splitlines() == [
         "gpubox has no Python 3.8 or newer with json, ctypes, zlib, select, fcntl and hashlib",
@@ -91,16 +91,16 @@ def test_without_any_every_interpreter_that_was_looked_at_is_named(put: Any) -> 
 
 def test_a_host_without_a_single_one_is_told() -> None:
     with pytest.raises(HostError, match="there is no python3"):
-        ask(Host())
+        host_facts(Host())
 
 
 def test_the_one_that_the_grid_names_is_taken_and_no_other(put: Any) -> None:
     own = put("own", f'#!/bin/bash\nexec "{sys.executable}" "$@"\n')
     assert found(Host(), host_python=str(own)) == REAL
     with pytest.raises(HostError, match="/nowhere/python3 is not there"):
-        ask(Host(Path(REAL)), host_python="/nowhere/python3")
+        host_facts(Host(Path(REAL)), host_python="/nowhere/python3")
     with pytest.raises(HostError, match=r"python3 is 3\.6\.8"):
-        ask(Host(Path(REAL)), host_python=str(put("old", OLD)))
+        host_facts(Host(Path(REAL)), host_python=str(put("old", OLD)))
 
 
 def test_what_another_run_remembers_comes_first(tmp_path: Path) -> None:

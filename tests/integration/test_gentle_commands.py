@@ -21,7 +21,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "docs": ("limits.parallel",),
     "doctor": ("--host", "local"),
     "drain": (),
-    "canary": (),
+    "recheck": (),
     "explain": ("maze_good",),
     "export": ("compose", GRID),
     "init": (),

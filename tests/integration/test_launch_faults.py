@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 from box import until
 from desk import EVALUATOR, Desk, evaluate
+from happened import events, granted
 from quick_combo import call
 from sshd import fresh_user, running_sshd
 
@@ -122,11 +123,10 @@ def kill_and_repeat(launcher: Launcher, number: int, delay: float | None) -> str
 
 
 def holds_everything_once(run: Path) -> None:
-    journal = [line.split()[1:] for line in (run / "dispatch/journal").read_text().splitlines()]
-    launches = Counter(words[1] for words in journal if words[0] == "launch")
+    launches = Counter(granted(run))
     assert launches == {"maze_good": 1, "field_good": 1}, f"{run.name} started something twice, or nothing"
-    adopted = [words[1] for words in journal if words[0] == "adopted" and words[1].startswith("left=")]
-    assert [left for left in adopted if left != "left=0"] == ["left=2"], "one dispatcher did it all"
+    left = [event.fields["left"] for event in events(run, "taken_over")]
+    assert list(filter(None, left)) == [2], "one dispatcher did it all"
     for session in launches:
         assert [path.name for path in run.glob(f"sessions/{session}/attempt-*")] == ["attempt-1"]
         rows = (run / f"sessions/{session}/attempt-1/out/episodes.jsonl").read_text().splitlines()

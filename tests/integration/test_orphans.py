@@ -59,7 +59,7 @@ def test_an_orphan_goes_on_and_the_watch_over_it_leaves_with_its_dispatcher(box:
     kill(box.dispatcher, signal.SIGKILL)
     until(lambda: not watches(script), "the watch has left")
     box.start()
-    until(lambda: box.told("^adopted env_one 1 orphaned"), "a new dispatcher takes it up")
+    until(lambda: box.told("^adopted env_one 1 life=orphaned"), "a new dispatcher takes it up")
     assert alive(pid)
     box.stop()
     assert not alive(pid)

@@ -11,8 +11,8 @@ from desk import Desk, evaluate
 from comborun.grid import parse_grid
 from comborun.host.doctor import preflight
 from comborun.host.system import machine
-from comborun.remote.grids import question
-from comborun.remote.host import ask
+from comborun.remote.grids import preflight_question
+from comborun.remote.host import host_facts
 from comborun.remote.transport import LocalTransport
 from comborun.rules.host import Lack
 from comborun.words import say
@@ -50,7 +50,7 @@ SYNCED = "and no `workdir` is set: `workdir: ~/new` is the folder to which `sync
 
 def lines(text: str, ckpt: str = "~/policy.pt", *, local: bool = False) -> list[str]:
     grid = parse_grid(HEAD.replace("CKPT", ckpt) + text, Path("/laptop/grid.yaml"))
-    return list(map(say, ask(LocalTransport(), named=question(grid, local=local)).absent))
+    return list(map(say, host_facts(LocalTransport(), named=preflight_question(grid, local=local)).absent))
 
 
 CONDA = "setup: |\n  source ~/miniconda3/etc/profile.d/conda.sh\n  conda activate isaac\n"
@@ -153,7 +153,10 @@ def test_a_disk_without_room_for_what_the_last_run_wrote_is_said(desk: Desk, mon
     assert desk.combo("run", grid).returncode == 0
     monkeypatch.setenv("HOME", str(desk.home))
     monkeypatch.setattr(machine, "disk_kib", lambda _: (1 << 20, 5 << 10))
-    asked = {again: json.loads(question(parse_grid(grid.read_text(), grid), local=True, new=again)) for again in (0, 1)}
+    asked = {
+        again: json.loads(preflight_question(parse_grid(grid.read_text(), grid), local=True, new=again))
+        for again in (0, 1)
+    }
     assert preflight.lacks(asked[0]) == [], "the run that is there needs no more"
     (said,) = preflight.lacks(asked[1])
     assert (said.code, said.count("free_mib")) == (Lack.DISK_SHORT, 5)

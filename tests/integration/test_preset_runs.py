@@ -226,8 +226,8 @@ def test_what_pairs_nothing_is_known_from_the_preset(runs: dict[str, Path]) -> N
 
 def test_the_manifest_names_the_preset_and_its_digest(runs: dict[str, Path]) -> None:
     provenance = collect_run(runs["openpi"]).provenance
-    assert provenance["preset.name"] == "openpi"
-    assert len(provenance["preset.sha256"]) == 64
+    assert provenance["preset"]["name"] == "openpi"
+    assert len(provenance["preset"]["sha256"]) == 64
 
 
 def test_a_copy_of_a_run_has_the_logs_that_are_results_or_tell_of_a_failure(

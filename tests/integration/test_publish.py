@@ -19,7 +19,7 @@ from comborun.errors import HostError
 from comborun.model.command import fill
 from comborun.model.judging import ResultRules
 from comborun.model.plan import After, Limits, Plan, Session
-from comborun.remote.publish import Draft, Publication, amend, publish
+from comborun.remote.publish import Draft, Publication, publish, put_amendment
 from comborun.remote.runs import list_runs
 from comborun.remote.transport import LocalTransport
 
@@ -152,7 +152,7 @@ def test_an_amended_run_is_the_run_of_the_new_grid(tmp_path: Path) -> None:
     first = put(tmp_path)
     end(first, succeeded=1)
     changed = put(tmp_path, GROWN)
-    assert amend(LocalTransport(), changed, grown(changed), draft(tmp_path, GROWN)) == ()
+    assert put_amendment(LocalTransport(), changed, grown(changed), draft(tmp_path, GROWN)) == ()
     found = put(tmp_path, GROWN)
     assert (found.state, found.run) == ("resumed", first.run)
     assert found.found
@@ -168,9 +168,9 @@ def test_an_amended_run_is_the_run_of_the_new_grid(tmp_path: Path) -> None:
 def test_an_amendment_of_a_run_that_changed_meanwhile_does_nothing(tmp_path: Path) -> None:
     put(tmp_path)
     one, other = put(tmp_path, GROWN), put(tmp_path, CHANGED)
-    assert amend(LocalTransport(), one, grown(one), draft(tmp_path, GROWN)) is not None
+    assert put_amendment(LocalTransport(), one, grown(one), draft(tmp_path, GROWN)) is not None
     before = files(one)
-    assert amend(LocalTransport(), other, grown(other, CHANGED), draft(tmp_path, CHANGED)) is None
+    assert put_amendment(LocalTransport(), other, grown(other, CHANGED), draft(tmp_path, CHANGED)) is None
     assert files(one) == before
 
 
@@ -179,7 +179,7 @@ def test_what_belongs_to_no_session_is_amended_and_the_run_stays_finished(tmp_pa
     end(first, succeeded=1)
     plan = replace(PLAN, poll=5.0, digest="digest-2")
     changed = put(tmp_path, plan)
-    amend(LocalTransport(), changed, grown(changed, plan), draft(tmp_path, plan))
+    put_amendment(LocalTransport(), changed, grown(changed, plan), draft(tmp_path, plan))
     assert put(tmp_path, plan).state == "finished"
 
 
@@ -188,7 +188,7 @@ def test_after_comes_and_goes_with_the_grid(tmp_path: Path) -> None:
     for number, after in enumerate((After(fill("true", {}), "", None, ()), None)):
         plan = replace(PLAN, after=after, digest=f"after-{number}")
         changed = put(tmp_path, plan)
-        assert amend(LocalTransport(), changed, grown(changed, plan), draft(tmp_path, plan)) == ()
+        assert put_amendment(LocalTransport(), changed, grown(changed, plan), draft(tmp_path, plan)) == ()
         assert script.exists() == (after is not None)
 
 
@@ -199,9 +199,9 @@ def test_an_amendment_that_is_cut_off_anywhere_is_mended_by_the_next(tmp_path: P
     end(first, succeeded=1)
     changed = put(tmp_path, GROWN)
     with contextlib.suppress(HostError):
-        amend(Prefaced(KILLS % steps), changed, grown(changed), draft(tmp_path, GROWN))
+        put_amendment(Prefaced(KILLS % steps), changed, grown(changed), draft(tmp_path, GROWN))
     while (found := put(tmp_path, GROWN)).state == "changed":
-        assert amend(LocalTransport(), found, grown(found), draft(tmp_path, GROWN)) is not None
+        assert put_amendment(LocalTransport(), found, grown(found), draft(tmp_path, GROWN)) is not None
     assert found.state == "resumed", "the new session is still to run"
     assert found.found
     assert found.found.plan == GROWN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -18,8 +19,6 @@ from pathlib import Path
 
 import pytest
 from box import Box, alive, bash, make_box, until
-
-from comborun.remote.launching import replaced
 
 CALM = "trap 'echo got INT >>{log}; exit 0' INT; trap 'echo got TERM >>{log}; exit 0' TERM; "
 WAIT = "echo up >>{log}; while :; do sleep 0.1; done"
@@ -79,9 +78,11 @@ class Old:
         """Start the run that replaces them; what is said."""
         self.box.plan({"env_one": bash("true")})
         self.box.write("dispatch/replaces", "".join(f"{name}\n" for name in names))
+        self.box.environment["COMBORUN_JSON_LINES"] = "1"
         started = self.box.start()
         assert started.returncode == 0, started.stderr
-        return replaced(started.stdout)
+        lines = map(json.loads, started.stdout.splitlines())
+        return tuple(f"{line['replaced']}: {line['what']}" for line in lines if "replaced" in line)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from box import Box, bash, kill, until
+from happened import events
 from recorded import record
 
 from comborun.rules.facts import Fact
@@ -31,7 +32,7 @@ def classes(box: Box, name: str) -> list[str]:
 
 
 def launches(box: Box) -> list[str]:
-    return [" ".join(line.split()[1:3]) for line in box.told("^launch")]
+    return [" ".join(line.split()[1:3]) for line in box.told("^granted")]
 
 
 def test_each_class_of_failure_has_a_budget_of_its_own(box: Box) -> None:
@@ -69,7 +70,7 @@ def test_a_clock_that_was_set_back_makes_no_session_wait_longer_than_its_wait(bo
 def test_a_session_that_waits_for_a_retry_can_be_stopped(box: Box) -> None:
     box.plan({"env_one": bash(CRASH)}, policy={"retry_crashed": 1, "wait_crashed_ms": 600000})
     box.start()
-    until(lambda: box.told("^retry env_one 1 crashed"), "it waits")
+    until(lambda: box.told("^retry env_one 1 class=crashed"), "it waits")
     stopped = box.stop("env_one")
     assert stopped.stdout == "env_one: cancelled while it waited for another attempt\n"
     box.await_done()
@@ -137,12 +138,12 @@ def test_a_gpu_that_fails_in_a_row_is_left_alone_and_the_others_go_on(box: Box) 
     box.await_done()
     (line,) = (box.directory / "dispatch/quarantine").read_text().splitlines()
     assert line.split("\t")[:2] == ["1", "crashed"]
-    said = box.told("^(launch|quarantine)")
-    assert not [
-        line
-        for line in said[said.index("quarantine 1 crashed 3") :]
-        if line.startswith("launch") and line.endswith(" 1")
-    ]
+    found = events(box.directory, "granted", "quarantine")
+    (closed,) = (event for event in found if event.kind == "quarantine")
+    assert closed.fields == {"gpu": 1, "class": "crashed", "times": 3}
+    later = found[found.index(closed) + 1 :]
+    assert later
+    assert all(event.fields["gpus"] == [0] for event in later)
 
 
 def test_a_run_without_a_gpu_left_is_halted(box: Box) -> None:

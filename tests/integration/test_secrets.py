@@ -17,7 +17,7 @@ from desk import Desk
 from recorded import record
 
 from comborun.errors import UserError
-from comborun.remote.control import StartOptions, laptop_secrets
+from comborun.remote.program import StartOptions, laptop_secrets
 from comborun.rules.records import parse
 
 PLANTED = '-----BEGIN KEY-----\nplanted\'value "$HOME" `id` \\n\n\nlast plänted line=1\n'
@@ -60,7 +60,7 @@ def found(run: Path, session: str) -> dict[str, str]:
 
 def finish(run: Path) -> None:
     (run / "go").touch()
-    until((run / "dispatch/done").exists, f"done; {(run / 'dispatch/journal').read_text()}")
+    until((run / "dispatch/done").exists, f"done; {(run / 'dispatch/events.jsonl').read_text()}")
 
 
 def leaks(folder: Path) -> list[str]:

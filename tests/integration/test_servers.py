@@ -112,17 +112,17 @@ def at(box: Box, number: int = 1, name: str = "tiny") -> Path:
 
 
 def begun(box: Box, number: int = 1, name: str = "tiny") -> Begin:
-    until((at(box, number, name) / "begin").exists, f"the server has begun; the journal says\n{box.journal}")
+    until((at(box, number, name) / "begin").exists, f"the server has begun; this happened:\n{box.happened}")
     return Begin.parse((at(box, number, name) / "begin").read_text())
 
 
 def ready(box: Box, number: int = 1, name: str = "tiny") -> Mapping[str, str]:
-    until((at(box, number, name) / "ready").exists, f"the server is ready; the journal says\n{box.journal}")
+    until((at(box, number, name) / "ready").exists, f"the server is ready; this happened:\n{box.happened}")
     return parse((at(box, number, name) / "ready").read_text())
 
 
 def ended(box: Box, number: int = 1, name: str = "tiny") -> End:
-    until((at(box, number, name) / "end").exists, f"the server has ended; the journal says\n{box.journal}")
+    until((at(box, number, name) / "end").exists, f"the server has ended; this happened:\n{box.happened}")
     return End.parse((at(box, number, name) / "end").read_text())
 
 
@@ -153,7 +153,7 @@ def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(box
     assert ended(box).cause == "stopped"
     assert box.done["succeeded"] == "3"
     assert not box.marked()
-    assert [line.split()[0] for line in box.told("tiny")][-1] == "server-ended"
+    assert [line.split()[0] for line in box.told(" servers/tiny")][-1] == "ended"
 
 
 def test_a_server_that_was_killed_comes_again_and_its_clients_count_as_server_lost(box: Box) -> None:

@@ -13,7 +13,7 @@ from desk import ONE, Desk, evaluate
 from nvidia import Gpus
 from quick_combo import Call
 
-from comborun.remote.control import Beginning, await_first
+from comborun.remote.program import Beginning, await_first
 from comborun.remote.transport import LocalTransport
 from comborun.rules.facts import Fact
 from comborun.rules.records import render
@@ -59,9 +59,8 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
     ids=["room", "a-driver-that-does-not-answer", "what-passes-or-fails", "one-on-its-way", "an-earlier-dispatcher's"],
 )
 def test_what_the_host_says_is_settled_when_somebody_waits_for_room_and_nobody_is_on_its_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: list[Wait], grant: bool, old: bool, expected: Beginning
+    tmp_path: Path, reasons: list[Wait], grant: bool, old: bool, expected: Beginning
 ) -> None:
-    monkeypatch.setenv("COMBORUN_FIRST_S", "3")
     put_library(tmp_path)
     (tmp_path / "dispatch/dispatcher").touch()
     waiting = tmp_path / "dispatch/waiting"
@@ -71,7 +70,7 @@ def test_what_the_host_says_is_settled_when_somebody_waits_for_room_and_nobody_i
     if grant:
         (tmp_path / "sessions/env_one/attempt-1").mkdir(parents=True)
         (tmp_path / "sessions/env_one/attempt-1/grant").touch()
-    assert await_first(LocalTransport(), str(tmp_path)) is expected
+    assert await_first(LocalTransport(), str(tmp_path), 3.0) is expected
 
 
 def test_a_server_that_loads_is_waited_for_and_one_that_never_gets_ready_is_told_at_once(desk: Desk) -> None:

@@ -84,7 +84,7 @@ def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None
     planned = login.combo("plan", grid, "--slurm").stdout
     assert "array 1      4 tasks, 4 at once at most, each with 5120 MiB" in planned
     assert "would start at" in planned
-    assert "calibrate and canary" in planned
+    assert "calibrate and recheck" in planned
     assert "#SBATCH --mem=5120M" in planned
 
     launched = login.combo("launch", grid, "--slurm")
@@ -123,13 +123,11 @@ def test_from_the_plan_to_the_same_report_as_on_one_machine(login: Desk) -> None
     assert login.runs[-1] != on_slurm
     assert episodes(on_slurm / "report") == episodes(login.runs[-1] / "report")
 
-    refused = login.combo("canary", on_slurm.name)
+    refused = login.combo("recheck", on_slurm.name)
     assert (refused.returncode, "srun" in refused.stderr) == (2, True), refused.stderr
-    on_a_node = ["srun", "--mem=1000M", *login.command("canary", "--json")]
-    canary = subprocess.run(
-        on_a_node, env=login.environment, cwd=login.home, capture_output=True, text=True, check=True
-    )
-    assert json.loads(canary.stdout)["run"] == login.runs[-2].name, "of the run that was made on one machine"
+    on_a_node = ["srun", "--mem=1000M", *login.command("recheck", "--json")]
+    alone = subprocess.run(on_a_node, env=login.environment, cwd=login.home, capture_output=True, text=True, check=True)
+    assert json.loads(alone.stdout)["run"] == login.runs[-2].name, "of the run that was made on one machine"
 
 
 def test_over_ssh_it_is_launched_watched_and_reported_from_a_laptop(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from box import until
 from desk import Desk, evaluate
+from happened import granted
 
 
 def halted(run: Path) -> bool:
@@ -22,8 +23,7 @@ def test_a_smoke_test_that_passes_lets_the_rest_begin_and_counts_for_nothing(des
     (run,) = desk.runs
     assert len(desk.records(run)["maze_good_smoke"]) == 2
     assert "_smoke" not in (run / "report/report.md").read_text(), "it is no finding"
-    journal = (run / "dispatch/journal").read_text().splitlines()
-    launched = [line.split()[2] for line in journal if line.split()[1] == "launch"]
+    launched = granted(run)
     assert all(name.endswith("_smoke") for name in launched[:4])
     assert "smoke" not in " ".join(launched[4:])
 

@@ -3,11 +3,11 @@ where they should. With real processes and the stand-in for nvidia-smi that coun
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 from box import Box, bash, until
+from happened import events
 from nvidia import Gpus, uuid
 from recorded import record
 from traces import HOLD, RECORD
@@ -24,8 +24,8 @@ def gpus(box: Box, tmp_path: Path) -> Gpus:
 
 def starts(box: Box) -> list[tuple[float, str, str]]:
     """Time, session and GPUs of each launch."""
-    found = re.findall(r"^(\S+) launch (\S+) \d+ ?(\S*)$", box.journal, re.MULTILINE)
-    return [(float(time), name, gpu) for time, name, gpu in found]
+    found = events(box.directory, "granted")
+    return [(event.at, event.session, ",".join(map(str, event.fields["gpus"]))) for event in found]
 
 
 def warming(box: Box) -> int:
@@ -69,7 +69,7 @@ def test_where_sessions_run_out_of_memory_fewer_run_at_once(box: Box, gpus: Gpus
         policy={"retry_gpu_memory": 3, "wait_gpu_memory_ms": 100},
     )
     box.start()
-    until(lambda: box.told("^fewer 0 3"), "one fewer runs at once")
+    until(lambda: box.told("^gpu_cap .*gpu=0 most=3"), "one fewer runs at once")
     assert (box.directory / "dispatch/fewer").read_text().startswith("0\t3\t")
     box.kill_dispatcher()
     assert box.start().returncode == 0
@@ -100,7 +100,7 @@ def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu
     assert box.done["succeeded"] == "4"
     assert not box.told("^(quarantine|halted)")
     assert not (box.directory / "dispatch/breaker").exists()
-    assert len(box.told("^fewer")) == 1
+    assert len(box.told("^gpu_cap")) == 1
 
 
 def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box, gpus: Gpus) -> None:

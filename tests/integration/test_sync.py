@@ -10,8 +10,8 @@ import pytest
 from shipping_desk import Counting, Desk, desk
 
 from comborun.errors import UserError
-from comborun.grid.launch import SyncKeys
-from comborun.remote.shipping import compare, deliver, lines, stream, survey
+from comborun.grid.keys.launch import SyncKeys
+from comborun.remote.shipping import compare_files, deliver, shipped_lines, stream, survey
 from comborun.remote.transport import LocalTransport
 from comborun.text import MIB
 
@@ -37,7 +37,7 @@ def test_only_in_text_does_crlf_become_lf(desk: Desk) -> None:
     for number, (content, _) in enumerate(ARRIVES):
         desk.put(f"f{number}", content)
     desk.transport = Counting()
-    deliveries = compare(desk.transport, desk.shipments(max_size=16 * MIB))
+    deliveries = compare_files(desk.transport, desk.shipments(max_size=16 * MIB))
     deliver(desk.transport, deliveries, str(desk.root))
     for number, (_, arrives) in enumerate(ARRIVES):
         assert (desk.there / f"f{number}").read_bytes() == arrives
@@ -125,18 +125,18 @@ def test_the_place_itself_may_be_behind_a_link(desk: Desk, tmp_path: Path) -> No
 
 def test_files_that_are_where_they_should_go_are_not_touched(desk: Desk) -> None:
     script = desk.put("run.sh", "echo\r\n")
-    deliveries = compare(LocalTransport(), desk.shipments(to=str(desk.here)))
+    deliveries = compare_files(LocalTransport(), desk.shipments(to=str(desk.here)))
     deliver(LocalTransport(), deliveries, str(desk.root))
     assert script.read_bytes() == b"echo\r\n"
-    assert list(lines(deliveries)) == [f". -> {desk.here}: 1 file, they are there already"]
+    assert list(shipped_lines(deliveries)) == [f". -> {desk.here}: 1 file, they are there already"]
     with pytest.raises(UserError, match="would be shipped into itself"):
-        compare(LocalTransport(), desk.shipments(to=f"{desk.here}/copy"))
+        compare_files(LocalTransport(), desk.shipments(to=f"{desk.here}/copy"))
 
 
 def test_a_file_goes_to_its_new_name_or_into_a_folder(desk: Desk) -> None:
     desk.put("a.py", "a\n")
     entries = [SyncKeys.model_construct(source="a.py", to=f"{desk.there}/{to}") for to in ("b.py", "sub/")]
-    deliver(desk.transport, compare(desk.transport, survey(entries, desk.here)), str(desk.root))
+    deliver(desk.transport, compare_files(desk.transport, survey(entries, desk.here)), str(desk.root))
     assert desk.arrived() == {"b.py": b"a\n", "sub/a.py": b"a\n"}
 
 
@@ -144,7 +144,7 @@ def test_a_big_file_is_held_in_memory_twice_at_most(desk: Desk) -> None:
     size = 64 * MIB
     desk.put("big", b"\xff" * size)
     shipments = desk.shipments(max_size=2 * size)
-    deliveries = compare(desk.transport, shipments)
+    deliveries = compare_files(desk.transport, shipments)
     tracemalloc.start()
     try:
         data = stream(deliveries)

@@ -14,8 +14,8 @@ from box import until
 from shipping_desk import Desk, desk, receive
 
 from comborun.errors import HostError, UserError
-from comborun.grid.launch import SyncKeys
-from comborun.remote.shipping import compare, deliver, stream, survey
+from comborun.grid.keys.launch import SyncKeys
+from comborun.remote.shipping import compare_files, deliver, stream, survey
 
 __all__ = ["desk"]
 
@@ -45,7 +45,7 @@ def test_nothing_is_written_through_a_link_of_the_host(desk: Desk, tmp_path: Pat
     desk.there.mkdir()
     (desk.there / "data").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match=r"there/data is a link, and nothing is written through it") as refused:
-        compare(desk.transport, desk.shipments())
+        compare_files(desk.transport, desk.shipments())
     assert "nothing is deleted on the host" in refused.value.hint
     assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -65,7 +65,7 @@ def test_what_is_in_the_way_is_named_and_left_alone(desk: Desk, theirs: str, why
     else:
         (desk.there / theirs).write_text("theirs")
     with pytest.raises(UserError, match=why):
-        compare(desk.transport, desk.shipments())
+        compare_files(desk.transport, desk.shipments())
 
 
 def test_a_link_of_the_host_at_a_files_place_is_replaced_and_not_followed(desk: Desk, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_stream_that_is_cut_leaves_nothing_and_changes_nothing(desk: Desk, sha
     desk.ship()
     desk.put("a", "new\n")
     desk.put("sub/b", b"b" * 5000)
-    data = stream(compare(desk.transport, desk.shipments()))
+    data = stream(compare_files(desk.transport, desk.shipments()))
     cut = data[: int(len(data) * share)]
     done = receive(desk.root, cut)
     assert done.code
@@ -102,7 +102,7 @@ def test_a_stream_that_is_cut_leaves_nothing_and_changes_nothing(desk: Desk, sha
 def test_one_wrong_byte_on_the_way_changes_nothing(desk: Desk) -> None:
     desk.put("a", "one\n")
     desk.put("b", "two\n")
-    data = stream(compare(desk.transport, desk.shipments())).replace(b"two\n", b"twO\n")
+    data = stream(compare_files(desk.transport, desk.shipments())).replace(b"two\n", b"twO\n")
     done = receive(desk.root, data)
     assert (done.code, done.complaint) == (76, "sync: the data arrived changed: nothing was changed")
     assert desk.arrived() == {}
@@ -110,7 +110,7 @@ def test_one_wrong_byte_on_the_way_changes_nothing(desk: Desk) -> None:
 
 def test_the_next_launch_clears_away_what_a_killed_one_left(desk: Desk) -> None:
     desk.put("sub/a", b"a" * 100_000)
-    data = stream(compare(desk.transport, desk.shipments()))
+    data = stream(compare_files(desk.transport, desk.shipments()))
     host = [sys.executable, "-c", "import sys; from comborun.host.verbs.sync import main; main(sys.argv[1:])"]
     process = subprocess.Popen(
         [*host, "receive", desk.root], stdin=subprocess.PIPE, start_new_session=True, cwd=Path(__file__).parents[2]
@@ -153,7 +153,7 @@ def test_two_entries_may_meet_but_not_differ(desk: Desk) -> None:
 
 def test_a_file_that_changes_meanwhile_is_not_sent(desk: Desk) -> None:
     desk.put("a", "one\n")
-    deliveries = compare(desk.transport, desk.shipments())
+    deliveries = compare_files(desk.transport, desk.shipments())
     desk.put("a", "two\n")
     with pytest.raises(UserError, match="changes while it is shipped"):
         deliver(desk.transport, deliveries, str(desk.root))
@@ -161,7 +161,7 @@ def test_a_file_that_changes_meanwhile_is_not_sent(desk: Desk) -> None:
 
 def test_a_place_that_can_not_be_written_is_told(desk: Desk) -> None:
     desk.put("a")
-    deliveries = compare(desk.transport, desk.shipments(to="/proc/nothing"))
+    deliveries = compare_files(desk.transport, desk.shipments(to="/proc/nothing"))
     with pytest.raises(HostError) as failed:
         deliver(desk.transport, deliveries, str(desk.root))
     assert failed.value.hint.endswith("can't make the folder /proc/nothing")

@@ -75,7 +75,7 @@ def test_the_commands_work_where_there_is_no_checkout(installed: Desk) -> None:
     assert installed.combo("init", "--example", str(installed.home / "walker")).returncode == 0
     assert "8 combos" in installed.combo("check", str(installed.home / "walker/grid.yaml")).stdout
     assert "../.venv" not in (installed.home / "walker/grid.yaml").read_text()
-    look = "from comborun.remote import program as l; from comborun.remote.ssh import shell as s; "
+    look = "from comborun.remote import library as l; from comborun.remote.ssh import shell as s; "
     look += "print(len(s.program()), len(l.library_files()))"
     seen = subprocess.run(
         [sys.executable, "-c", look],

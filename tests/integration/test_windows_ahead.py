@@ -62,14 +62,14 @@ def ends_well(box: Box) -> None:
     box.write("go", "")
     box.await_done()
     assert [starts(box, name) for name in box.names] == [["1"]] * len(box.names)
-    assert box.told("^never-began") == []
+    assert box.told("^not_begun") == []
 
 
 def test_a_window_that_waits_for_a_slot_is_no_attempt_yet(any_box: Box) -> None:
     any_box.plan({name: bash(STARTED + HOLD) for name in NAMES}, parallel=2)
     any_box.start()
     waiting(any_box, 2)
-    assert len(any_box.told("^launch")) == 2
+    assert len(any_box.told("^granted")) == 2
     assert not any((any_box.attempt(name) / "claim").exists() for name in NAMES[2:])
     seen = any_box.look()["attempts"]
     assert [(one["session"], one["number"]) for one in seen] == [("env_p0", 1), ("env_p1", 1)]
@@ -104,7 +104,7 @@ def test_a_window_that_begins_is_not_refused_with_another_of_its_call(box: Box) 
     pid = armed(box, NAMES[2])
     kill(pid, signal.SIGSTOP)
     box.write("first", "")
-    until(lambda: box.told(f"^launch {NAMES[2]}"), "it has its word")
+    until(lambda: box.told(f"^granted {NAMES[2]}"), "it has its word")
     box.tmux("kill-session", "-t", f"={taken}")
     box.write("said", "")
     until(lambda: not any(str(tmux) in words for _, words in commands()), "the call has failed")
@@ -133,7 +133,7 @@ def test_what_waits_leaves_with_its_dispatcher_and_the_next_one_goes_on(box: Box
         waiting(box, 0)
         until(lambda pids=supervisors: not any(map(alive, pids)), "its supervisors leave")
         box.start()
-    assert len(box.told("^launch")) == 2
+    assert len(box.told("^granted")) == 2
     ends_well(box)
 
 
@@ -152,7 +152,7 @@ def test_a_supervisor_that_is_killed_between_its_grant_and_its_claim_is_replaced
     pid = armed(any_box, NAMES[1])
     kill(pid, signal.SIGSTOP)
     any_box.write("go", "")
-    until(lambda: any_box.told(f"^launch {NAMES[1]}"), "it has its grant, and can't claim")
+    until(lambda: any_box.told(f"^granted {NAMES[1]}"), "it has its grant, and can't claim")
     kill(pid, signal.SIGKILL)
     any_box.await_done()
     assert [starts(any_box, name) for name in NAMES[:3]] == [["1"]] * 3
@@ -223,7 +223,7 @@ def test_what_waits_makes_room_on_a_machine_that_starts_no_more_processes(box: B
             (group / "cgroup.procs").write_text(str(pid))
         (group / "pids.max").write_text("3")
         box.write("first", "")
-        until(lambda: box.told("^no-room"), "the third session can't start its command")
+        until(lambda: box.told("^no_room"), "the third session can't start its command")
         (group / "pids.max").write_text("5")  # enough for a session, if nothing else is there
         until(lambda: starts(box, NAMES[2]) == ["1"], "it starts")
     finally:

@@ -14,13 +14,13 @@ from comborun.planner import lay_out
 from comborun.rules.room.placement import Card
 
 FILE = Path("grid.yaml")
-HOST = HostFacts("local", "h", 4, 0, (), "5", "3", "", ())
+HOST = HostFacts("local", "h", 4, 0, (), "5", {"tmux": "3"}, ())
 
 
 def host(gpus: int = 0, mib: int | None = None, cpus: int = 64) -> HostFacts:
     """A machine whose nvidia-smi tells so much memory of each GPU."""
     cards = tuple(Card(index, f"GPU-{index}", "", mib) for index in range(gpus))
-    return HostFacts("local", "box", cpus, 256 << 30, tuple(range(gpus)), "5.2", "3.4", "4.9", (), cards=cards)
+    return HostFacts("local", "box", cpus, 256 << 30, tuple(range(gpus)), "5.2", {"tmux": "3.4"}, (), cards=cards)
 
 
 def grid(text: str) -> Grid:

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import time
+import zlib
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -244,6 +246,12 @@ class StagedHost:
         if isinstance(answer, BaseException):
             raise answer
         return answer if isinstance(answer, Completed) else Completed(0, answer, b"")
+
+
+def plan_answer(plan: bytes, number: int = 1, run: str = "walkers-1") -> bytes:
+    """What a host says when it is asked for the newest plan of a run."""
+    packed = b64encode(zlib.compress(plan)).decode()
+    return json.dumps({"id": run, "number": number, "plan": packed}).encode()
 
 
 @dataclass

@@ -27,6 +27,12 @@ def test_a_plan_is_read_as_it_was_written_also_by_a_version_that_wrote_every_fie
     assert Plan.from_json(json.dumps(asdict(PLAN))) == PLAN
 
 
+def test_fields_of_a_later_version_are_left_out() -> None:
+    session, limits = DATA["sessions"][0] | {"new": 1}, DATA["limits"] | {"new": [2]}
+    later = DATA | {"new": {"a": 3}, "sessions": [session, *DATA["sessions"][1:]], "limits": limits}
+    assert Plan.from_json(json.dumps(later)) == PLAN
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

@@ -16,6 +16,7 @@ from comborun.host.admission import leases
 from comborun.host.admission.leasebook import LeaseBook
 from comborun.host.system import files
 from comborun.rules import records
+from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.room.order import Stagger, WaitingLine, WarmUp
@@ -26,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Collection, Iterable, Mapping, Sequence
 
+    from comborun.host.record.events import Events
     from comborun.rules.names import RunLayout
     from comborun.rules.room.ledger import Ledger
 
@@ -48,15 +50,13 @@ class Pick:
 class Admission:
     """The waiting sessions, their order, and what blocks each of them; `leasebook` keeps the leases."""
 
-    def __init__(
-        self, run: str, run_id: str, journal: Callable[[str], None], tell: Callable[[str, str, Fact], None]
-    ) -> None:
-        self._journal = journal
+    def __init__(self, run: str, run_id: str, events: Events, tell: Callable[[str, str, Fact], None]) -> None:
+        self._events = events
         self.book = LeaseBook(run, run_id)
         self._capacity, self._ledger = self.book.capacity, self.book.ledger
         self.line = WaitingLine(self._ledger)
         self.spacing, self.warm = Stagger(0.0), WarmUp(0.0)
-        self.short = Shortages(self._ledger, self.book.layout, journal, tell)
+        self.short = Shortages(self._ledger, self.book.layout, events, tell)
         self.barred: Callable[[str], Collection[int]] = lambda _: ()
         """GPUs that a session can't use now, because its server there is not ready"""
         self._requests: dict[str, Request] = {}
@@ -118,7 +118,7 @@ class Admission:
             self.book.look_at_others()
         self.line.round()
         for name in self.warm.late(time.monotonic()):
-            self._journal(f"warm {name} {self.warm.seconds:g} s are over")
+            self._events.write(Kind.WARM, name, reason=f"{self.warm.seconds:g} s are over")
 
     def pick(self, names: Iterable[str], folder: Callable[[str], str]) -> Pick | None:
         """The next session that may start, in the order of the queue. Its resources are leased to it.
@@ -208,7 +208,7 @@ class Admission:
 
     def _warms(self, name: str) -> None:
         if name in self._programs and self.warm.started(name, self._programs[name], time.monotonic()):
-            self._journal(f"warming {name}")
+            self._events.write(Kind.WARMING, name)
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
         """Take over the lease of a running attempt, as its grant says."""
@@ -229,7 +229,7 @@ class Admission:
 
     def progressed(self, name: str, why: str = "it makes progress") -> None:
         if self.warm.reached(name, self._programs.get(name, "")):
-            self._journal(f"warm {name} {why}")
+            self._events.write(Kind.WARM, name, reason=why)
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, *, stopped: bool = False) -> bool:
         """Learn from an end, after `give_back`. `failure`: its class, empty if it succeeded or was stopped.
@@ -255,11 +255,11 @@ class Shortages:
     """
 
     def __init__(
-        self, ledger: Ledger, layout: RunLayout, journal: Callable[[str], None], tell: Callable[[str, str, Fact], None]
+        self, ledger: Ledger, layout: RunLayout, events: Events, tell: Callable[[str, str, Fact], None]
     ) -> None:
         self._ledger = ledger
         self._file = f"{layout.dispatch}/fewer"
-        self._journal, self._tell = journal, tell
+        self._events, self._tell = events, tell
         self._most: dict[int, int] = {}
         """GPU -> most sessions that run there at once"""
         self._there: dict[str, dict[int, int]] = {}
@@ -296,7 +296,7 @@ class Shortages:
         if there > 1 and there - 1 < self._most.get(gpu, there):
             self._most[gpu], self._reduced[gpu] = there - 1, now
             self._write()
-            self._journal(f"fewer {gpu} {there - 1} {name}")
+            self._events.write(Kind.GPU_CAP, name, gpu=gpu, most=there - 1)
             self._tell("host", name, Fact(Notice.FEWER, gpu=gpu, most=there - 1, sessions=there))
         return there > 1
 

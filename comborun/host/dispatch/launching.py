@@ -1,35 +1,43 @@
 """Starts sessions as slots, resources and waits allow, and checks that they begin.
 
-The intent is on disk before the act: the grant, then the journal, then the window. Each start that fails uses up one of
+The intent is on disk before the act: the grant, then the event, then the window. Each start that fails uses up one of
 a few tries of the same attempt; after the last one the launch has failed. If two windows open for one attempt, the
 second finds the claim and leaves.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
 
-from comborun.host import engines
 from comborun.host.admission.admission import WAITS_MOST
+from comborun.host.dispatch.sessions import Queued, Server, Starting
+from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
-from comborun.host.record.queue import QUEUED, STARTING
 from comborun.host.system import files, machine
 from comborun.rules import records
+from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
+from comborun.rules.room.placement import Blocker
 from comborun.rules.room.waits import Wait
 from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator
+    from typing import Iterable, Iterator
 
-    from comborun.host.dispatch.dispatcher import Dispatcher
-    from comborun.host.record.queue import Session
+    from comborun.host.dispatch.ends import Ends
+    from comborun.host.dispatch.run_policy import RunPolicy
+    from comborun.host.dispatch.run_state import LocalState
+    from comborun.host.dispatch.servers import Servers
+    from comborun.host.dispatch.sessions import Granted, Session
+    from comborun.host.dispatch.windows import Refused, Windows
 
-BUDGET = 6
+BUDGET, _OF_SERVER = 6, 2
+"""of an attempt of a session, and of a model server, which has restarts besides"""
 _REFUSED, _OVERDUE = 1, 2
 """what a refused and an overdue start cost of the budget"""
 _FIRST_WAIT_S = 0.1
@@ -39,227 +47,255 @@ _SLOTS_MOST = 6
 """digits"""
 
 
-class Launcher:
-    """Starts the next session, tracks windows that are being opened, and knows what other sessions wait for."""
+def starting(gpus: tuple[int, ...], budget: int = BUDGET) -> Starting:
+    """The state of an attempt that was granted just now."""
+    return Starting(gpus, budget, time.monotonic() + launch_s())
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
+
+class Launcher:
+    """Starts the next session, sees to it that it begins, and knows what other sessions wait for."""
+
+    def __init__(self, run: LocalState, policy: RunPolicy, ends: Ends, windows: Windows, servers: Servers) -> None:
+        self._run = run
+        self._policy = policy
+        self._ends = ends
+        self._windows = windows
+        self._servers = servers
         self.slots = 1
-        self.nobody = False
-        """whether all queued sessions are held back, even if there is room"""
         self.due = math.inf
         """the time when the next waiting session may start"""
-        self.opening: set[str] = set()
-        """sessions whose window is not known to be open"""
-        self.lacks: Fact | None = None
+        self._held_back = False
+        """whether all queued sessions are held back, even if there is room"""
+        self._lacks: Fact | None = None
         """why this machine starts nothing more"""
         self._room_at = 0.0
-        self._again: set[str] = set()
+        self._again: dict[str, Session] = {}
+        """sessions whose window is opened again after a wait"""
         self._waiting: list[dict[str, object]] | None = None
 
     # Who starts
 
     def fill(self) -> None:
-        dispatcher, now = self._dispatcher, time.monotonic()
-        self.nobody, self.due = False, math.inf
-        if dispatcher.look_at_hold().kind:
+        run, now = self._run, time.monotonic()
+        self._held_back, self.due = False, math.inf
+        if run.look_at_hold().kind:
             return
-        if self.lacks and not self._room(now):
+        if self._lacks and not self._room(now):
             return
         self._read_slots()
-        if dispatcher.queue.busy < self.slots:
-            dispatcher.admission.round()
-            dispatcher.servers.keep()
-        while dispatcher.queue.busy < self.slots and not self.lacks:
-            pick = dispatcher.admission.pick((one.name for one in self.eligible(now)), self._folder)
+        self._serve()
+        if run.queue.busy < self.slots:
+            run.admission.round()
+            self._servers.keep()
+        while run.queue.busy < self.slots and not self._lacks:
+            pick = run.admission.pick((one.name for one in self._eligible(now)), self._folder)
             if pick is None:
-                self.nobody = dispatcher.admission.nobody
+                self._held_back = run.admission.nobody
                 break
-            session = dispatcher.queue[pick.name]
+            session = run.queue[pick.name]
             if pick.never:
-                self.give_up(session, session.attempt + 1, say(pick.never))
+                if not self._give_up(session, session.attempt + 1, say(pick.never)):
+                    break
             elif not self._first(session, pick.gpus):
-                dispatcher.admission.give_back(session.name)
+                run.admission.give_back(session.name)
                 break
-        if not dispatcher.queue.busy:
+        if not run.queue.busy:
             self._stuck(now)
 
     def _room(self, now: float) -> bool:
         """Whether a machine that started nothing more does so again."""
         if now >= self._room_at:
             self._note_lack(machine.limit_reached())
-        self.due, self.nobody = self._room_at, bool(self.lacks)
-        return not self.lacks
+        self.due, self._held_back = self._room_at, bool(self._lacks)
+        return not self._lacks
 
     def _note_lack(self, lack: Fact | None) -> None:
-        if lack and lack != self.lacks:
-            self._dispatcher.journal(f"no-room {say(lack)}")
-            self._dispatcher.windows.make_room()
-        self._dispatcher.waiting_changed |= lack != self.lacks
-        self.lacks = lack
+        if lack and lack != self._lacks:
+            self._run.events.write(Kind.NO_ROOM, reason=lack)
+            self._windows.make_room()
+        self._run.waiting_changed |= lack != self._lacks
+        self._lacks = lack
         self._room_at = time.monotonic() + _ROOM_S
 
-    def eligible(self, now: float) -> Iterator[Session]:
+    def _eligible(self, now: float) -> Iterator[Session]:
         """Sessions that wait only for their turn, in order."""
-        dispatcher = self._dispatcher
-        for session in dispatcher.queue.waiting():
-            if dispatcher.smoke_first(session) or dispatcher.servers.holds_back(session.name):
+        for session, state in self._run.queue.waiting():
+            if self._policy.smoke_first(session) or self._servers.holds_back(session):
                 continue
-            if session.retry_at is not None:
-                if now < session.retry_at:
-                    self.due = min(self.due, session.retry_at)
+            if state.not_before is not None:
+                if now < state.not_before:
+                    self.due = min(self.due, state.not_before)
                     continue
-                session.retry_at = None
-                self._dispatcher.waiting_changed = True
+                state.not_before = None
+                self._run.waiting_changed = True
             yield session
 
+    def ahead(self, most: int) -> list[Session]:
+        """The first sessions that wait only for their turn; none while nothing may start."""
+        if self._run.hold.kind or self._held_back:
+            return []
+        return [session for _, session in zip(range(most), self._eligible(time.monotonic()))]
+
+    def _serve(self) -> None:
+        """Start the model servers that are due, before any session takes their room."""
+        for server in [one for one in self._run.queue.servers.values() if one.due]:
+            gpus = self._run.admission.take(
+                server.name, self._run.attempts.at(server.path, server.attempt + 1).directory
+            )
+            server.refused = gpus if isinstance(gpus, Blocker) else None
+            if not isinstance(gpus, Blocker) and not self._first(server, gpus):
+                self._run.admission.give_back(server.name)
+
     def _folder(self, name: str) -> str:
-        return self._dispatcher.attempts.at(name, self._dispatcher.queue[name].attempt + 1).directory
+        return self._run.attempts.at(name, self._run.queue[name].attempt + 1).directory
 
     def _read_slots(self) -> None:
         """Read the number of slots. The file may be edited at any moment; other text than a number changes nothing."""
-        text = files.read_line(self._dispatcher.layout.slots).strip()
+        text = files.read_line(self._run.layout.slots).strip()
         if text.isascii() and text.isdecimal() and len(text) <= _SLOTS_MOST:
             self.slots = int(text)
 
     def _stuck(self, now: float) -> None:
         """Halt if nothing runs and quarantine leaves a session too few GPUs."""
-        dispatcher = self._dispatcher
-        if not dispatcher.breaker.quarantine or any(one.retry_at is not None for one in dispatcher.queue.waiting()):
+        run = self._run
+        waits = any(state.not_before is not None for _, state in run.queue.waiting())
+        if waits or not self._policy.breaker.quarantine:
             return
-        for session in self.eligible(now):
-            wants, usable = dispatcher.admission.wants(session.name), dispatcher.admission.usable(session.name)
+        for session in self._eligible(now):
+            wants, usable = run.admission.wants(session.name), run.admission.usable(session.name)
             if wants > usable:
-                fields = {"gpus": wants, "usable": usable, "allowed": len(dispatcher.gpus_allowed)}
-                dispatcher.halt(Fact(HoldReason.TOO_FEW_GPUS_LEFT, session=session.name, **fields))
+                fields = {"gpus": wants, "usable": usable, "allowed": len(run.gpus)}
+                run.halt(Fact(HoldReason.TOO_FEW_GPUS_LEFT, session=session.name, **fields))
                 return
 
     # How it starts
 
     def _first(self, session: Session, gpus: tuple[int, ...]) -> bool:
         """Grant an attempt and start it; False if the grant can't be written, and nothing starts."""
-        dispatcher, number = self._dispatcher, session.attempt + 1
-        at = dispatcher.attempts.at(session.name, number)
+        run, number = self._run, session.attempt + 1
+        at = run.attempts.at(session.path, number)
         try:
             os.makedirs(at.output, exist_ok=True)
             granted = files.write(at.grant, self._grant(session, gpus).items())
         except (OSError, LookupError):
             granted = False
         if not granted:
-            dispatcher.complain(f"can't write {at.grant}; is the disk full?")
+            complain(f"can't write {at.grant}; is the disk full?")
             return False
-        dispatcher.stop_waiting(session)
-        session.attempt, session.gpus, session.granted_gpus = number, gpus, gpus
-        session.budget, session.supervisor = BUDGET, None
-        dispatcher.journal(f"launch {session.name} {number} {','.join(map(str, gpus))}")
-        dispatcher.queue.set_life(session, STARTING)
-        if dispatcher.windows.go(session):
-            dispatcher.expect(session)
-        else:
+        run.waiting_changed |= isinstance(session.state, Queued) and bool(session.state.why)
+        session.attempt = number
+        run.events.write(Kind.GRANTED, session.path, number, gpus=gpus)
+        run.queue.set(session, starting(gpus, _OF_SERVER if isinstance(session, Server) else BUDGET))
+        if not self._windows.go(session):
             self.start(session)
-        dispatcher.admission.begun(session.name, gpus)
+        if isinstance(session, Server):
+            session.due = False
+        else:
+            run.admission.begun(session.name, gpus)
         return True
 
     def _grant(self, session: Session, gpus: tuple[int, ...]) -> dict[str, object]:
-        tail = attempt_lineage.tail(self._dispatcher.attempts, session.name) if session.attempt else None
+        if isinstance(session, Server):
+            return {**self._run.admission.grant(session.name, gpus), "server": session.name}
+        tail = attempt_lineage.tail(self._run.attempts, session.name) if session.attempt else None
         missing = {"first": tail[0], "count": tail[1]} if tail else {}
-        servers = self._dispatcher.servers.grant(session.name, gpus)
-        return {**self._dispatcher.admission.grant(session.name, gpus), **missing, **servers}
+        servers = self._servers.grant(session, gpus)
+        return {**self._run.admission.grant(session.name, gpus), **missing, **servers}
 
     def start(self, session: Session) -> None:
         """Open a window for the attempt that was granted."""
-        self._dispatcher.expect(session)
-        if not self._dispatcher.windows.open([(session, session.attempt)]):
+        if isinstance(session.state, Starting):
+            session.state.due = time.monotonic() + launch_s()
+        if not self._windows.open([(session, session.attempt)]):
             self.refused(session, "its window can't be opened")
+
+    def start_over(self, session: Session, state: Granted) -> None:
+        """Start an attempt again whose files were removed."""
+        fresh = starting(state.gpus)
+        self._run.queue.set(session, fresh)
+        if self._spend(session, fresh, _OVERDUE, "its files were removed"):
+            self.start(session)
 
     # Whether it begins
 
     def check(self) -> None:
         """Handle refused windows, and retry those that are due."""
-        dispatcher, now = self._dispatcher, time.monotonic()
-        for name in list(self.opening):
-            session = dispatcher.queue.sessions[name]
-            code = session.opening.poll() if session.opening else 0
-            if code is None:
+        now = time.monotonic()
+        self.refuse(self._windows.refusals())
+        for name, session in list(self._again.items()):
+            state = session.state
+            again_at = state.again_at if isinstance(state, Starting) else None
+            if again_at is not None and now < again_at:
+                self.due = min(self.due, again_at)
                 continue
-            self.opening.discard(name)
-            session.opening = None
-            if code and not dispatcher.windows.begun(name):  # that of another window may have failed
-                dispatcher.windows.forget(name)
-                self.refused(session, f"{dispatcher.engine.kind} refused (code {code}; dispatch/out has its words)")
-        for name in list(self._again):
-            session = dispatcher.queue.sessions[name]
-            if session.again_at is not None and session.life == STARTING and now < session.again_at:
-                self.due = min(self.due, session.again_at)
-                continue
-            self._again.discard(name)
-            wanted, session.again_at = session.again_at is not None and session.life == STARTING, None
-            if wanted:
+            del self._again[name]
+            if isinstance(state, Starting) and again_at is not None:
+                state.again_at = None
                 self.start(session)
 
-    def refused(self, session: Session, why: str) -> None:
-        """Try it again after a wait that grows; on a machine that starts nothing more, when it does again."""
-        if lack := machine.limit_reached(why):
+    def refuse(self, sessions: Iterable[Refused]) -> None:
+        for session, why, error in sessions:
+            self.refused(session, why, error)
+
+    def refused(self, session: Session, why: str, error: int = 0) -> None:
+        """Try it again after a wait that grows; on a machine that starts nothing more, when it does again.
+
+        `error`: the number of the system's error, or 0.
+        """
+        state = session.state
+        if lack := machine.limit_reached(error):
             self._note_lack(lack)
-            self._take_back(session)
-            return
-        if session.life != STARTING or session.again_at is not None:
-            return
-        if self._spend(session, _REFUSED, why):
-            self.later(session, _FIRST_WAIT_S * (1 << max(0, BUDGET - session.budget - 1)))
+            if isinstance(state, Starting):
+                self._take_back(session)
+        elif isinstance(state, Starting) and state.again_at is None and self._spend(session, state, _REFUSED, why):
+            self.later(session, _FIRST_WAIT_S * (1 << max(0, BUDGET - state.budget - 1)))
 
     def _take_back(self, session: Session) -> None:
         """It waits as if its attempt had not been granted."""
-        dispatcher, at = self._dispatcher, self._dispatcher.attempts.at(session.name, session.attempt)
-        if session.life != STARTING or os.path.exists(at.claim):
+        at = self._run.attempts.at(session.path, session.attempt)
+        if os.path.exists(at.claim):
             return
         files.remove(at.grant)
-        dispatcher.windows.forget(session.name)
-        session.attempt, session.gpus, session.again_at = session.attempt - 1, (), None
-        dispatcher.queue.set_life(session, QUEUED)
-        dispatcher.admission.give_back(session.name)
+        self._windows.forget(session.name)
+        session.attempt -= 1
+        self._ends.release(session, Queued())
 
     def later(self, session: Session, wait_s: float = _FIRST_WAIT_S) -> None:
         """Start it again when its former window is surely gone."""
-        session.again_at = time.monotonic() + wait_s
-        self._again.add(session.name)
+        if isinstance(session.state, Starting):
+            session.state.again_at = time.monotonic() + wait_s
+            self._again[session.name] = session
 
-    def overdue(self, session: Session) -> None:
+    def overdue(self, session: Session, state: Starting) -> None:
         """Start it again if it takes too long to begin."""
-        if time.monotonic() < session.due:
+        if time.monotonic() < state.due:
             return
-        if session.opening:
-            session.opening.kill()
-        session.opening = session.again_at = None
-        self.opening.discard(session.name)
-        self._dispatcher.windows.forget(session.name)
-        if self._spend(session, _OVERDUE, f"it did not begin within {engines.launch_s():g} s"):
+        state.again_at = None
+        self._windows.give_up(session.name)
+        if self._spend(session, state, _OVERDUE, f"it did not begin within {launch_s():g} s"):
             self.start(session)
 
-    def _spend(self, session: Session, cost: int, why: str) -> bool:
-        session.budget = (session.budget or BUDGET) - cost
-        self._dispatcher.journal(f"never-began {session.name} {session.attempt} {why}")
-        if session.budget > 0:
+    def _spend(self, session: Session, state: Starting, cost: int, why: str) -> bool:
+        state.budget -= cost
+        self._run.events.write(Kind.NOT_BEGUN, session.path, session.attempt, reason=why)
+        if state.budget > 0:
             return True
-        self.give_up(session, session.attempt, why)
+        if not self._give_up(session, session.attempt, why):  # it has begun after all, or the disk is full
+            state.budget, state.due = BUDGET, time.monotonic() + launch_s()
         return False
 
-    def give_up(self, session: Session, attempt: int, note: str) -> None:
-        """Record that its launch has failed, unless it has begun after all. On a full disk it tries again later."""
-        if self._dispatcher.attempts.cancel_unstarted(session.name, attempt, "launch_failed", note):
-            if session.attempt != attempt:
-                self._dispatcher.stop_waiting(session)
-                session.attempt = attempt
-            self._dispatcher.ended(session)
-        else:
-            session.budget = BUDGET
-            self._dispatcher.expect(session)
+    def _give_up(self, session: Session, attempt: int, note: str) -> bool:
+        """Record that its launch has failed; False if that is not so, or can't be written."""
+        written = self._run.attempts.cancel_unstarted(session.path, attempt, "launch_failed", note)
+        if written:
+            self._ends.ended(session, attempt)
+        return written
 
     # Who waits for more than its turn
 
     def write_waiting(self) -> None:
         """Write dispatch/waiting if it changes; the dispatcher never reads it."""
-        self._dispatcher.waiting_changed = False
+        self._run.waiting_changed = False
         waits = [
             {"session": name, **({"until": until} if until else {}), records.REASON: fact}
             for name, until, fact in self._waits()
@@ -268,9 +304,9 @@ class Launcher:
             return
         self._waiting = waits
         if waits:
-            files.write_text(self._dispatcher.layout.waiting, "".join(records.render(wait.items()) for wait in waits))
+            files.write_text(self._run.layout.waiting, "".join(records.render(wait.items()) for wait in waits))
         else:
-            files.remove(self._dispatcher.layout.waiting)
+            files.remove(self._run.layout.waiting)
 
     def _waits(self) -> list[tuple[str, str, Fact]]:
         """Session or server, until when if that is known, and why.
@@ -278,20 +314,26 @@ class Launcher:
         A session that has ended and starts again is listed as such, whatever else it waits for: its files alone look as
         if it were over.
         """
-        dispatcher = self._dispatcher
         retries, others, names = [], [], []
-        for session in dispatcher.queue:
-            if session.life != QUEUED:
+        for session in self._run.queue:
+            state = session.state
+            if not isinstance(state, Queued):
                 continue
-            if session.retry_why:
-                retries.append((session.name, session.retry_until, session.retry_why))
-            if dispatcher.smoke_first(session):
+            if state.why:
+                retries.append((session.name, state.until, state.why))
+            if self._policy.smoke_first(session):
                 others.append((session.name, Fact(Wait.SMOKE_TEST_FIRST)))
-            elif session.retry_at is None:
+            elif state.not_before is None:
                 names.append(session.name)
-        if self.lacks:
-            limit = Fact(Wait.NO_PROCESSES, limit=self.lacks.as_data())
+        if self._lacks:
+            limit = Fact(Wait.NO_PROCESSES, limit=self._lacks.as_data())
             others += [(name, limit) for name in names[:WAITS_MOST]]
         else:
-            others += dispatcher.admission.waits(names)
-        return retries + [(name, "", fact) for name, fact in others + dispatcher.servers.waits(names)]
+            others += self._run.admission.waits(names)
+        return retries + [(name, "", fact) for name, fact in others + self._servers.waits(names)]
+
+
+def complain(text: str) -> None:
+    """Write a line to dispatch/out if there is room."""
+    with contextlib.suppress(OSError):
+        os.write(2, f"dispatch: {text}\n".encode("utf-8", "surrogateescape"))

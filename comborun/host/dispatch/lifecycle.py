@@ -1,343 +1,224 @@
-"""The life of the sessions of a run on this machine: adopted, followed to their ends, tried again.
-
-Its subclass, the dispatcher, starts them.
-"""
+"""The sessions of a run on this machine: taken over as their files show them, and looked at while they live."""
 
 from __future__ import annotations
 
 import os
 import signal
-import time
 
-from comborun.host import engines
-from comborun.host.admission.admission import GPU_MEMORY, Admission
-from comborun.host.dispatch.run_policy import Overseer, failure_of
-from comborun.host.record.attempts import word_of
-from comborun.host.record.queue import (
-    BUSY,
-    CLOSING,
-    DROPPED,
-    ENDED,
-    LOST,
-    NEW,
-    ORPHANED,
-    QUEUED,
-    SMOKE,
-    STARTING,
-    TAKES_SLOT,
-    Queue,
+from comborun.host.dispatch.launching import Launcher, starting
+from comborun.host.dispatch.sessions import (
+    Alive,
+    Closing,
+    Dropped,
+    Ended,
+    Ending,
+    Granted,
+    Lost,
+    New,
+    Orphaned,
+    Queued,
+    Running,
+    Server,
+    Starting,
 )
-from comborun.host.system import children, files, process
+from comborun.host.record import attempts as lives
+from comborun.host.record.queue import DROPPED
+from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
-from comborun.rules.holds import HoldReason, Notice
-from comborun.rules.names import AFTER, bare, window
-from comborun.rules.room.waits import Wait
+from comborun.rules.holds import Notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping, Sequence
-
-    from comborun.host.dispatch.launching import Launcher
-    from comborun.host.dispatch.windows import Windows
-    from comborun.host.record.attempts import RunDirectory
-    from comborun.host.record.queue import Session
-    from comborun.host.system.children import Child, Opening
+    from comborun.host.dispatch.ends import Ends
+    from comborun.host.dispatch.run_policy import RunPolicy
+    from comborun.host.dispatch.run_state import LocalState
+    from comborun.host.dispatch.servers import Servers
+    from comborun.host.dispatch.sessions import Session
 
 
-class Lifecycle(Overseer):
-    """The sessions of a run, and what happens to them. The dispatcher gives it what starts them."""
+class Lifecycle:
+    """Follows sessions between their starts and their ends, by their files."""
 
-    launcher: Launcher
-    windows: Windows
-
-    def __init__(self, attempts: RunDirectory, multiplexer: str) -> None:
-        super().__init__(attempts)
-        self.engine = engines.engine(multiplexer, attempts.path)
-        self.queue = Queue()
-        self.gpus_allowed: tuple[int, ...] = ()
-        self.admission = Admission(attempts.path, attempts.id, self.journal, self.notices.tell)
-        self.children: list[Child] = []
-        """forked processes that are not known to have ended"""
-        self.waiting_changed = False
-        """whether dispatch/waiting must be written before the next sweep"""
+    def __init__(self, run: LocalState, policy: RunPolicy, ends: Ends, launcher: Launcher, servers: Servers) -> None:
+        self._run = run
+        self._policy = policy
+        self._ends = ends
+        self._launcher = launcher
+        self._servers = servers
 
     # Adoption: at the start, after an amendment, and after a resume
 
     def adopt(self) -> None:
         """Take over every session in the state that its files show."""
-        queue = self.queue
-        vanished: list[str] = []
+        queue, vanished = self._run.queue, []
         for session in queue:
-            self.adopt_one(session, vanished)
-        self.report_new_ends(list(queue))
+            vanished += self.adopt_one(session)
+        self._policy.report_new_ends(list(queue))
+        self._ends.close_gpus()
         self._judge_all(vanished)
-        self.journal(f"adopted left={queue.left} busy={queue.busy}")
+        self._run.events.write(Kind.TAKEN_OVER, left=queue.left, busy=queue.busy)
 
-    def reread_sessions(self) -> None:
-        queue = self.queue
-        vanished: list[str] = []
-        for session in list(queue):
-            if session.life == QUEUED and session.flag == DROPPED:
-                self._drop(session)
-            elif session.life == NEW or (session.life == DROPPED and session.flag != DROPPED):
-                self.adopt_one(session, vanished)
-            elif session.life in (QUEUED, ENDED):
-                session.end = self.attempts.end(session.name, session.attempt)  # its files may be read by new rules
-                self.on_retry(session)
+    def reread(self) -> list[Session]:
+        """Follow an amendment, or new rules for results. Returns the sessions that it took out of the queue."""
+        vanished, dropped = [], []
+        for session in list(self._run.queue):
+            state = session.state
+            if isinstance(state, Queued) and session.flag == DROPPED:
+                self._run.waiting_changed |= bool(state.why)
+                self._run.queue.set(session, Dropped())
+                dropped.append(session)
+            elif isinstance(state, New) or (isinstance(state, Dropped) and session.flag != DROPPED):
+                vanished += self.adopt_one(session)
+            elif isinstance(state, Ended):
+                state.end = self._run.attempts.end(session.path, session.attempt)
+                self._ends.on_retry(session)
+            elif isinstance(state, Queued):
+                self._ends.on_retry(session)
         self._judge_all(vanished)
+        return dropped
 
     def _judge_all(self, vanished: list[str]) -> None:
-        why = self.too_many_failed(self.queue)
-        if why and self.queue.left and not self.look_at_hold().kind:  # lifting a hold forgives failures
-            self.halt(why)
+        queue = self._run.queue
+        why = self._policy.too_many_failed(queue)
+        if why and queue.left and not self._run.look_at_hold().kind:  # lifting a hold forgives failures
+            self._run.halt(why)
         self._report_vanished(vanished)
-        self.judge_smoke(self.queue)
+        self._policy.judge_smoke(queue)
 
-    def adopt_one(self, session: Session, vanished: list[str], again: bool = False) -> None:
-        """`again` gives an ended session a new attempt, whatever its outcome."""
-        name = session.name
-        session.attempt = number = self.attempts.latest(name)
-        life = self.attempts.look(name, number).life if number else QUEUED
-        at = self.attempts.at(name, number)
-        if life == STARTING and self.admission.lapsed(name, at.directory):
-            note = "it was promised room, and nobody started it in time"
-            if self.attempts.cancel_unstarted(name, number, "lost", note):
-                life = ENDED
-        if life == QUEUED:
-            self._enqueue(session)
-        elif life == ENDED:
+    def adopt_one(self, session: Session, again: bool = False) -> list[str]:
+        """Take over a session; returns its name if it vanished. `again` gives an ended session a new attempt, whatever
+        its outcome.
+        """
+        run, name, path = self._run, session.name, session.path
+        session.attempt = number = run.attempts.latest(path)
+        life = run.attempts.look(path, number).life if number else lives.QUEUED
+        at = run.attempts.at(path, number)
+        if life == lives.STARTING and run.admission.lapsed(name, at.directory):
+            note = "it was granted, but not started in time"
+            if run.attempts.cancel_unstarted(path, number, "lost", note):
+                life = lives.ENDED
+        if life == lives.QUEUED:
+            self._ends.enqueue(session, Queued())
+        elif life == lives.ENDED:
             self._adopt_ended(session, again)
         else:
-            self._take_slot(session, life)
-            self.journal(f"adopted {name} {number} {life}")
-            if life == LOST:  # a user has started this dispatcher, which asks for another attempt
-                vanished.append(name)
-                session.loss_counted = True
-                self.attempts.ask(name, number)
+            grant = files.read(at.grant)
+            gpus = records.integers(grant, "gpus")
+            run.queue.set(session, _alive(life, gpus))
+            run.admission.adopt(name, gpus, at.directory, grant)
+            run.events.write(Kind.ADOPTED, path, number, life=life)
+            if life == lives.LOST:
                 self._finalize(session)
-            elif life == STARTING and not os.path.exists(at.claim):
-                self.launcher.start(session)
-
-    def _take_slot(self, session: Session, life: str) -> None:
-        at = self.attempts.at(session.name, session.attempt)
-        grant = files.read(at.grant)
-        session.gpus = session.granted_gpus = records.integers(grant, "gpus")
-        self.queue.set_life(session, life)
-        self.admission.adopt(session.name, session.gpus, at.directory, grant)
-        self.expect(session)
+                if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
+                    run.attempts.ask(name, number)
+                    return [name]
+            if life == lives.STARTING and not os.path.exists(at.claim):
+                self._launcher.start(session)
+        return []
 
     def _adopt_ended(self, session: Session, again: bool) -> None:
-        session.end = self.attempts.end(session.name, session.attempt)
-        self.queue.set_life(session, ENDED)
-        if session.flag == DROPPED:
+        self._run.queue.set(session, Ended(self._run.attempts.end(session.path, session.attempt)))
+        if session.flag == DROPPED or isinstance(session, Server):
             return
         if again:
-            self._start_again(session, Fact(Wait.RETRY_ASKED, attempt=session.attempt))
+            self._ends.start_again(session)
         else:
-            self._follow(session, person=True)
-
-    # When one ends
-
-    def ended(self, session: Session) -> None:
-        if session.life == ENDED or session.retry_why:
-            return  # it was handled before
-        name, number = session.name, session.attempt
-        end = self.attempts.end(name, number)
-        if not end:
-            return
-        self.release(session, ENDED)
-        session.finalizer, session.end = None, end
-        self.report_end(name, number, end)
-        self._update_breaker(session)
-        failed = bool(failure_of(end)) and session.flag != DROPPED
-        if not (failed and self._follow(session)) and session.flag != DROPPED:
-            self._ended_for_good(session)
-
-    def _update_breaker(self, session: Session) -> None:
-        """Count its end for the breaker, if it was started at all."""
-        end, gpus = session.end, session.granted_gpus
-        if gpus is None:
-            return
-        session.granted_gpus = None
-        failure = failure_of(end)
-        at = self.attempts.at(session.name, session.attempt).directory
-        stopped = word_of(end) == "cancelled"
-        crowded = self.admission.ended(session.name, gpus, at, failure, stopped=stopped)
-        if session.name == AFTER or crowded or (failure == "server_lost" and session.served):
-            return  # a server has a budget of its own
-        if failure and session.loss_counted:
-            session.loss_counted = False
-        else:
-            self.count(end, gpus)
-
-    def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
-        closed = super().count(end, gpus)
-        if closed:
-            self.close_gpus()
-            if len(self.breaker.quarantine) >= len(self.gpus_allowed):
-                self.halt(Fact(HoldReason.NO_GPU_LEFT))
-        return closed
-
-    def _ended_for_good(self, session: Session) -> None:
-        if failure_of(session.end):
-            self.failed_for_good(session, self.queue)
-        if session.flag == SMOKE:
-            self.judge_smoke(self.queue)
-
-    def next_end_decides(self) -> bool:
-        """Whether the next end decides if anything starts at all. If so, a slot is free only after the end is on
-        record.
-        """
-        policy = self.policy
-        limited = self.failed and (policy("fail_fast") or policy("fail_fast_percent"))
-        return bool(self.breaker.counts or limited)
-
-    # Another attempt
-
-    def _follow(self, session: Session, person: bool = False) -> bool:
-        due = self.follows(session, person)
-        if due:
-            self.admission.again(session.name, alone=due.failure == GPU_MEMORY and due.times > 1)
-        if due and due.failure:
-            self._retry(session, due.failure, due.wait_s)
-        elif due:
-            self._start_again(session, Fact(Wait.RETRY_ASKED, attempt=session.attempt))
-        return due is not None
-
-    def _retry(self, session: Session, failure: str, wait_s: float) -> None:
-        self.journal(f"retry {session.name} {session.attempt} {failure} {wait_s * 1000:.0f} ms")
-        session.retry_at = time.monotonic() + wait_s
-        session.retry_until = f"{time.time() + wait_s:.0f}"
-        self._start_again(session, Fact(Wait.RETRY_AFTER, failure=failure, attempt=session.attempt))
-
-    def _start_again(self, session: Session, why: Fact) -> None:
-        session.retry_why = why
-        self.waiting_changed = True
-        self._enqueue(session)
-
-    def _enqueue(self, session: Session) -> None:
-        self.queue.set_life(session, DROPPED if session.flag == DROPPED else QUEUED)
-
-    def on_retry(self, session: Session) -> None:
-        """Follow a retry that a user may have asked for."""
-        if self.attempts.retried_after(session.name) < session.attempt:
-            return
-        self.admission.again(session.name, alone=False)
-        if session.life == QUEUED:  # without more waiting
-            session.retry_at, session.retry_until = None, ""
-        elif session.life == ENDED:
-            self.journal(f"again {session.name} {session.attempt}")
-            self._start_again(session, Fact(Wait.RETRY_ASKED, attempt=session.attempt))
-
-    def stop_waiting(self, session: Session) -> None:
-        self.waiting_changed |= session.retry_why is not None
-        session.retry_at, session.retry_until, session.retry_why = None, "", None
-
-    def _drop(self, session: Session) -> None:
-        self.stop_waiting(session)
-        self.windows.forget(session.name)
-        self.queue.set_life(session, DROPPED)
-
-    def release(self, session: Session, life: str) -> None:
-        if session.life in TAKES_SLOT:
-            self.admission.give_back(session.name)
-            session.gpus = ()
-        self.queue.set_life(session, life)
+            self._ends.follow(session, person=True)
 
     # Sessions without a message
 
-    def look_at_sessions(self) -> None:
-        """Look at all sessions that are neither queued nor ended."""
+    def look(self) -> None:
+        """Look at all sessions that are neither queued nor ended, and at all model servers."""
         vanished: list[str] = []
-        for session in list(self.queue.sessions.values()):
-            if session.life in BUSY:
+        for session in list(self._run.queue.sessions.values()):
+            if isinstance(session.state, Granted):
                 self._report_stall(session)
-                if not self._is_handled(session):
-                    look = self.attempts.look(session.name, session.attempt)
-                    self._update(session, look.life, look.record, vanished)
+                self._look_at(session, session.state, vanished)
         self._report_vanished(vanished)
+        self.look_at_servers()
 
-    def _is_handled(self, session: Session) -> bool:
+    def look_at_servers(self) -> None:
+        for server in self._run.queue.servers.values():
+            if isinstance(server.state, Granted):
+                self._look_at(server, server.state, [])
+            if isinstance(server.state, Alive):
+                self._servers.follow(server, server.state)
+
+    def _look_at(self, session: Session, state: Granted, vanished: list[str]) -> None:
+        if not self._is_handled(session, state):
+            self._update(session, state, self._run.attempts.look(session.path, session.attempt), vanished)
+
+    def _is_handled(self, session: Session, state: Granted) -> bool:
         """Whether its supervisor, or a finalizer, is writing its end."""
-        if session.finalizer and session.finalizer.poll() is None:
-            return True
-        seen = process.look(session.supervisor[0]) if session.supervisor else None
-        if not session.supervisor or not seen or not seen.lives or seen.start != session.supervisor[1]:
+        if isinstance(state, Ending):
+            return state.ender.poll() is None
+        if isinstance(state, Lost):
+            return state.finalizer is not None and state.finalizer.poll() is None
+        if not isinstance(state, Running) or not state.supervisor[0]:
+            return False
+        pid, start = state.supervisor
+        seen = process.look(pid)
+        if not seen or not seen.lives or seen.start != start:
             return False
         if seen.state in "Tt":  # a stopped supervisor can't see that its command has ended
-            begin = files.read(self.attempts.at(session.name, session.attempt).begin)
+            begin = files.read(self._run.attempts.at(session.path, session.attempt).begin)
             command = begin.get("pid", ""), begin.get("pid_start", ""), begin.get("boot", "")
             if command[0] and not process.alive(*command):
-                process.send(int(session.supervisor[0]), signal.SIGCONT)
+                process.send(int(pid), signal.SIGCONT)
         return True
 
-    def _update(self, session: Session, life: str, record: Mapping[str, Any], vanished: list[str]) -> None:
-        if life == ENDED:
-            self.ended(session)
-        elif life == LOST:
-            if session.life != LOST:
+    def _update(self, session: Session, state: Granted, seen: lives.Look, vanished: list[str]) -> None:
+        run, life = self._run, seen.life
+        if life == lives.ENDED:
+            self._ends.ended(session, session.attempt)
+        elif life == lives.LOST:
+            if not isinstance(state, Lost):
                 vanished.append(session.name)
-            session.loss_counted = session.loss_counted or len(vanished) > 1
+                lost = Lost(state.gpus, freed=not state.takes_slot, counted=len(vanished) > 1)
+                run.queue.set(session, lost)
             self._finalize(session)
-        elif life in (STARTING, QUEUED):
-            self.launcher.overdue(session)
-        elif session.life != CLOSING:
-            if session.life != life:
-                self.journal(f"{life} {session.name} {session.attempt}")
-            self.queue.set_life(session, life)
-            if life != ORPHANED:
-                session.supervisor = (record.get("supervisor", ""), record.get("supervisor_start", ""))
-            elif not session.watcher or session.watcher.poll() is not None:  # no other process watches it
-                session.watcher = self.watch(session.name, session.attempt)
+        elif life in (lives.STARTING, lives.QUEUED):
+            if isinstance(state, Starting):
+                self._launcher.overdue(session, state)
+            elif life == lives.QUEUED and not isinstance(state, Ending):  # its files were removed
+                self._launcher.start_over(session, state)
+        elif not isinstance(state, (Closing, Ending)):
+            self._note_alive(session, state, seen)
+
+    def _note_alive(self, session: Session, state: Granted, seen: lives.Look) -> None:
+        run = self._run
+        of_life = _alive(seen.life, state.gpus)
+        if type(state) is not type(of_life):
+            kind = Kind.ORPHANED if isinstance(of_life, Orphaned) else Kind.STARTED
+            run.events.write(kind, session.path, session.attempt)
+            run.queue.set(session, of_life)
+        now = session.state
+        if isinstance(now, Running):
+            now.supervisor = seen.record.get("supervisor", ""), seen.record.get("supervisor_start", "")
+        elif isinstance(now, Orphaned) and (now.watcher is None or now.watcher.poll() is not None):
+            now.watcher = run.watch(session.path, session.attempt)  # no other process watches it
 
     def _finalize(self, session: Session) -> None:
-        """Write its end in the background, since its processes get some time to end."""
-        name, number = session.name, session.attempt
-        if session.life != CLOSING:  # a closing session has freed its slot already
-            self.queue.set_life(session, LOST)
-        session.supervisor = None
-        self.journal(f"lost {name} {number}")
-        session.finalizer = self.finalize_lost(name, number)
+        self._run.events.write(Kind.LOST, session.path, session.attempt)
+        if isinstance(session.state, Lost):
+            session.state.finalizer = self._run.finalize_lost(session.path, session.attempt)
 
     def _report_stall(self, session: Session) -> None:
-        stalled = self.attempts.at(session.name, session.attempt).stalled
+        stalled = self._run.attempts.at(session.path, session.attempt).stalled
         if os.path.exists(stalled):
-            self.report_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
+            self._policy.report_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
 
     def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:
-            self.notices.tell("host", "", Fact(Notice.VANISHED, sessions=vanished))
+            self._run.notices.tell("host", "", Fact(Notice.VANISHED, sessions=vanished))
 
-    def close_gpus(self) -> None:
-        self.admission.quarantine(map(int, self.breaker.quarantine))
 
-    # Processes
-
-    def expect(self, session: Session) -> None:
-        session.due = time.monotonic() + engines.launch_s()
-
-    def open_windows(self, commands: Sequence[tuple[str, int, Sequence[str]]]) -> list[Opening]:
-        """Open a window for each attempt of a session, which runs a command."""
-        run = self.attempts.id
-        return self.engine.start([(window(name, attempt, run), words) for name, attempt, words in commands])
-
-    def watch(self, name: str, attempt: int) -> Opening:
-        return self.run_program("orphan", name, attempt)
-
-    def run_program(self, verb: str, *words: object) -> Opening:
-        return children.background(self.program(verb, *words), self.layout.out)
-
-    def finalize_lost(self, name: str, number: int) -> Child:
-        """Write the end of a lost attempt; this may take seconds."""
-
-        def work() -> None:
-            self.attempts.finalize_lost(name, number)
-            files.tell(self.layout.fifo, f"ended {bare(name)} {number}")
-
-        try:
-            child = children.fork(work)
-        except OSError:  # it is still lost at the next look
-            return children.Child(0, children.NOT_RUN)
-        self.children.append(child)
-        return child
+def _alive(life: str, gpus: tuple[int, ...]) -> Granted:
+    """The state of an attempt that was found in this life."""
+    if life == lives.STARTING:
+        return starting(gpus)
+    if life == lives.RUNNING:
+        return Running(gpus)
+    return Orphaned(gpus) if life == lives.ORPHANED else Lost(gpus, freed=False, counted=True)

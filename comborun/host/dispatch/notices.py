@@ -14,6 +14,7 @@ from comborun.host.record import attempt_lineage
 from comborun.host.record.attempts import word_of
 from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
+from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.results.counts import Counts
@@ -21,9 +22,10 @@ from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Sequence
+    from typing import Any, Iterable, Sequence
 
     from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.events import Events
     from comborun.host.system.children import Child
 
 _LOG_TAIL = 16384
@@ -77,9 +79,9 @@ class Throttle:
 class Notices:
     """The notices of a run: at most one per kind in `every`, and always one when the run is done."""
 
-    def __init__(self, attempts: RunDirectory, journal: Callable[[str], None]) -> None:
+    def __init__(self, attempts: RunDirectory, events: Events) -> None:
         self._attempts = attempts
-        self._journal = journal
+        self._events = events
         self._folder = attempts.layout.dispatch
         self._kinds: Sequence[str] = ()
         self._throttle = Throttle(0)
@@ -95,7 +97,7 @@ class Notices:
     def tell(self, kind: str, who: str, what: Fact) -> None:
         if kind not in self._kinds or not os.path.exists(self._attempts.layout.notify):
             return
-        self._journal(f"notice {kind} {who} {say(what)}")
+        self._events.write(Kind.NOTICE, who, notice=kind, reason=what)
         if self._throttle.waits(kind, time.time()):
             self._throttle.hold_back(kind, who)
             self._write()
@@ -118,7 +120,7 @@ class Notices:
                 streams = null.fileno(), out.fileno(), out.fileno()
                 child = children.fork(lambda: hand_over(self._attempts, kind, who, what, held), streams)
         except OSError as error:
-            self._journal(f"no-notice {kind} {error.strerror}")
+            self._events.write(Kind.NOTICE_FAILED, who, notice=kind, error=error.strerror)
         else:
             self.children.append(child)
 

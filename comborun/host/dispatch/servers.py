@@ -1,226 +1,119 @@
-"""The model servers of a run: started before their clients, again when they end, and ended after their last client.
+"""Which model servers a run needs, and whom they serve. A server is a session that becomes ready and has clients.
 
-A server is supervised like a session, below `servers/`; its own files say whether it is ready. A *kind* is an entry of
-the grid; it has one server, or one for each GPU. All state is in files, so a new dispatcher takes over the servers of a
-killed one. Each server has a lock, so it never runs twice.
+It starts before its clients, starts again when it ends, and is ended after its last client. Its own files say whether
+it is ready. A *kind* is an entry of the grid; it has one server, or one for each GPU.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import time
-from dataclasses import dataclass
 
-from comborun.host.engines import launch_s
+from comborun.host.dispatch.sessions import Ending, Granted, Queued, Server
 from comborun.host.record import queue
-from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, stopping
-from comborun.host.system import files, machine
+from comborun.host.record.attempts import stopping
+from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.endings import breaker
+from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason, Notice
-from comborun.rules.names import SERVERS
-from comborun.rules.room.placement import Blocker
 from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Iterator, Mapping, Sequence
+    from typing import Iterable, Iterator, Sequence
 
-    from comborun.host.dispatch.lifecycle import Lifecycle
-    from comborun.host.system.children import Opening
+    from comborun.host.dispatch.ends import Ends
+    from comborun.host.dispatch.run_state import LocalState
+    from comborun.host.dispatch.sessions import Alive, Session
     from comborun.rules.names import AttemptLayout
 
-IDLE, STARTING, LOADING, READY, ENDING = "idle", "starting", "loading", "ready", "ending"
 _RESTARTS = 3
-_FINISH_S, _PAUSE_S = 60.0, 0.05
 _NAME = re.compile("[a-z0-9-]+")
 
 
-@dataclass
-class Server:
-    """A server and its state: idle, starting, loading, ready, ending."""
-
-    name: str
-    kind: str
-    gpu: int | None
-    """the GPU whose sessions it serves; None: it is the only one of its kind"""
-    restarts: int
-    """most restarts in a row"""
-    life: str = IDLE
-    attempt: int = 0
-    complained: int = 0
-    """the attempt whose failure was reported"""
-    refused: Blocker | None = None
-    """what it waits for before it can start"""
-    due: float = 0.0
-    """when its begin is overdue"""
-    opening: Opening | None = None
-    watcher: Opening | None = None
-    ender: Opening | None = None
-    """the child that ends or finalizes it"""
-
-    @property
-    def path(self) -> str:
-        return SERVERS + self.name
-
-    @property
-    def busy_ending(self) -> bool:
-        return self.ender is not None and self.ender.poll() is None
-
-
 class Servers:
-    def __init__(self, run: Lifecycle) -> None:
+    def __init__(self, run: LocalState, ends: Ends) -> None:
         self._run = run
-        self._attempts = run.attempts
-        self._admission = run.admission
-        self._admission.barred = self._barred
-        self._servers: dict[str, Server] = {}
-        self.kinds_of: dict[str, tuple[str, ...]] = {}
-        """session -> the kinds of servers that it uses"""
+        self._ends = ends
+        run.admission.barred = self._barred
+        self._servers = run.queue.servers
         self._given: dict[str, list[tuple[str, int]]] = {}
         """session -> name and attempt of the servers that its attempt got"""
         self._stuck: Fact | None = None
         """why no more sessions of a kind can start"""
 
-    def read(self) -> None:
-        """Read servers.jsonl; again after an amendment."""
-        for fields in files.read_rows(self._run.layout.server_table):
-            if _NAME.fullmatch(queue.text(fields, "name")) and _NAME.fullmatch(queue.text(fields, "kind")):
-                self._know(fields)
+    def read(self) -> list[Server]:
+        """Read servers.jsonl; again after an amendment. Returns the servers that it did not know."""
+        new = []
+        for row in files.read_rows(self._run.layout.server_table):
+            name, kind = queue.text(row, "name"), queue.text(row, "kind")
+            if not (_NAME.fullmatch(name) and _NAME.fullmatch(kind)):
+                continue
+            self._run.admission.register(name, queue.request(row))
+            if name not in self._servers:
+                self._servers[name] = Server(name)
+                new.append(self._servers[name])
+            server, restarts = self._servers[name], records.integer(row, "restarts")
+            server.kind, server.gpu = kind, records.integer(row, "gpu")
+            server.restarts = _RESTARTS if restarts is None else restarts
         if self._servers:
-            self._admission.open()
-            self.sweep()
-
-    def _know(self, row: Mapping[str, Any]) -> None:
-        name, restarts = row["name"], records.integer(row, "restarts")
-        self._admission.register(name, queue.request(row))
-        fields = row["kind"], records.integer(row, "gpu"), _RESTARTS if restarts is None else restarts
-        if name in self._servers:
-            server = self._servers[name]
-            server.kind, server.gpu, server.restarts = fields
-        else:
-            server = self._servers[name] = Server(name, *fields)
-            self._adopt(server)
-
-    def _adopt(self, server: Server) -> None:
-        server.attempt = self._attempts.latest(server.path)
-        life = self._attempts.look(server.path, server.attempt).life if server.attempt else ENDED
-        if life in (ENDED, QUEUED):
-            return
-        self._run.journal(f"adopted server {server.name} {server.attempt} {life}")
-        server.life = STARTING
-        at = self._at(server)
-        grant = files.read(at.grant)
-        self._admission.adopt(server.name, records.integers(grant, "gpus"), at.directory, grant)
-        if life == STARTING and not os.path.exists(at.claim):
-            self._open(server)  # if another one is starting, one of them finds the claim
-        else:
-            server.due = time.monotonic() + launch_s()
-
-    def _at(self, server: Server, number: int = 0) -> AttemptLayout:
-        """The files of an attempt; by default of the latest one."""
-        return self._attempts.at(server.path, number or server.attempt)
-
-    # The loop
-
-    def on_message(self, name: str, attempt: int) -> bool:
-        """Follow a message about a server; False if it is about something else."""
-        server = self._servers.get(name)
-        if server and server.attempt == attempt:
-            self.sweep()
-        return server is not None
+            self._run.admission.open()
+        return new
 
     def sweep(self) -> None:
-        """Look at all servers and do what is due. Reads only files."""
-        left = {name for name, session in self._run.queue.sessions.items() if session.life in queue.LEFT}
-        wanted = {kind for name, kinds in self.kinds_of.items() if name in left for kind in kinds}
+        """Decide which servers must start, and end those without clients. Reads only files."""
+        if not self._servers:
+            return
+        wanted = {kind for one in self._run.queue.sessions.values() if one.state.left for kind in one.servers}
         self._stuck = None
         for server in self._servers.values():
-            server.refused = None
-            self._tend(server, server.kind in wanted)
+            server.due = not server.lives and server.kind in wanted and not self._too_often(server)
+            if not server.due:
+                server.refused = None
+            if server.kind not in wanted:
+                self.end(server, "no session that is left uses it")
         if self._stuck and not self._run.queue.busy:
             self._halt(self._stuck)
 
     def _halt(self, why: Fact) -> None:
         """Halt if nothing runs and all that wait need a server that can't be had."""
-        there = {server.kind for server in self._servers.values() if server.life != IDLE}
-        waiting = [session.name for session in self._run.queue.sessions.values() if session.life == QUEUED]
-        if all(set(self.kinds_of.get(name, ())) - there for name in waiting):
+        there = {server.kind for server in self._servers.values() if server.lives}
+        waiting = [one for one in self._run.queue.sessions.values() if isinstance(one.state, Queued)]
+        if all(set(session.servers) - there for session in waiting):
             self._run.halt(why)
-
-    def again(self) -> None:
-        """Try to start servers that wait for room, before any session takes it."""
-        for server in [server for server in self._servers.values() if server.refused]:
-            server.refused = None
-            self._tend(server, wanted=True)
 
     def keep(self) -> None:
         """Reserve what servers wait for, so that no session takes it in this round."""
-        others = [server.name for server in self._servers.values() if server.life != IDLE]
+        others = [server.name for server in self._servers.values() if server.lives]
         for server in self._servers.values():
             if server.refused:
-                self._admission.keep(server.name, others)
+                self._run.admission.keep(server.name, others)
 
-    def _tend(self, server: Server, wanted: bool) -> None:
-        self._look(server)
-        if server.life == IDLE and wanted:
-            self._start(server)
-        elif server.life not in (IDLE, ENDING) and not wanted:
-            self._end(server, "nobody is left who asks it")
-
-    def _look(self, server: Server) -> None:
-        if server.life == IDLE:
-            return
-        seen = self._attempts.look(server.path, server.attempt)
-        if seen.life == ENDED:
-            self._ended(server, seen.record)
-        elif seen.life == LOST:
-            self._finalize_lost(server)
-        elif seen.life in (STARTING, QUEUED):
-            self._overdue(server)
-        elif server.life != ENDING:
-            self._live(server, seen.life)
-
-    def _live(self, server: Server, life: str) -> None:
-        at, before = self._at(server), server.life
+    def follow(self, server: Server, state: Alive) -> None:
+        """Find out whether a server that lives is ready, or was told to end."""
+        at, before = self._at(server), state.ready
         if stopping(at):
-            self._end(server, "it was to end")
+            self.end(server, "it was told to end")
             return
-        server.life = LOADING
-        if os.path.exists(at.unhealthy):
-            self._complain(server, Fact(Notice.SERVER_SILENT, server=server.name))
-        elif os.path.exists(at.ready):
-            server.life = READY
-        if life == ORPHANED and (server.watcher is None or server.watcher.poll() is not None):
-            server.watcher = self._run.watch(server.path, server.attempt)
-        if server.life != before:
-            self._run.journal(f"server {server.name} {server.attempt} {server.life}")
+        unhealthy = os.path.exists(at.unhealthy)
+        state.ready = not unhealthy and os.path.exists(at.ready)
+        if unhealthy:
+            self._ends.complain(server, Fact(Notice.SERVER_SILENT, server=server.name))
+        if state.ready != before:
+            self._run.events.write(Kind.READY if state.ready else Kind.LOADING, server.path, server.attempt)
 
-    # The start
+    def end(self, server: Server, why: str) -> None:
+        """Send INT, TERM and KILL in the background, if it lives."""
+        if isinstance(server.state, Granted) and not isinstance(server.state, Ending):
+            self._run.events.write(Kind.ENDING, server.path, server.attempt, reason=why)
+            ender = self._run.run_program("stop", "--server", server.name)
+            self._run.queue.set(server, Ending(server.state.gpus, ender))
 
-    def _start(self, server: Server) -> None:
-        """Start it if it may start and there is room: first the grant, then the journal, then the window."""
-        if self._run.hold.kind or self._too_often(server):
-            return
-        number = server.attempt + 1
-        at = self._at(server, number)
-        gpus = self._admission.take(server.name, at.directory)
-        if isinstance(gpus, Blocker):
-            server.refused = gpus
-            return
-        with contextlib.suppress(OSError):  # in that case the grant fails too
-            os.makedirs(at.output, exist_ok=True)
-        grant = {**self._admission.grant(server.name, gpus), "server": server.name}
-        if not files.write(at.grant, grant.items()):
-            self._admission.give_back(server.name)
-            return
-        server.attempt, server.life = number, STARTING
-        self._run.journal(f"serve {server.name} {number} {','.join(map(str, gpus))}")
-        self._open(server)
+    # Restarts
 
     def _too_often(self, server: Server) -> bool:
         """Whether it has failed so often in a row that it is not started any more, or not yet."""
@@ -242,117 +135,48 @@ class Servers:
             ready = files.read(self._at(server, number).ready)
             yield None if by_hand else records.seconds(end, "ended"), records.seconds(ready, "at")
 
-    def _open(self, server: Server) -> None:
-        words = self._run.program("session", server.path, server.attempt, self._run.engine.kind)
-        (server.opening,) = self._run.open_windows([(server.name, server.attempt, words)])
-        server.due = time.monotonic() + launch_s()
-
-    def _overdue(self, server: Server) -> None:
-        """Handle a server that did not begin in time. If it begins later, it finds the claim and leaves."""
-        code = server.opening.poll() if server.opening else None
-        if code is not None:
-            server.opening = None
-        if not code and time.monotonic() < server.due:
-            return
-        if code and machine.limit_reached():
-            self._open(server)  # and it is looked at again later
-            return
-        late = f"it did not begin within {launch_s():g} s"
-        note = f"its window was refused (code {code})" if code else late
-        if self._attempts.cancel_unstarted(server.path, server.attempt, "launch_failed", note):
-            self._look(server)
-        else:
-            server.due = time.monotonic() + launch_s()
-
-    # The end
-
-    def _ended(self, server: Server, end: Mapping[str, Any]) -> None:
-        server.life = IDLE
-        self._admission.give_back(server.name)
-        cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
-        self._run.journal(f"server-ended {server.name} {server.attempt} {cause} {code}")
-        if cause not in ("stopped", "not_needed"):
-            self._complain(
-                server, Fact(Notice.SERVER_ENDED, server=server.name, cause=cause, exit_code=code, note=note)
-            )
-
-    def _complain(self, server: Server, what: Fact) -> None:
-        """Send a notice about its failure, once for each attempt."""
-        if server.complained != server.attempt:
-            server.complained = server.attempt
-            self._run.notices.tell("host", "", what)
-
-    def _finalize_lost(self, server: Server) -> None:
-        """Write the end of a lost server in the background."""
-        if server.busy_ending:
-            return
-        self._run.journal(f"server-lost {server.name} {server.attempt}")
-        server.ender = self._run.finalize_lost(server.path, server.attempt)
-        if server.life != ENDING:
-            server.life = LOADING  # not ready, even if its files say so
-
-    def _end(self, server: Server, why: str) -> None:
-        """Send INT, TERM and KILL in the background."""
-        if not server.busy_ending:
-            self._run.journal(f"server-end {server.name} {server.attempt} {why}")
-            server.life = ENDING
-            server.ender = self._run.run_program("stop", "--server", server.name)
-
-    def finish(self) -> None:
-        """End all live servers and wait for that: the run is over, or none of its sessions runs."""
-        for server in self._servers.values():
-            self._look(server)
-            if server.life not in (IDLE, ENDING):
-                self._end(server, "no session is left")
-        deadline = time.monotonic() + _FINISH_S
-        for server in self._servers.values():
-            while server.life != IDLE and time.monotonic() < deadline:
-                if not server.busy_ending:
-                    self._look(server)
-                time.sleep(_PAUSE_S)
-            if server.life != IDLE:
-                self._run.journal(f"server-survives {server.name} {server.attempt}")
+    def _at(self, server: Server, number: int = 0) -> AttemptLayout:
+        """The files of an attempt; by default of the latest one."""
+        return self._run.attempts.at(server.path, number or server.attempt)
 
     # Their clients
 
-    def grant(self, session: str, gpus: Sequence[int]) -> dict[str, object]:
+    def grant(self, session: Session, gpus: Sequence[int]) -> dict[str, object]:
         """Fields of a session's grant: the addresses of its servers. Raises LookupError if one is gone."""
-        kinds = self.kinds_of.get(session, ())
-        if not kinds:
+        if not session.servers:
             return {}
-        chosen = [(kind, self._of(kind, gpus[0] if gpus else None)) for kind in kinds]
-        self._given[session] = [(one.name, one.attempt) for _, one in chosen]
+        chosen = [(kind, self._of(kind, gpus[0] if gpus else None)) for kind in session.servers]
+        self._given[session.name] = [(one.name, one.attempt) for _, one in chosen]
         urls = {f"server_{kind}": files.read(self._at(one).ready).get("url", "") for kind, one in chosen}
-        return {**urls, "served_by": " ".join(f"{name}/{number}" for name, number in self._given[session])}
+        return {**urls, "served_by": " ".join(f"{name}/{number}" for name, number in self._given[session.name])}
 
     def _of(self, kind: str, gpu: int | None) -> Server:
         """A ready server: the one of its GPU, else the one that serves the fewest. Raises LookupError."""
-        ready = [one for one in self._servers.values() if one.kind == kind and one.life == READY]
+        ready = [one for one in self._servers.values() if one.kind == kind and one.ready]
         ready = [one for one in ready if one.gpu is None or gpu is None or one.gpu == gpu]
         if not ready:
             raise LookupError(kind)
         sessions = self._run.queue.sessions
-        running = [name for name in self._given if sessions[name].life in (STARTING, RUNNING, ORPHANED)]
+        running = [name for name in self._given if sessions[name].state.takes_slot]
         given = [one for name in running for one in self._given[name]]
         return min(ready, key=lambda one: given.count((one.name, one.attempt)))
 
     def _ready(self) -> set[str]:
-        return {server.kind for server in self._servers.values() if server.life == READY}
+        return {server.kind for server in self._servers.values() if server.ready}
 
-    def holds_back(self, session: str) -> bool:
+    def holds_back(self, session: Session) -> bool:
         """Whether one of its servers is ready nowhere."""
-        kinds = self.kinds_of.get(session, ())
-        return bool(kinds) and bool(set(kinds) - self._ready())
+        return bool(session.servers) and bool(set(session.servers) - self._ready())
 
     def _barred(self, session: str) -> set[int]:
         """GPUs on which one of its servers is not ready."""
-        kinds = self.kinds_of.get(session, ())
-        mine = [server for server in self._servers.values() if server.kind in kinds and server.life != READY]
+        kinds = self._run.queue[session].servers if session in self._run.queue.sessions else ()
+        mine = [server for server in self._servers.values() if server.kind in kinds and not server.ready]
         return {server.gpu for server in mine if server.gpu is not None}
 
     def waits(self, names: Iterable[str]) -> list[tuple[str, Fact]]:
         """What servers wait for, and sessions that wait for a server."""
         waits = [(server.name, server.refused.fact) for server in self._servers.values() if server.refused]
         ready = self._ready()
-        missing = [(name, [kind for kind in self.kinds_of.get(name, ()) if kind not in ready]) for name in names]
+        missing = [(name, [kind for kind in self._run.queue[name].servers if kind not in ready]) for name in names]
         return waits + [(name, Fact(Wait.SERVER_NOT_READY, server=kinds[0])) for name, kinds in missing if kinds]

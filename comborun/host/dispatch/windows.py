@@ -1,7 +1,7 @@
 """The windows of sessions and their supervisors, some of them forked before there is a slot.
 
 A window runs lib/window.sh, which reports itself and waits. Then the dispatcher forks the supervisor, which prepares
-and waits for a word in a pipe. The dispatcher sends the word when the session gets a slot, so a free slot waits for no
+and waits for a byte in a pipe. The dispatcher sends it when the session gets a slot, so a free slot waits for no
 fork. Until then the supervisor claims nothing and makes only empty files, and it leaves with the dispatcher. Both hold
 the window's FIFO open; the window closes when neither does.
 """
@@ -15,26 +15,27 @@ import os
 import sys
 import time
 
-from comborun.host.record.queue import STARTING
+from comborun.host.dispatch.sessions import Starting
 from comborun.host.supervise import supervisor as supervision
 from comborun.host.system import children, files, process
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Callable, Sequence, Tuple
 
-    from comborun.host.dispatch.dispatcher import Dispatcher
-    from comborun.host.record.queue import Session
-    from comborun.host.system.children import Child
+    from comborun.host.dispatch.run_state import LocalState
+    from comborun.host.dispatch.sessions import Session
+    from comborun.host.system.children import Child, Opening
+
+    Refused = Tuple[Session, str, int]
+    """a session whose window or supervisor can't be started, why, and the error's number or 0"""
 
 MOST = 4
 _PAUSE_S, _LACK_PAUSE_S = 1.0, 60.0
 """seconds before another window is opened ahead, after one was given up, and after the machine started no more"""
 _AFTER_GO_S = 0.02
 """seconds in which a session that just started has the processors for itself"""
-_OF_WINDOW = ("TERM", "STY")
-"""variables that the window's multiplexer sets and the supervisor takes over"""
 
 
 class Window:
@@ -52,7 +53,7 @@ class Window:
         """the pid of the process that waits there, once it has reported"""
         self.supervisor: Child | None = None
         self.grant = -1
-        """the pipe on which its supervisor waits for a word"""
+        """the pipe on which its supervisor waits"""
 
     @property
     def left(self) -> bool:
@@ -60,53 +61,54 @@ class Window:
         return self.supervisor is not None and self.supervisor.code is not None
 
     def close(self) -> None:
-        """End both, unless the supervisor has its word. A window that is still opening finds no FIFO."""
+        """End both, unless the supervisor was told to begin. A window that is still opening finds no FIFO."""
         files.remove(self.fifo)
         for fd in filter(lambda fd: fd >= 0, (self.fd, self.grant)):
             os.close(fd)
 
 
 class Windows:
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self._dispatcher = dispatcher
+    def __init__(self, run: LocalState) -> None:
+        self._run = run
         self._open: dict[str, Window] = {}
         self._begun: dict[str, Window] = {}
-        """session -> window of its latest attempt, whose supervisor has its word"""
+        """session -> window of its latest attempt, whose supervisor was told to begin"""
+        self._openings: dict[str, tuple[Session, Opening]] = {}
+        """sessions whose window is not known to be open, and what opens it"""
         self._made = 0
         self._not_before = 0.0
         self.due = math.inf
         """the time when there is something to fill"""
 
-    def fill(self) -> None:
-        """Fork one supervisor, or open windows for the first sessions of the queue, as many as there are slots."""
+    def fill(self, slots: int, ahead: Callable[[int], Sequence[Session]]) -> Sequence[Refused]:
+        """Fork one supervisor, or open windows for the first sessions of the queue, as many as there are slots.
+
+        `ahead` gives the first sessions that wait only for their turn. Returns what could not be started.
+        """
         self.due = math.inf
         now = time.monotonic()
         come = [one for one in self._open.values() if one.pid and not one.supervisor]
-        granted = [one for one in come if one.session.life == STARTING]
+        granted = [one for one in come if isinstance(one.session.state, Starting)]
         if granted or (come and now >= self._not_before):
-            self._fork((granted or come)[0])
             self.due = 0.0  # the next one follows if no slot has become free meanwhile
-        elif now < self._not_before:
+            return self._fork((granted or come)[0])
+        if now < self._not_before:
             self.due = self._not_before
-        else:
-            self._open_ahead(now)
-
-    def _open_ahead(self, now: float) -> None:
-        dispatcher = self._dispatcher
-        most = min(dispatcher.launcher.slots, MOST)
-        if dispatcher.hold.kind or dispatcher.launcher.nobody or len(self._open) >= 2 * most:
-            return
-        next_ones = [session for _, session in zip(range(most), dispatcher.launcher.eligible(now))]
-        missing = [(one, one.attempt + 1) for one in next_ones if one.name not in self._open]
-        if not dispatcher.engine.opens_several or len(next_ones) - len(missing) <= most // 2:
-            self.open(missing)
+            return ()
+        most = min(slots, MOST)
+        if len(self._open) < 2 * most:
+            next_ones = ahead(most)
+            missing = [(one, one.attempt + 1) for one in next_ones if one.name not in self._open]
+            if not self._run.engine.opens_several or len(next_ones) - len(missing) <= most // 2:
+                self.open(missing)
+        return ()
 
     def open(self, attempts: Sequence[tuple[Session, int]]) -> bool:
         """Open windows for attempts; False if not all can be opened now."""
-        layout, commands = self._dispatcher.layout, []
+        layout, commands = self._run.layout, []
         for session, attempt in attempts:
             self.forget(session.name)
-            self._end_former(session.name, attempt)
+            self._end_former(session, attempt)
             self._made += 1  # its FIFO may be left over if it can't be opened
             try:
                 window = Window(f"{layout.dispatch}/window-{os.getpid()}-{self._made}", session, attempt)
@@ -115,15 +117,28 @@ class Windows:
             self._open[session.name] = window
             words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
             commands.append((session.name, attempt, words))
-        openings = self._dispatcher.open_windows(commands) if commands else []
+        openings = self._run.open_windows(commands) if commands else []
         for (session, _), opening in zip(attempts, openings):
-            session.opening = opening
-            self._dispatcher.launcher.opening.add(session.name)
+            self._openings[session.name] = session, opening
         return len(openings) == len(attempts)
 
-    def _end_former(self, name: str, attempt: int) -> None:
+    def refusals(self) -> list[Refused]:
+        """The windows that are known since the last call not to open."""
+        refused = []
+        for name, (session, opening) in list(self._openings.items()):
+            code = opening.poll()
+            if code is None:
+                continue
+            del self._openings[name]
+            if code and name not in self._begun:  # that of another window may have failed
+                self.forget(name)
+                why = f"{self._run.engine.kind} refused (code {code}; dispatch/out has its words)"
+                refused.append((session, why, 0))
+        return refused
+
+    def _end_former(self, session: Session, attempt: int) -> None:
         """End a supervisor of this attempt that has not claimed it in time: its window has the name of the next one."""
-        former, claim = self._begun.pop(name, None), self._dispatcher.attempts.at(name, attempt).claim
+        former, claim = self._begun.pop(session.name, None), self._run.attempts.at(session.path, attempt).claim
         if former and former.supervisor and former.attempt == attempt and not os.path.exists(claim):
             former.supervisor.kill()
 
@@ -133,26 +148,26 @@ class Windows:
         if window and window.attempt == attempt:
             window.pid = pid
 
-    def _fork(self, window: Window) -> None:
-        """Start its supervisor, which waits for its word unless the attempt has been granted."""
+    def _fork(self, window: Window) -> Sequence[Refused]:
+        """Start its supervisor, which waits until the attempt is granted. Returns what could not be started."""
         session = window.session
-        words = [self._dispatcher.layout.directory, session.name, str(window.attempt), self._dispatcher.engine.kind]
+        variables = self._run.engine.handed_on
+        words = [self._run.layout.directory, session.path, str(window.attempt), self._run.engine.kind]
         try:
             grant, window.grant = os.pipe()
             try:
-                child = children.fork(lambda: _supervise(words, window.pid, grant), keep=(window.fd, grant))
+                child = children.fork(lambda: _supervise(words, window.pid, grant, variables), keep=(window.fd, grant))
             finally:
                 os.close(grant)
             window.supervisor = child
-            self._dispatcher.children.append(child)
+            self._run.children.append(child)
             os.write(window.fd, f"{child.pid}\n".encode())
         except OSError as error:  # no process can be started
             self.forget(session.name)
-            if session.life == STARTING:
-                self._dispatcher.launcher.refused(session, f"its supervisor could not be started: {error.strerror}")
-            return
-        if session.life == STARTING and not self.go(session):
-            self._dispatcher.launcher.refused(session, "its supervisor left")
+            return [(session, f"its supervisor could not be started: {error.strerror}", error.errno or 0)]
+        if isinstance(session.state, Starting) and not self.go(session):
+            return [(session, "its supervisor left", 0)]
+        return ()
 
     def go(self, session: Session) -> bool:
         """Let its supervisor begin, now or when its window is open; False if it has no window."""
@@ -176,40 +191,45 @@ class Windows:
             self._not_before = time.monotonic() + _AFTER_GO_S
         return True
 
-    def begun(self, name: str) -> bool:
-        """Whether its supervisor has its word, so that it needs no other window."""
-        return name in self._begun
-
     def forget(self, name: str) -> None:
         if window := self._open.pop(name, None):
             window.close()
             self._not_before = max(self._not_before, time.monotonic() + _PAUSE_S)
 
+    def give_up(self, name: str) -> None:
+        """Forget a window that takes too long to open."""
+        _, opening = self._openings.pop(name, (None, None))
+        if opening:
+            opening.kill()
+        self.forget(name)
+
     def make_room(self) -> None:
-        """Give up what waits for a slot, since this machine starts no more processes."""
-        for session in [one.session for one in self._open.values() if one.session.life != STARTING]:
+        """Close the windows that wait for a slot, since this machine starts no more processes."""
+        for session in [one.session for one in self._open.values() if not isinstance(one.session.state, Starting)]:
             self.forget(session.name)
         self._not_before = time.monotonic() + _LACK_PAUSE_S
 
-    def reaped(self) -> None:
-        """Handle ended children: a supervisor that was killed before its claim is replaced at once."""
+    def reaped(self) -> list[Refused]:
+        """Handle ended children. Returns the sessions whose supervisor was killed before its claim."""
         for window in [one for one in self._open.values() if one.left]:
             self.forget(window.session.name)
+        refused = []
         for session in [one.session for one in self._begun.values() if one.left]:
             del self._begun[session.name]
-            claim = self._dispatcher.attempts.at(session.name, session.attempt).claim
-            if session.life == STARTING and not os.path.exists(claim):
-                self._dispatcher.launcher.refused(session, "its supervisor left before it claimed the attempt")
+            claim = self._run.attempts.at(session.path, session.attempt).claim
+            if isinstance(session.state, Starting) and not os.path.exists(claim):
+                refused.append((session, "its supervisor left before it claimed the attempt", 0))
+        return refused
 
-    def again(self) -> None:
-        """Look at windows whose messages may have been lost."""
-        for session in [one.session for one in self._open.values()]:
+    def close(self) -> list[Session]:
+        """Close all windows, since their messages may have been lost. Returns the sessions that must start again."""
+        sessions = [one.session for one in self._open.values()]
+        for session in sessions:
             self.forget(session.name)
-            if session.life == STARTING:
-                self._dispatcher.launcher.later(session)
+        return [session for session in sessions if isinstance(session.state, Starting)]
 
 
-def _supervise(words: list[str], window: str, grant: int) -> None:
+def _supervise(words: list[str], window: str, grant: int, variables: Sequence[str]) -> None:
     """In the forked process: leave the dispatcher's process session, and show the log in the window."""
     process.end_with_parent(yes=True)  # until it claims the attempt
     gc.freeze()
@@ -221,7 +241,7 @@ def _supervise(words: list[str], window: str, grant: int) -> None:
         fd = os.open(f"/proc/{window}/fd/2", os.O_WRONLY | os.O_NOCTTY)  # its fd 1 may still lead to our FIFO
         os.dup2(fd, 1)
         os.close(fd)
-    for name in _OF_WINDOW:
+    for name in ("TERM", *variables):
         if value := process.variable(window, name):
             os.environ[name] = value
     supervision.supervise(words, grant)

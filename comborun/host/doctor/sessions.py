@@ -10,6 +10,7 @@ import shlex
 
 from comborun.host.doctor import preflight
 from comborun.host.doctor.machine import Box, hangs
+from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.system import files, process
 from comborun.host.system.process import owner
 from comborun.rules.findings import Finding, error, fine, warning
@@ -29,15 +30,17 @@ SYSTEMD_HANGS = "systemd does not answer", "it is not known whether logging out 
 
 
 def multiplexers(box: Box) -> Iterator[Finding]:
-    """Checks tmux and screen; one of them is needed."""
-    tmux, screen = box.has("tmux"), box.has("screen")
-    if tmux:
+    """Checks the multiplexer that a run would choose; one of them is needed."""
+    first, *_ = MULTIPLEXERS
+    kind = next(filter(box.has, MULTIPLEXERS), "")
+    if kind == "tmux":
         yield from _tmux(box)
-    elif screen:
-        yield fine("tmux", f"is not there; sessions run in screen ({box.ask('screen', '-v')[1]})")
+    elif kind:
+        said = box.ask(kind, MULTIPLEXERS[kind].version)[1]
+        yield fine(first, f"is not there; sessions run in {kind} ({said})")
     else:
-        cost = "there is nothing to run sessions in"
-        yield error("tmux", "neither tmux nor screen is there", cost, "sudo apt-get install tmux")
+        found = f"neither {' nor '.join(MULTIPLEXERS)} is there"
+        yield error(first, found, "there is nothing to run sessions in", f"sudo apt-get install {first}")
 
 
 def _tmux(box: Box) -> Iterator[Finding]:

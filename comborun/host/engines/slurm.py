@@ -12,13 +12,13 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from comborun.host.record.attempts import RunDirectory
+from comborun.host.record.attempts import LOST, RUNNING, Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm
-from comborun.rules.names import RunLayout
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
 
 _MOST = 1 << 26
@@ -28,8 +28,10 @@ _NO_ANSWER = 124
 _FROZEN = "out-closed"
 
 
-class Slurm:
+class Slurm(Backend):
     """The tasks of a run, as far as known; `tasks` is from the last answer, without settle jobs."""
+
+    elsewhere = True
 
     def __init__(self, layout: RunLayout) -> None:
         self.layout = layout
@@ -133,9 +135,8 @@ class Slurm:
 
     # --- the state of an attempt, for host/record/attempts.py
 
-    def life(self, at: str, record: Mapping[str, str]) -> str:
-        """RUNNING or LOST, of an attempt that has a claim and no end."""
-        return "lost" if self.forgot(at, record) and self._silent_heart(at) else "running"
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> str:
+        return LOST if self.forgot(at.directory, record) and self._silent_heart(at.directory) else RUNNING
 
     def forgot(self, at: str, record: Mapping[str, str]) -> bool:
         """Whether Slurm has no task that runs this attempt: it is gone, or waits to start again."""
@@ -146,7 +147,7 @@ class Slurm:
             return False  # the answer is older than its start
         return task.state in WAITING if task else self.at is not None and not self.silence
 
-    def why(self, claim: Mapping[str, str]) -> tuple[str, str]:
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG002 - of pids
         return self.words(claim) or ("lost", "its task is gone, and its end was not recorded")
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
@@ -177,18 +178,18 @@ class Slurm:
             files.remove(clock)
         return self._clock
 
-    def freeze(self, at: str) -> None:
+    def freeze(self, at: AttemptLayout) -> None:
         """Let readers see an attempt's output so far, and nothing that its process still writes.
 
         Each start writes into its own folder, `out-<nonce>`, to which `out` leads. Large files are linked. Files that
         are written line by line, by which it is judged, are copied, since a linked file would grow.
         """
-        if os.path.islink(f"{at}/out") and os.readlink(f"{at}/out") != _FROZEN:
-            _freeze(at)
+        if os.path.islink(at.output) and os.readlink(at.output) != _FROZEN:
+            _freeze(at.directory)
 
     # --- for people and programs
 
-    def document(self, attempts: RunDirectory) -> dict[str, object]:
+    def document(self, latest: Callable[[str], int]) -> dict[str, object]:
         """For the probe: tasks that are not done, each with the attempt that it makes or will make."""
         tasks = [
             {
@@ -202,7 +203,7 @@ class Slurm:
                 "reason": "" if task.reason == "None" else task.reason,
             }
             for task in self.tasks.values()
-            for attempt in [self._attempt(task, attempts.latest(task.session))]
+            for attempt in [self._attempt(task, latest(task.session))]
             if attempt
         ]
         scheduler = {"at": self.at, "answered": not self.gave_up, "why": self.silence}

@@ -15,20 +15,22 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 
-from comborun.host.dispatch.run_policy import Overseer
+from comborun.host.dispatch.run_policy import RunPolicy
+from comborun.host.dispatch.run_state import RunState
+from comborun.host.dispatch.sessions import Known
 from comborun.host.engines.arrays import Arrays, Lock
 from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
-from comborun.host.record.queue import DROPPED, Known, rows
+from comborun.host.record.queue import DROPPED, rows
 from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
 from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.rules import slurm
+from comborun.rules.events import Kind
 from comborun.rules.facts import fact_in
 from comborun.rules.holds import TaskLeft
 from comborun.rules.names import AFTER
@@ -36,33 +38,43 @@ from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from typing import Any, Mapping
 
 _AGAIN_S = 300
 """seconds after which another settle job looks at sessions that run though Slurm has forgotten them"""
 
 
-@dataclass
 class Session(Known):
     """A session of a run on Slurm; `life` is a word of rules/slurm.py."""
 
-    task: str = ""
-    """the task of its next attempt, if one was submitted; of its latest one if that is lost"""
-    due: bool = False
-    """whether it must be submitted"""
-    wait_s: int = 0
+    def __init__(self, name: str, flag: str) -> None:
+        super().__init__(name, flag)
+        self.life = QUEUED
+        self.record: Mapping[str, Any] = {}
+        """the end of its latest attempt"""
+        self.task = ""
+        """the task of its next attempt, if one was submitted; of its latest one if that is lost"""
+        self.due = False
+        """whether it must be submitted"""
+        self.wait_s = 0
 
     @property
     def over(self) -> bool:
         return self.life == ENDED and not self.due
 
+    @property
+    def end(self) -> Mapping[str, Any]:
+        return self.record
 
-class Settling(Overseer):
+
+class Settling:
     """One pass over a whole run, under its lock."""
 
     def __init__(self, run: str, person: bool) -> None:
-        super().__init__(RunDirectory(run))
-        self.attempts.nodes = self.cluster = Slurm(self.layout)
+        self.run = RunState(RunDirectory(run))
+        self.policy = RunPolicy(self.run)
+        self.layout, self.attempts = self.run.layout, self.run.attempts
+        self.attempts.backend = self.cluster = Slurm(self.layout)
         self.lock = Lock(f"{self.layout.dispatch}/slurm.lock")
         self.arrays = Arrays(self.cluster, self.lock)
         self.person = person
@@ -70,11 +82,12 @@ class Settling(Overseer):
 
     def work(self) -> None:
         """Raises Refusal."""
-        self.read()
+        self.run.read()
+        self.policy.read()
         if not self.look() and (self.person or self.left):
             raise self._silent()
         self._cancel_spent()
-        hold = self.look_at_hold()
+        hold = self.run.look_at_hold()
         if self.person and hold.kind:
             print(f"the run is {hold.kind} ({hold.words}). To resume: bash {self.layout.front} resume")
             return
@@ -112,7 +125,7 @@ class Settling(Overseer):
         if number:
             seen = self.attempts.look(session.name, number)
             life, record = seen.life, seen.record
-        session.end = record if life == ENDED else {}
+        session.record = record if life == ENDED else {}
         made_by = task_of(record)
         next_task = submitted.get((session.name, number + 1), "")
         at = self.attempts.at(session.name, number).directory
@@ -174,10 +187,10 @@ class Settling(Overseer):
         if not self.look():
             raise self._silent()
         for session in [session for session in self.sessions.values() if session.life == LOST]:
-            self.journal(f"lost {session.name} {session.attempt}")
+            self.run.events.write(Kind.LOST, session.name, session.attempt)
             self.attempts.finalize_lost(session.name, session.attempt)
             self._ended(session)
-        if not self.person and not self.holds.look().kind:
+        if not self.person and not self.run.holds.look().kind:
             for session in self.sessions.values():
                 if session.life == GONE:
                     self._end_gone(session)
@@ -200,7 +213,7 @@ class Settling(Overseer):
             self._ended(session)
 
     def _ended(self, session: Session) -> None:
-        session.end = self.attempts.end(session.name, session.attempt)
+        session.record = self.attempts.end(session.name, session.attempt)
         session.life = ENDED if session.end else session.life
 
     # Deciding
@@ -208,30 +221,29 @@ class Settling(Overseer):
     def _decide(self) -> None:
         for session in self.sessions.values():
             due = session.life == QUEUED or (session.life == GONE and self.person)
-            follows = self.follows(session, self.person) if session.life == ENDED else None
+            follows = self.policy.follows(session, self.person) if session.life == ENDED else None
             session.due = (due or follows is not None) and session.flag != DROPPED
             session.wait_s = int(-(-follows.wait_s // 1)) if follows else 0
 
     def _tell(self) -> None:
         """Report ends that no earlier pass has reported; then fail-fast."""
-        self.report_new_ends(self.sessions.values())
-        if why := self.too_many_failed(self.sessions.values()):
-            self.halt(why)
-        self.notices.flush()
+        self.policy.report_new_ends(self.sessions.values())
+        if why := self.policy.too_many_failed(self.sessions.values()):
+            self.run.halt(why)
+        self.run.notices.flush()
 
     # Doing
 
     def _submit(self) -> None:
-        self.judge_smoke(self.sessions.values())
-        due = [session for session in self.sessions.values() if session.due and not self.smoke_first(session)]
-        if self.holds.look().kind:
+        self.policy.judge_smoke(self.sessions.values())
+        due = [session for session in self.sessions.values() if session.due and not self.policy.smoke_first(session)]
+        if self.run.holds.look().kind:
             due = []
         if due:
             files.remove(self.layout.done)
             self.arrays.submit((session.name, session.attempt + 1, session.wait_s) for session in due)
-            jobs = " ".join(self.arrays.jobs)
-            self.journal(f"submitted {self.arrays.sent} sessions jobs {jobs}")
-            print(f"submitted {self.arrays.sent} of {len(due)} sessions: job {jobs or 'none'}")
+            self.run.events.write(Kind.SUBMITTED, sessions=self.arrays.sent, jobs=self.arrays.jobs)
+            print(f"submitted {self.arrays.sent} of {len(due)} sessions: job {' '.join(self.arrays.jobs) or 'none'}")
             self._must_take()
         elif self.person and self.left:
             print(f"{self.left} sessions are on their way; nothing else is due")
@@ -244,8 +256,8 @@ class Settling(Overseer):
     def _end(self) -> None:
         """Finish the run: all sessions have ended for good."""
         sessions = self.sessions.values()
-        self.link_results(sessions)
-        if self.wants_after(sessions):
+        self.policy.link_results(sessions)
+        if self.policy.wants_after(sessions):
             files.remove(self.layout.done)  # it is written again after another `after`
             if not self._after():
                 return
@@ -254,9 +266,9 @@ class Settling(Overseer):
             if self.person:
                 print("nothing is left to do")
             return
-        if not self.record_done(sessions):
+        if not self.policy.record_done(sessions):
             raise Refusal(CANT_WRITE, f"can't write {self.layout.done}")
-        self.report_done(sessions)
+        self.policy.report_done(sessions)
 
     def _after(self) -> bool:
         """Run `after` in its own job; False if it is not over yet."""
@@ -273,7 +285,7 @@ class Settling(Overseer):
                 print(f"all sessions have ended; {f'job {job}' if job else 'a job that is there'} ends the run")
             return False
         self.lock.give()
-        words = self.program("session", AFTER, number + 1, "slurm")
+        words = self.run.program("session", AFTER, number + 1, "slurm")
         subprocess.run(words, stdin=subprocess.DEVNULL, check=False)
         self.lock.take(120)
         return True
@@ -322,7 +334,7 @@ def settle(run: str, given: Mapping[str, str] | None = None) -> int:
         settling.work()
     finally:
         settling.lock.give()
-        for child in settling.notices.children:  # they would end with this job
+        for child in settling.run.notices.children:  # they would end with this job
             while child.poll() is None:
                 time.sleep(0.1)
     return 0

@@ -11,7 +11,7 @@ from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
 from comborun.rules.endings import retry
-from comborun.rules.names import AFTER, SERVERS, RunLayout, bare
+from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 
@@ -19,14 +19,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping
 
-    from comborun.host.engines.slurm import Slurm
     from comborun.host.record import judging
     from comborun.rules.names import AttemptLayout
 
 
 QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
-NAME = re.compile("[A-Za-z0-9_-]+")
-_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?{NAME.pattern}")
+_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?{NAME}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
 _COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
@@ -59,16 +57,45 @@ class Due:
         self.wait_s = wait_s
 
 
+class Backend:
+    """Where the attempts of a run live and die. `engines/slurm.py` has the other one than this machine."""
+
+    elsewhere = False
+    """whether they may run on other machines, where pids and locks of this one mean nothing"""
+
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> str:
+        """RUNNING, ORPHANED or LOST, of an attempt with a claim and no end. `record`: its begin, else its claim."""
+        raise NotImplementedError
+
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
+        """Cause and note of an attempt that is lost."""
+        raise NotImplementedError
+
+    def freeze(self, at: AttemptLayout) -> None:
+        """Keep what a process elsewhere still writes out of an attempt that has ended."""
+
+
+class ThisMachine(Backend):
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> str:  # noqa: ARG002 - the record says it
+        if process.named(record, "supervisor"):
+            return RUNNING
+        return ORPHANED if process.named(record, "pid") else LOST
+
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
+        if (begin or claim).get("boot") != process.boot_id():
+            return LOST, "the machine rebooted"
+        return LOST, f"its supervisor died before recording the end{_killed(begin)}"
+
+
 class RunDirectory:
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, backend: Backend | None = None) -> None:
         """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)
         self.layout = RunLayout(self.path)
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is not a run directory")
-        self.nodes: Slurm | None = None
-        """on a cluster, attempts run on other machines: pids and locks of this one mean nothing there"""
+        self.backend: Backend = backend or ThisMachine()
         self.policy: dict[str, str] = {}
         self.read_policy()
 
@@ -112,24 +139,16 @@ class RunDirectory:
             return Look(ENDED, end)
         begin = files.read(at.begin)
         if begin:
-            return Look(self._begun(at, begin), begin)
+            return Look(self.backend.life(at, begin), begin)
         if os.path.exists(at.claim):
             claim = files.read(at.claim)  # empty if the disk was full
-            lives = self.nodes.life(at.directory, claim) != LOST if self.nodes else process.named(claim, "supervisor")
-            return Look(STARTING if lives else LOST, claim)
+            return Look(LOST if self.backend.life(at, claim) == LOST else STARTING, claim)
         return Look(STARTING if files.size(at.grant) else QUEUED, {})
-
-    def _begun(self, at: AttemptLayout, begin: dict[str, str]) -> str:
-        if self.nodes:
-            return self.nodes.life(at.directory, begin)
-        if process.named(begin, "supervisor"):
-            return RUNNING
-        return ORPHANED if process.named(begin, "pid") else LOST
 
     def look(self, name: str, number: int) -> Look:
         """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number)
-        if seen.life != LOST or self.nodes is not None:
+        if seen.life != LOST or self.backend.elsewhere:
             return seen
         at = self.at(name, number)
         if files.held(f"{self.layout.session(name)}/lock"):
@@ -146,7 +165,7 @@ class RunDirectory:
     def _own_end(self, at: AttemptLayout) -> dict[str, str]:
         """The end that belongs to the claim's start: an earlier start of a requeued task may still write."""
         end = files.read(at.end)
-        if end and (self.nodes is not None or "nonce" in end):
+        if end and (self.backend.elsewhere or "nonce" in end):
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
@@ -177,18 +196,16 @@ class RunDirectory:
 
         at = self.at(name, number)
         claim, begin = files.read(at.claim), files.read(at.begin)
-        here = (begin or claim).get("boot") == process.boot_id()
-        ending, grace = self._lost(at, claim, begin, here)
+        ending, grace = self._lost(at, claim, begin)
         ending.started = records.seconds(begin, "started")
-        if self.nodes:
-            self.nodes.freeze(at.directory)
-        elif here:
+        self.backend.freeze(at)
+        if not self.backend.elsewhere and (begin or claim).get("boot") == process.boot_id():
             descendants.end_container(
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
             survivors = descendants.sweep(self.marker(name, number), grace)
             ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
-        fd = -1 if self.nodes else _lock(f"{self.layout.session(name)}/lock")
+        fd = -1 if self.backend.elsewhere else _lock(f"{self.layout.session(name)}/lock")
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
@@ -201,7 +218,7 @@ class RunDirectory:
                 os.close(fd)
 
     def _lost(
-        self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str], here: bool
+        self, at: AttemptLayout, claim: Mapping[str, str], begin: Mapping[str, str]
     ) -> tuple[judging.Ending, float]:
         """The cause if it is known, and the seconds in which its remaining processes may end by themselves."""
         from comborun.host.record import judging
@@ -212,10 +229,8 @@ class RunDirectory:
         if verdict:
             note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
             return judging.Ending(verdict.get("cause", LOST), note), 0.0
-        if self.nodes:
-            return judging.Ending(*self.nodes.why(claim)), 0.0
-        note = f"its supervisor died before recording the end{_killed(begin)}" if here else "the machine rebooted"
-        return judging.Ending(LOST, note), setting("COMBORUN_GRACE_S", 5.0)
+        grace = 0.0 if self.backend.elsewhere else setting("COMBORUN_GRACE_S", 5.0)
+        return judging.Ending(*self.backend.why(claim, begin)), grace
 
     # Whether another attempt follows
 
@@ -258,7 +273,7 @@ class RunDirectory:
 
 def names(run: RunLayout) -> list[str]:
     """The sessions of a run in order, `after` last."""
-    found = [name for row in files.read_rows(run.queue) if NAME.fullmatch(name := str(row.get("name", "")))]
+    found = [name for row in files.read_rows(run.queue) if re.fullmatch(NAME, name := str(row.get("name", "")))]
     return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 
@@ -269,17 +284,6 @@ def counts(at: AttemptLayout) -> Counts:
     from comborun.host.record import judging
 
     return judging.counted(at)
-
-
-def slurm_of(attempts: RunDirectory) -> Slurm | None:
-    """Slurm's view of a run, now or a moment ago; None if a dispatcher starts the sessions."""
-    if not os.path.exists(attempts.layout.engine):
-        return None
-    from comborun.host.engines.slurm import Slurm
-
-    attempts.nodes = cluster = Slurm(attempts.layout)
-    cluster.refresh()
-    return cluster
 
 
 def outcome_of(end: Mapping[str, str]) -> str:

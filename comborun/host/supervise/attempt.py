@@ -163,10 +163,11 @@ class Place:
         files.remove(self.at.claim)
 
     def address(self) -> str:
-        """The address for `combo attach`."""
-        if self._engine == "tmux":
-            return window(self._of.name, self._of.number, self._of.run_id)
-        return os.environ.get("STY", "") if self._engine == "screen" else ""
+        """The address for `combo attach`; empty without a window."""
+        from comborun.host.engines.multiplexers import MULTIPLEXERS
+
+        engine = MULTIPLEXERS.get(self._engine)
+        return engine.address(window(self._of.name, self._of.number, self._of.run_id)) if engine else ""
 
     def heartbeat(self) -> str:
         """Show that it lives. Returns `closed` if another process has ended this attempt, `stop` if it must end."""

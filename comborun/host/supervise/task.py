@@ -166,7 +166,7 @@ def _task(arguments: list[str]) -> int:
     except LookupError as error:
         raise Refusal(USAGE, str(error)) from None
     os.chdir(attempts.path)
-    attempts.nodes = cluster = Slurm(attempts.layout)
+    attempts.backend = cluster = Slurm(attempts.layout)
     index = task.partition("_")[2]
     row = _row(cluster, arguments[1], index)
     if not row:

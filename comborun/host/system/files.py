@@ -234,20 +234,28 @@ def lock(path: str, wait_s: float = 0.0) -> int:
     Raises OSError if the file can't be made.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    try:
+        if take_lock(fd, wait_s):
+            return fd
+    except OSError:
+        os.close(fd)
+        raise
+    os.close(fd)
+    return -1
+
+
+def take_lock(fd: int, wait_s: float = 0.0) -> bool:
+    """Lock an open file within `wait_s` seconds; False if another process holds the lock. Raises OSError."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                os.close(fd)
-                return -1
+                return False
             time.sleep(_LOCK_PAUSE_S)  # flock(2) has no timeout, and an alarm would affect the whole process
-        except OSError:
-            os.close(fd)
-            raise
         else:
-            return fd
+            return True
 
 
 def leads_to(path: str, fd: int) -> bool:

@@ -19,9 +19,11 @@ _START_TAKES = 4
 _LIMITS = {errno.EMFILE: Limit.OPEN_FILES, errno.ENFILE: Limit.MACHINE_FILES, errno.ENOMEM: Limit.MEMORY}
 
 
-def limit_reached(said: str = "") -> Fact | None:
-    """Why nothing more can be started here now: as a program `said`, or as an attempt shows; None if it can be."""
-    number = next((one for one in (errno.EAGAIN, *_LIMITS) if os.strerror(one) in said), 0) or _tried()
+def limit_reached(error: int = 0) -> Fact | None:
+    """Why nothing more can be started here now; None if it can be. `error`: the number of an error, or 0; for an error
+    that is of no limit, an attempt shows it.
+    """
+    number = error if error == errno.EAGAIN or error in _LIMITS else _tried()
     return limit_of(number) if number else None
 
 

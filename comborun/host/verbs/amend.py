@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 
+from comborun.host.record.events import Events
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.host.verbs import reread
 from comborun.host.verbs.publish import Staging, newest_plan, received, to_disk, written
+from comborun.rules.events import Kind
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +67,8 @@ def _put(source: str, run: str, order: dict[str, Any]) -> None:
             os.unlink(path)
         for path in (path for path in paths if _rank(path) > 0):
             _move(source, run, path)
+        counts = {"added": order["added"], "dropped": len(order["dropped"])}
+        Events(RunLayout(run)).by_person(Kind.AMENDED, plan=newest_plan(run), **counts)
         _move(source, run, "digest")
         to_disk({os.path.dirname(f"{run}/{path}") for path in (*paths, "digest")})
     except OSError as error:

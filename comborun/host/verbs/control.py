@@ -20,15 +20,21 @@ import sys
 import time
 from collections.abc import Callable
 
+from comborun.host.engines import slurm_of
 from comborun.host.record import attempts
+from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
-from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.rules import records
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
 from comborun.rules.vocabulary import Outcome, several
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
 _LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
@@ -46,20 +52,21 @@ def _control(arguments: list[str]) -> int:
     verb, words = (arguments[1] if len(arguments) > 1 else "", arguments[2:])
     steering = Steering(run)
     code = steering.steer(verb, words)
-    if steering.cluster:
+    if steering.slurm:
         from comborun.host.engines import arrays
 
-        if flaw := arrays.follow_command(steering.cluster, verb, words):
-            print(f"{steering.id}: {flaw}", flush=True)
+        if flaw := arrays.follow_command(steering.slurm, verb, words):
+            say(f"{steering.id}: {flaw}")
     return code
 
 
 class Steering:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
-        self.cluster = attempts.slurm_of(self.attempts)
+        self.slurm = slurm_of(self.attempts)
         self.layout = self.attempts.layout
         self.holds = Holds(self.layout)
+        self.events = Events(self.layout)
         self.id = self.attempts.id
 
     def steer(self, verb: str, words: list[str]) -> int:
@@ -80,15 +87,16 @@ class Steering:
         files.tell(self.layout.fifo, message)
 
     def _say(self, who: str, what: str) -> None:
-        print(f"{who}: {what}", flush=True)
+        say(f"{who}: {what}", **({} if who == self.id else {"session": who}))
 
     def _must(self, done: bool, where: str) -> None:
         if not done:
             raise Refusal(CANT_WRITE, f"can't write in {where}")
 
-    def _ordered(self, done: bool, what: str) -> int:
+    def _ordered(self, done: bool, what: str, order: str, **given: Any) -> int:
         """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
         self._must(done, self.layout.dispatch)
+        self.events.order(order, **given)
         self.tell("reread run 0")
         self._say(self.id, what)
         return 0
@@ -104,22 +112,24 @@ class Steering:
             if over(self.layout)
             else "running sessions continue"
         )
-        done = self.holds.order(kind, Fact(HoldReason.BY_PERSON, words=records.clean(" ".join(words))))
-        return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}")
+        why = records.clean(" ".join(words))
+        order = "pause" if kind == PAUSED else "drain"
+        done = self.holds.order(kind, Fact(HoldReason.BY_PERSON, words=why))
+        return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}", order, why=why)
 
     def _resume(self) -> int:
         was = self._was()
         there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
-        return self._ordered(not any(map(os.path.exists, there)), f"resumed{was}" if there else "was not held")
+        done = not any(map(os.path.exists, there))
+        return self._ordered(done, f"resumed{was}" if there else "was not held", "resume")
 
     def _slots(self, number: str) -> int:
         if not re.fullmatch("[1-9][0-9]{0,5}", number):
             raise Refusal(USAGE, "slots needs a number from 1; to start no new sessions, use pause")
-        return self._ordered(
-            files.write_text(self.layout.slots, f"{number}\n"), f"at most {several(int(number), 'session')} at a time"
-        )
+        done = files.write_text(self.layout.slots, f"{number}\n")
+        return self._ordered(done, f"at most {several(int(number), 'session')} at a time", "slots", slots=int(number))
 
     def _notify(self) -> int:
         """Run the grid's command in the foreground, to show its output."""
@@ -145,8 +155,10 @@ class Steering:
         else:
             self.attempts.check_names(words)
             names = words
-        again = [self._retry_one(name) for name in names]
-        return 0 if any(again) else 1
+        again = [name for name in names if self._retry_one(name)]
+        if again:
+            self.events.order("retry", again)
+        return 0 if again else 1
 
     def _ended(self, *, stalled: bool) -> list[str]:
         names = []
@@ -208,6 +220,7 @@ class Steering:
             lines = "".join(f"{line}\n" for line in fresh)
             self._must(files.append(self.layout.decided, torn + lines), self.layout.dispatch)
             print(lines, end="", flush=True)
+            self.events.order("decided", decisions=len(fresh))
         os.close(lock)
 
     def _not_needed(self, name: str) -> None:

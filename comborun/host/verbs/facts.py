@@ -11,6 +11,7 @@ import shutil
 import sys
 
 from comborun.host.doctor import preflight
+from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
 from comborun.host.system import commands, driver, machine
 from comborun.host.verb_errors import answered
@@ -38,8 +39,7 @@ def facts(wanted: list[str]) -> dict[str, Any]:
         "python": os.path.realpath(sys.executable),
         "hostname": os.uname().nodename,
         "bash": commands.bash_version(),
-        "tmux": commands.first_line("tmux", "-V"),
-        "screen": commands.first_line("screen", "-v"),
+        **{kind: commands.first_line(kind, one.version) for kind, one in MULTIPLEXERS.items()},
         "cpus": len(machine.cores()),
         "memory_kib": memory or 0,
         "available_kib": available,

@@ -23,14 +23,14 @@ from comborun.host.record.attempts import names
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.rules import globs, records
-from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, RUN
+from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, NAME, RUN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
 _CHUNK = 1 << 20
-_ASKED = re.compile(r"sessions/[A-Za-z0-9_-]+/attempt-[0-9]{1,9}/out/.+")
+_ASKED = re.compile(f"sessions/{NAME}/attempt-[0-9]{{1,9}}/out/.+")
 """files that may be requested by name: videos"""
 _LOG_MOST = 1 << 20
 """bytes; a longer log of a failure is not sent with the records. The report shows its last lines"""

@@ -17,6 +17,7 @@ import re
 import sys
 import time
 
+from comborun.host.engines import slurm_of
 from comborun.host.record import attempts
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.system import files, machine, process
@@ -63,7 +64,7 @@ class Probe:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
         self.tail = tail
-        self.cluster = attempts.slurm_of(self.attempts)
+        self.slurm = slurm_of(self.attempts)
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in attempts.names(self.layout) if after or name != AFTER]
         self.gpus: tuple[int, ...] = ()
@@ -158,12 +159,12 @@ class Probe:
             "done": over(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
-        return {**document, **self.cluster.document(self.attempts)} if self.cluster else document
+        return {**document, **self.slurm.document(self.attempts.latest)} if self.slurm else document
 
     def _dispatcher(self) -> int | None:
         """The pid of the live dispatcher; 0 while Slurm goes on with the run."""
-        if self.cluster:
-            return 0 if self.cluster.busy else None
+        if self.slurm:
+            return 0 if self.slurm.busy else None
         record = files.read(self.layout.dispatcher)
         return int(record["pid"]) if process.named(record) else None
 

@@ -21,6 +21,7 @@ import zlib
 from comborun.host.record.holds import Holds, over
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal, answered
+from comborun.rules import names as of_run
 from comborun.rules.names import RUN, RunLayout
 
 TYPE_CHECKING = False
@@ -104,8 +105,7 @@ def unreadable(directory: str) -> str:
 
 def newest_plan(directory: str) -> int:
     """The number of a run's newest plan; 1 if there is none."""
-    names = (re.fullmatch(r"plan-([1-9][0-9]{0,8})\.json", name) for name in os.listdir(directory))
-    return max((int(name[1]) for name in names if name), default=1)
+    return of_run.newest_plan(os.listdir(directory))
 
 
 def describe(directory: str, digest: str) -> dict[str, Any]:

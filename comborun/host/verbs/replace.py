@@ -12,12 +12,13 @@ import signal
 
 from comborun.host.system import commands, files, process
 from comborun.host.system.process import setting
+from comborun.host.verb_errors import say
 from comborun.rules import records
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterable, Iterator
+    from typing import Dict, Iterable, Iterator
 
     Table = Dict[int, process.Look]
 
@@ -55,15 +56,14 @@ class UserSession:
 class Replacing:
     """The sessions to end, and the report on them."""
 
-    def __init__(self, say: Callable[[str], object]) -> None:
+    def __init__(self) -> None:
         self.found: list[UserSession] = []
         self.said: list[str] = []
-        self._say = say
 
     def say(self, name: str, what: str) -> None:
         line = records.clean(f"replaces {name}: {what}")
         self.said.append(line)
-        self._say(line)
+        say(line, replaced=name, what=what)
 
     def find(self, name: str) -> None:
         here = [*self._tmux(name), *self._screen(name)]
@@ -152,7 +152,7 @@ def replace(run: str) -> None:
     layout = RunLayout(run)
     if not os.path.exists(layout.replaces) or os.path.exists(layout.replaced) or os.path.exists(layout.dispatcher):
         return
-    work = Replacing(lambda line: print(line, flush=True))
+    work = Replacing()
     for name in files.read_text(layout.replaces).splitlines():
         work.find(name)
     work.spare()

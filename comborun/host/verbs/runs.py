@@ -4,6 +4,7 @@
     runs policies                which files are policies; standard input has the patterns and the exclusions, as JSON
     runs sizes DIRECTORY...      bytes on the disk of each run
     runs remove DIRECTORY        remove a run that has ended or was stopped
+    runs plan DIRECTORY          its id, and the number and text (packed) of its newest plan; empty if it is no run
 
 Each answers with one JSON document.
 """
@@ -19,12 +20,14 @@ import re
 import shutil
 import sys
 import time
+import zlib
+from base64 import b64encode
 
 from comborun.host.record.holds import Holds
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
-from comborun.rules.names import RunLayout
+from comborun.rules.names import RunLayout, newest_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 MOST = 2001
 """most policies: one more than a grid may have, so that too many are noticed"""
 _WAIT_S = 10.0
+_LARGEST_PLAN = 64 << 20
 _PROVENANCE = 4096
 """bytes at the end of a manifest that hold where the run comes from"""
 
@@ -43,6 +47,7 @@ def main(arguments: list[str]) -> int:
         "policies": policies,
         "sizes": lambda *directories: list(map(size, directories)),
         "remove": remove,
+        "plan": newest_plan_of,
     }
     return answered("runs", lambda: acts[arguments[0]](*arguments[1:]))
 
@@ -55,6 +60,13 @@ def describe(directory: str) -> dict[str, Any]:
         held = {"kind": "stopped", "why": ""}
     canary = b'"canary_of": "' in files.tail(f"{directory}/run.json", _PROVENANCE)[0]
     return {"directory": directory, "done": files.read(f"{directory}/dispatch/done"), "held": held, "canary": canary}
+
+
+def newest_plan_of(directory: str) -> dict[str, Any]:
+    layout = RunLayout(files.home(directory))
+    number = newest_plan(os.listdir(layout.directory)) if os.path.isdir(layout.directory) else 1
+    plan = files.read_text(layout.plan(number), _LARGEST_PLAN).encode("utf-8", "surrogateescape")
+    return {"id": files.read_line(layout.id).strip(), "number": number, "plan": b64encode(zlib.compress(plan)).decode()}
 
 
 def policies() -> list[tuple[str, str, bool]]:

@@ -19,14 +19,14 @@ import sys
 import time
 
 from comborun.host.record import secrets
+from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
-from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory
+from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.host.verbs.replace import replace
-from comborun.rules.names import RunLayout
+from comborun.rules.names import MULTIPLEXERS, RunLayout
 
-_KINDS = ("tmux", "screen")
 _OPTIONS = ("--parallel", "--multiplexer", "--secrets")
 _OTHERS_S = 120.0
 """seconds to wait for another start, which may have to end the user's old sessions"""
@@ -54,6 +54,7 @@ def main(arguments: list[str]) -> int:
 def _start(arguments: list[str]) -> int:
     run = run_directory(arguments)
     given = _options(arguments[1:])
+    Events(RunLayout(run)).order("start", **{name[2:]: value for name, value in given.items() if name != "--secrets"})
     if os.path.exists(RunLayout(run).engine):
         from comborun.host.engines import slurm_reconcile
 
@@ -69,12 +70,13 @@ def _options(words: list[str]) -> dict[str, str]:
     while words:
         name, value = words[0], words[1] if len(words) > 1 else "none"
         if name not in _OPTIONS:
-            raise Refusal(USAGE, f"unknown option {name}; usage: [--parallel N] [--multiplexer tmux|screen]")
+            usage = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXERS)}]"
+            raise Refusal(USAGE, f"unknown option {name}; usage: {usage}")
         given[name], words = value, words[2:]
     if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
         raise Refusal(USAGE, "--parallel needs a number from 1")
-    if given.get("--multiplexer", "tmux") not in _KINDS:
-        raise Refusal(USAGE, "--multiplexer needs tmux or screen")
+    if given.get("--multiplexer", "tmux") not in MULTIPLEXERS:
+        raise Refusal(USAGE, f"--multiplexer needs {' or '.join(MULTIPLEXERS)}")
     if given.get("--secrets", "-") != "-":
         raise Refusal(USAGE, "--secrets needs -")
     return given
@@ -96,22 +98,23 @@ class Start:
             secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
             replace(self.run)
             files.remove(self.layout.stopped)
-            print(self._dispatcher(), flush=True)
+            say(self._dispatcher())
         except LookupError as missing:
             raise Refusal(CONFIG, f"{missing}; nothing was started") from None
         finally:
             self._leave()
 
     def _choose(self, wanted: str) -> None:
-        """Choose tmux or screen: the wanted one, else the run's former one, else tmux, else screen."""
+        """Choose the wanted multiplexer, else the run's former one, else the first that is there."""
         before = files.read_line(self.layout.multiplexer)
-        for kind in [wanted] if wanted else [before, *_KINDS]:
-            if kind in _KINDS and shutil.which(kind):
+        for kind in [wanted] if wanted else [before, *MULTIPLEXERS]:
+            if kind in MULTIPLEXERS and shutil.which(kind):
                 self.multiplexer = kind
                 return self._write(self.layout.multiplexer, kind)
         if wanted:
             raise Refusal(LACKING, f"there is no {wanted} on this machine")
-        raise Refusal(LACKING, "there is neither tmux nor screen on this machine: install one of them")
+        neither = " nor ".join(MULTIPLEXERS)
+        raise Refusal(LACKING, f"there is neither {neither} on this machine: install one of them")
 
     def _write(self, path: str, line: str) -> None:
         if not files.write_text(path, f"{line}\n"):

@@ -12,19 +12,20 @@ from __future__ import annotations
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Callable
 
 from comborun.host.dispatch.windows import dismiss
-from comborun.host.engines import engine
+from comborun.host.engines import slurm_of
+from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import attempts, secrets
+from comborun.host.record.events import Events
 from comborun.host.record.holds import over
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
-from comborun.host.verb_errors import answer, complain, run_directory
+from comborun.host.verb_errors import answer, complain, run_directory, say
 from comborun.rules.names import SERVERS, AttemptLayout, bare
 from comborun.rules.vocabulary import several
 
@@ -44,7 +45,10 @@ def main(arguments: list[str]) -> int:
 def _stop(arguments: list[str]) -> int:
     run, words = run_directory(arguments), arguments[1:]
     names = [SERVERS + name for name in words[1:]] if words[:1] == ["--server"] else words
-    attempts.RunDirectory(run).check_names(names)
+    found = attempts.RunDirectory(run)
+    found.check_names(names)
+    if names == words:  # servers are ended by the dispatcher
+        Events(found.layout).order("stop", names)
     return _in_background(lambda: Stopping(run).stop(names))
 
 
@@ -87,7 +91,7 @@ class Stopping:
     def __init__(self, run: str) -> None:
         self.attempts = attempts.RunDirectory(run)
         self.layout = self.attempts.layout
-        self.cluster = attempts.slurm_of(self.attempts)
+        self.slurm = slurm_of(self.attempts)
         self.active: dict[str, int] = {}
         """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}
@@ -103,16 +107,16 @@ class Stopping:
             self._end_dispatcher()
             dismiss(self.layout.dispatch)
             names = files.entries(self.layout.sessions)
-        if self.cluster and self.cluster.silence:
+        if self.slurm and self.slurm.silence:
             complain("stop: Slurm does not answer")
-        elif self.cluster:  # tasks that wait are cancelled first
-            self.cluster.cancel_waiting(None if everything else names)
+        elif self.slurm:  # tasks that wait are cancelled first
+            self.slurm.cancel_waiting(None if everything else names)
         clean = self._round(names, named=not everything)
         if everything:
             servers = [SERVERS + name for name in files.entries(self.layout.servers)]
             clean = self._round(servers, named=False) and clean
             secrets.forget(self.layout)
-            engine(files.read_line(self.layout.multiplexer), self.layout.directory).finish()
+            multiplexer(files.read_line(self.layout.multiplexer), self.layout.directory).end()
         clean = self._sweep(everything) and clean
         return 0 if self._memory_came_back() and clean else 1
 
@@ -126,10 +130,10 @@ class Stopping:
             for name, number in self.active.items():  # it may end by itself later, which is not this stop
                 files.remove(self._at(name, number).stop)
         for name, number in self.active.items():
-            _say(f"{bare(name)}: has not ended")
+            say(f"{bare(name)}: has not ended", session=bare(name))
             claim = files.read(self._at(name, number).claim)
-            if self.cluster:
-                _say(f"survives: {self.cluster.where(name, number)}")
+            if self.slurm:
+                say(f"survives: {self.slurm.where(name, number)}")
             elif process.named(claim, "supervisor"):
                 _name(int(claim["supervisor"]))
         clean, self.active = not self.active, {}
@@ -160,7 +164,7 @@ class Stopping:
             return
         if life == attempts.ENDED:
             if name.startswith(SERVERS) or not self.attempts.follows(name, number):
-                _say(f"{bare(name)}: has ended already")
+                say(f"{bare(name)}: has ended already", session=bare(name))
                 return
             life, note = attempts.QUEUED, "while it waited for another attempt"
         if life == attempts.QUEUED:
@@ -168,12 +172,13 @@ class Stopping:
         begins = life in (attempts.QUEUED, attempts.STARTING)
         if begins and self.attempts.cancel_unstarted(name, number, "stopped", note):
             self._tell(name, number)
-            _say(f"{bare(name)}: cancelled {note}")
+            say(f"{bare(name)}: cancelled {note}", session=bare(name))
             return
         at = self._at(name, number)
         if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
             files.remove(at.grant)
-            _say(f"{bare(name)}: cancelled {note}; nothing can be written in {at.directory}, so this is not on record")
+            lost = f"nothing can be written in {at.directory}, so this is not on record"
+            say(f"{bare(name)}: cancelled {note}; {lost}", session=bare(name))
             return
         self._mark_begun(name, number)
 
@@ -207,7 +212,7 @@ class Stopping:
                 complain(f"stop: sent {word} to {several(len(self.active), kind)}, waiting up to {seconds:g} s")
                 self._signal(number, word)
                 _until(seconds, changes, self._all_ended)
-            for name, attempt in {} if self.cluster else self.active.items():
+            for name, attempt in {} if self.slurm else self.active.items():
                 claim = files.read(self._at(name, attempt).claim)
                 if process.named(claim, "supervisor"):
                     process.send(int(claim["supervisor"]), signal.SIGKILL)
@@ -217,8 +222,8 @@ class Stopping:
         """Send a signal to the command's group, if it is still that command; on another node to its supervisor, through
         Slurm.
         """
-        if self.cluster:
-            flaw = self.cluster.signal(word, self.active.items())
+        if self.slurm:
+            flaw = self.slurm.signal(word, self.active.items())
             if flaw:
                 complain(f"stop: Slurm does not pass it on ({flaw}); the sessions look for themselves")
             return
@@ -230,8 +235,8 @@ class Stopping:
 
     def _all_ended(self) -> bool:
         """Look at each session that must still end, and finalize those without a supervisor. True if none is left."""
-        if self.cluster:
-            self.cluster.refresh()
+        if self.slurm:
+            self.slurm.refresh()
         for name, number in list(self.active.items()):
             seen = self.attempts.glance(name, number)
             if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):
@@ -248,18 +253,18 @@ class Stopping:
     def _say_ended(self, name: str, end: dict[str, str]) -> None:
         """Print how it ended. A stopped server has no records, and its outcome does not matter."""
         if name.startswith(SERVERS):
-            _say(f"the server {bare(name)}: stopped")
+            say(f"the server {bare(name)}: stopped")
             return
         records = int(end.get("records") or 0)
-        _say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}")
+        say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}", session=name)
 
     def _memory_came_back(self) -> bool:
         """Whether all memory of GPUs came back, as far as is known."""
         held = still_held(self.layout.policy, self.on_gpus) if self.on_gpus else []
         if held is None:
-            _say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
+            say("GPU memory: unknown whether all of it came back, nvidia-smi gives no answer")
         for pid, mib in held or ():
-            _say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
+            say(f"GPU memory: process {pid} still holds {mib or '?'} MiB")
         return not held
 
     def _sweep(self, everything: bool) -> bool:
@@ -281,12 +286,4 @@ def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
 def _name(pid: int) -> None:
     seen = process.look(pid)
     comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
-    _say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")
-
-
-def _say(line: str) -> None:
-    """Print a line. The stop goes on if its reader is gone."""
-    try:
-        print(line, flush=True)
-    except OSError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import planned_session
 
-from comborun.amendment.changes import Amended, Choice, Kind, amend, compare
+from comborun.amendment.changes import Amended, ChangeKind, Choice, amend, compare
 from comborun.amendment.notes import taken_over
 from comborun.amendment.smoke import amended_with_smoke, smoke_sessions, with_smoke
 from comborun.model.command import fill
@@ -58,7 +58,7 @@ def test_more_episodes_add_only_the_new_range() -> None:
 def test_fewer_episodes_take_nothing_away() -> None:
     comparison = compare(plan(session(count=10)), plan(session(count=4)))
     assert [(change.kind, change.detail) for change in comparison.changes] == [
-        (Kind.FEWER, "episodes 4-9 stay, because the run has planned them")
+        (ChangeKind.FEWER, "episodes 4-9 stay, because the run has planned them")
     ]
     assert amend(comparison, "rerun").plan.sessions == (session(count=10),)
 
@@ -145,7 +145,7 @@ def test_whatever_is_changed_no_row_leaves_and_rerun_means_the_grid(grids: list[
 @pytest.mark.parametrize("count", [0, 5])
 def test_a_number_that_the_program_decides_is_no_range(count: int) -> None:
     comparison = compare(plan(session(count=5 - count)), plan(session(count=count)))
-    assert [change.kind for change in comparison.asks] == [Kind.CHANGED]
+    assert [change.kind for change in comparison.asks] == [ChangeKind.CHANGED]
 
 
 # -- smoke sessions ---------------------------------------------------------------------------------------------------

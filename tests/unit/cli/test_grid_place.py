@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.cli.options import Where
+from comborun.cli.options import HostChoice
 
 REST = "policies: [p]\nenvironments: [e]\ncommand: run {policy} {environment} {episodes} {output_dir}\nepisodes: 1\n"
 RESULTS = "results: {files: '*.jsonl'}\n"
@@ -31,7 +31,7 @@ def test_a_grid_file_names_its_host_root_and_run(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     path = tmp_path / "grid.yaml"
     path.write_text(keys + REST + RESULTS)
-    found = Where().of_grid(path)
+    found = HostChoice().of_grid(path)
     assert found
     where, called = found
     assert (called, where.host, where.root) == (name, host, root)

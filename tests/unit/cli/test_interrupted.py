@@ -12,11 +12,11 @@ import pytest
 
 from comborun.cli import combo
 from comborun.cli.launch import start_run
-from comborun.cli.options import GridChoice, Where
+from comborun.cli.options import GridChoice, HostChoice
 from comborun.cli.terminal import INTERRUPTED, guarded
-from comborun.remote.launching import Request
+from comborun.remote.launching import LaunchRequest
 
-WHERE = Where()
+WHERE = HostChoice()
 IN_A_DESTRUCTOR = """
 import os, signal, sys, time
 import comborun.__main__, comborun.cli
@@ -55,15 +55,15 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
     publication = SimpleNamespace(run="little-2", root="/r", directory="/r/little-2")
     steps = {
         "prepare": SimpleNamespace(warnings=(), transport=SimpleNamespace(host="local"), sends=""),
-        "settle": SimpleNamespace(publication=publication),
+        "publish_run": SimpleNamespace(publication=publication),
         "remember": None,
     }
     monkeypatch.setattr(GridChoice, "read", lambda _: SimpleNamespace(warnings=(), name="little", root="~", text=""))
     for name, value in steps.items():
         monkeypatch.setattr(f"comborun.cli.launch.{name}", lambda *_, value=value: value)
-    monkeypatch.setattr("comborun.cli.launch.start" if there else "comborun.cli.launch.settle", interrupted)
+    monkeypatch.setattr("comborun.cli.launch.start" if there else "comborun.cli.launch.publish_run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        start_run(GridChoice(Path("grid.yaml")), WHERE, Request(new=new))
+        start_run(GridChoice(Path("grid.yaml")), WHERE, LaunchRequest(new=new))
     assert said in capsys.readouterr().err
 
 
@@ -73,7 +73,7 @@ def test_a_launch_never_names_a_command_that_makes_another_run(
 def test_a_command_that_steers_says_that_the_same_command_again_does_the_rest(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Where, "find", interrupted)
+    monkeypatch.setattr(HostChoice, "find", interrupted)
     monkeypatch.setattr(sys, "argv", ["combo", *words])
     assert guarded(combo) == INTERRUPTED
     assert "Run the same command again to finish." in capsys.readouterr().err

@@ -9,7 +9,7 @@ from report_runs import RunDirectory, row
 
 from comborun.cli.calibrate import show_calibration
 from comborun.cli.report import show_comparison
-from comborun.planner.knowledge import Calibration, Measured, Step
+from comborun.planner.knowledge import Calibration, MeasuredCombo, Step
 from comborun.reporter.collect import collect_run
 from comborun.reporter.pages.between import compare_runs
 
@@ -27,7 +27,7 @@ def first_cells(text: str) -> list[str]:
 
 
 def test_a_calibration_shows_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    combos = tuple(Measured(name, name, "work", 3, 1.0, 2.0, 100, 0, 1.5) for name in NAMES)
+    combos = tuple(MeasuredCombo(name, name, "work", 3, 1.0, 2.0, 100, 0, 1.5) for name in NAMES)
     steps = (Step(1, 10.0, 1.0),)
     found = Calibration("box", 8, (), "2026-01-01T00:00:00Z", "0", combos, steps, 1, "that was all")
     show_calibration(found, Path("grid.calibration.json"))

@@ -8,10 +8,10 @@ import click
 import pytest
 
 from comborun.cli import completion
-from comborun.cli.options import Where
+from comborun.cli.options import HostChoice
 from comborun.errors import HostError, UserError
 from comborun.grid.draft import keys_of, section_of
-from comborun.grid.model import GridFile
+from comborun.grid.keys.grid_file import GridFile
 from comborun.reference import key_reference, pages, reference_keys
 from comborun.remote.runs import Launch, remember
 
@@ -44,7 +44,7 @@ def test_a_host_that_nobody_named_is_explained_when_it_does_not_answer(
     remember(Launch("walk-1", "gpubox.invalid", "/r", "/r/walk-1", "walk", "ssh"))
     for host, told in ((None, True), ("gpubox.invalid", False)):
         with pytest.raises(HostError) as refused:
-            Where(host=host).find(None)
+            HostChoice(host=host).find(None)
         assert ("--host local" in refused.value.hint) is told
 
 

@@ -172,7 +172,7 @@ def test_missing_contradicting_and_overwritten_videos_are_named() -> None:
     assert found[0] == {2: "run/a/one.mp4", 3: "run/a/one.mp4"}
     assert found[1] == [
         "overwritten by every episode of its task that went alike: no episode's video",
-        "its name tells of a failure where episode 1 is recorded as success: overwritten, or of another attempt",
+        "its name says failure, but episode 1 is recorded as success: overwritten, or of another attempt",
         "the video of episode 0 is missing",
         "2 episodes name the same video: the last one is in it",
     ]

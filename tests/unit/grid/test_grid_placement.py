@@ -7,8 +7,8 @@ from dataclasses import replace
 import gridtext
 import pytest
 
+from comborun.cli.plan import placement_lines
 from comborun.errors import UserError
-from comborun.model.placement import placement_lines
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
 from comborun.planner import rooms

@@ -7,7 +7,6 @@ import json
 import gridtext
 import pytest
 
-from comborun.grid.results import rules_of
 from comborun.model.judging import ResultRules
 
 HEAD = """
@@ -19,7 +18,7 @@ command: run {policy} {environment} {episodes} {output_dir}
 
 
 def rules(results: str) -> list[ResultRules]:
-    return [rules_of(combo) for combo in gridtext.grid(f"{HEAD}results: {results}\n").combos]
+    return [combo.result_rules for combo in gridtext.grid(f"{HEAD}results: {results}\n").combos]
 
 
 @pytest.mark.parametrize("results", ["{policy: kind}", "{policy: {values: {mason: rough, smith: smooth}}}"])

@@ -16,7 +16,7 @@ from comborun.cli import combo
 from comborun.errors import GridError
 from comborun.grid import grid_schema, parse_grid
 from comborun.grid.draft import keys_of, section_of
-from comborun.grid.model import GridFile
+from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.presets import starter_grid
 from comborun.model.command import PLAN_TIME, START_TIME
 from comborun.model.judging import DEFAULT_RETRY

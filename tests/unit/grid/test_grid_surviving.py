@@ -8,7 +8,7 @@ from dataclasses import replace
 import gridtext
 import pytest
 
-from comborun.generate.bundle import policy, session_data
+from comborun.generate.bundle import policy, session_manifest
 from comborun.model.judging import EvidenceRules, RetryRule
 from comborun.model.plan import Plan, Session
 from comborun.rules.vocabulary import Failure
@@ -42,7 +42,7 @@ def test_evidence_is_merged_key_by_key() -> None:
 
 def test_a_memory_limit_is_that_of_the_request_and_needs_one() -> None:
     a, _ = both("resources: {memory: 2 GiB}\nlimits: {memory: enforce}\n")
-    assert json.loads(session_data(a))["memory_mib"] == 2048
+    assert json.loads(session_manifest(a))["memory_mib"] == 2048
     assert "asks for no memory" in mistakes("limits: {memory: enforce}\n")
 
 
@@ -69,7 +69,7 @@ def test_the_dispatcher_is_told_of_every_budget_in_numbers() -> None:
 def test_a_line_that_is_evidence_may_count_the_episodes() -> None:
     told = plan("evidence: {line: 'so far: {episodes}$'}\n").sessions[0]
     assert told.evidence.line == "so far: {episodes}$"
-    assert json.loads(session_data(told))["judging"]["line"] == "so far: {episodes}$"
+    assert json.loads(session_manifest(told))["judging"]["line"] == "so far: {episodes}$"
     assert "{episode} is not a number of repeats" in mistakes("evidence: {line: 'so far: {episode}$'}\n")
     uncounted = HEAD.replace("episodes: 10\n", "") + "evidence: {line: '{episodes} done'}\n"
     assert "uses {episodes}, but" in gridtext.mistakes(uncounted)
@@ -88,7 +88,7 @@ STEPS = "results: {files: steps.txt, format: train-step}\n"
     ],
 )
 def test_results_that_are_no_episodes_have_to_be_there_unless_the_grid_says_which_files(text: str, asked: bool) -> None:
-    assert json.loads(session_data(plan(text).sessions[0]))["judging"]["results"] == asked
+    assert json.loads(session_manifest(plan(text).sessions[0]))["judging"]["results"] == asked
 
 
 @pytest.mark.parametrize(

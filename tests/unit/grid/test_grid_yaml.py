@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from comborun.grid.yaml_tree import Kind, Place, Tree, plain_kind, read_source
+from comborun.grid.yaml_tree import Place, ScalarKind, Tree, plain_kind, read_source
 
 
 def value(text: str) -> Tree:
@@ -15,16 +15,16 @@ def value(text: str) -> Tree:
     ("text", "kind"),
     [
         *(
-            (text, Kind.NUMBER)
+            (text, ScalarKind.NUMBER)
             for text in ("1", "-1", "+1", "010", "0x1F", "0o17", "1_000", "0b1", "1.10", "1.", ".5", "1e3", "1E-3")
         ),
-        *((text, Kind.NUMBER) for text in (".inf", "-.INF", ".NaN")),
-        *((text, Kind.BOOLEAN) for text in ("true", "True", "FALSE")),
-        *((text, Kind.NULL) for text in ("~", "null", "NULL", "")),
-        *((text, Kind.TEXT) for text in ("yes", "on", "No", "tRue", "1:0", "12:30:45", "2026-01-02")),
+        *((text, ScalarKind.NUMBER) for text in (".inf", "-.INF", ".NaN")),
+        *((text, ScalarKind.BOOLEAN) for text in ("true", "True", "FALSE")),
+        *((text, ScalarKind.NULL) for text in ("~", "null", "NULL", "")),
+        *((text, ScalarKind.TEXT) for text in ("yes", "on", "No", "tRue", "1:0", "12:30:45", "2026-01-02")),
     ],
 )
-def test_a_plain_scalar_is_what_the_core_schema_says(text: str, kind: Kind) -> None:
+def test_a_plain_scalar_is_what_the_core_schema_says(text: str, kind: ScalarKind) -> None:
     assert plain_kind(text) is kind
     read = value(text)
     assert (read.text, read.kind, read.quoted) == (text, kind, False)
@@ -36,7 +36,7 @@ def test_a_plain_scalar_is_what_the_core_schema_says(text: str, kind: Kind) -> N
 )
 def test_quotes_and_blocks_make_text(written: str, text: str) -> None:
     read = value(written)
-    assert (read.text, read.kind, read.quoted) == (text, Kind.TEXT, True)
+    assert (read.text, read.kind, read.quoted) == (text, ScalarKind.TEXT, True)
 
 
 def test_every_key_and_value_has_its_place() -> None:

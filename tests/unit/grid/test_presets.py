@@ -17,9 +17,9 @@ from comborun.errors import GridError, UserError
 from comborun.generate.script import server_script, session_script
 from comborun.grid import Grid, load_grid, parse_grid, preset_starter, read_preset
 from comborun.grid.draft import keys_of
-from comborun.grid.presets import SHIPPED, AboutKeys, find_preset, known_presets
+from comborun.grid.keys.grid_file import AboutKeys
+from comborun.grid.presets import SHIPPED, find_preset, known_presets
 from comborun.model.plan import Session
-from comborun.model.servers import instances
 from comborun.planner import lay_out
 
 CHECKOUT = Path(__file__).parents[3]
@@ -92,7 +92,7 @@ def test_starters_are_good_grids_and_the_commands_of_presets_and_of_their_server
         entry = f"servers:\n  it: {{preset: {name}, attributes: {attributes}}}\n"
         grid = parse_grid(text + entry, Path("grid.yaml"))
         assert grid.warnings == ()
-        (one,) = instances(lay_out(grid, gridtext.host(4)))
+        (one,) = lay_out(grid, gridtext.host(4)).server_instances
         found[name] = one.server.command
         scripts.append(server_script(one))
     assert sorted(found) == NAMES
@@ -125,6 +125,16 @@ def test_arguments_of_the_grid_follow_the_command_of_the_preset_and_are_checked_
     assert (with_range.ranged, mason.ranged) == (True, False)
     with pytest.raises(GridError, match=r"`arguments`: there is no placeholder \{polcy\}"):
         grid_of(tmp_path, MINE, keys.replace("{policy}", "{polcy}"))
+
+
+@pytest.mark.parametrize(("shards", "possible"), [("nonetheless any range", True), ('"none: one task"', False)])
+def test_a_preset_says_whether_its_program_can_be_cut(shards: str, possible: bool, tmp_path: Path) -> None:
+    preset = MINE.replace("about: {", f"about: {{shards: {shards}, ", 1)
+    keys = AXES + "arguments: --first {first_episode} {policy}\nshards: 2\n"
+    if possible:
+        assert len(lay_out(grid_of(tmp_path, preset, keys), gridtext.host()).sessions) == 2
+    else:
+        assert "its preset says: none: one task" in told(keys, tmp_path, preset)
 
 
 def test_the_grid_wins_and_maps_are_merged(tmp_path: Path) -> None:

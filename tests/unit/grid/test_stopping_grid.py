@@ -7,10 +7,10 @@ import json
 import pytest
 from gridtext import mistakes, plan
 
-from comborun.amendment.changes import Kind, amend, check_rule, compare
+from comborun.amendment.changes import ChangeKind, amend, check_rule, compare
 from comborun.errors import UserError
 from comborun.generate.bundle import manifest
-from comborun.model.plan import decoded
+from comborun.model.codec import decoded
 from comborun.model.stopping import PlannedComparison, StopRule
 
 RANGED = "command: run {policy} {first_episode} {episodes} {seed} {output_dir}\n"
@@ -71,7 +71,7 @@ def test_what_can_not_stop_early_is_refused_with_the_reason(text: str, said: str
 def test_more_episodes_come_in_blocks_and_the_rule_stays_as_it_was() -> None:
     before, now = plan(STOP), plan(STOP.replace("25", "42").replace("alpha: 0.05", "alpha: 0.2"))
     comparison = compare(before, now)
-    assert {change.kind for change in comparison.changes} == {Kind.MORE}
+    assert {change.kind for change in comparison.changes} == {ChangeKind.MORE}
     amended = amend(comparison)
     assert [one.name for one in amended.added][:3] == ["x_a_e25-29", "x_a_e30-39", "x_a_e40-41"]
     assert amended.plan.stop_early == before.stop_early

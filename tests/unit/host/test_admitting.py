@@ -9,14 +9,17 @@ import time
 from pathlib import Path
 
 import pytest
+from happened import events
 
 from comborun.host.admission.admission import Admission, Pick
 from comborun.host.admission.leasebook import Measured, Measuring
 from comborun.host.admission.leases import Lease, Leases
+from comborun.host.record.events import Events
 from comborun.host.system import driver, files, machine, process
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.host import FolderFlaw
+from comborun.rules.names import RunLayout
 from comborun.rules.room.placement import Blocker, Card, Request
 from comborun.rules.room.waits import Wait, waits_for
 
@@ -205,14 +208,13 @@ class Desk:
     def __init__(self, folder: Path, *total: int, **policy: int) -> None:
         (folder / "dispatch").mkdir(parents=True, exist_ok=True)
         self.folder, self.total, self.number = folder, total, 0
-        self.journal: list[str] = []
         self.told: list[Fact] = []
         self.begin(**policy)
 
     def begin(self, **policy: int) -> None:
         """A dispatcher."""
         tell = lambda kind, who, what: self.told.append(what)  # noqa: E731
-        self.admission = Admission(str(self.folder), "run", self.journal.append, tell)
+        self.admission = Admission(str(self.folder), "run", Events(RunLayout(str(self.folder))), tell)
         words = {key: str(value) for key, value in policy.items()}
         self.admission.configure({"gpus": ",".join(map(str, range(len(self.total)))), **words})
         self.admission.open()
@@ -276,7 +278,7 @@ def test_after_one_ran_out_of_memory_beside_others_one_fewer_runs_there_until_a_
         desk.ask(name, 1, 3000)
         desk.start(name)
     assert desk.fail("a", "gpu_memory"), "not alone: it says nothing of the GPU"
-    assert desk.journal[-1] == "fewer 0 2 a"
+    assert [(one.session, one.fields) for one in events(desk.folder, "gpu_cap")] == [("a", {"gpu": 0, "most": 2})]
     assert desk.told == [Fact(Notice.FEWER, gpu=0, most=2, sessions=3)]
     assert desk.waits("a") == ["cap"]
     desk.fail("b", "")

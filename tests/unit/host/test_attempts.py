@@ -17,6 +17,7 @@ from comborun.host.record.judging import Rules
 from comborun.host.supervise.attempt import Attempt
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.names import AttemptLayout
 
 JUDGING = {"policy": "mason", "environment": "stairs", "files": ["*.jsonl"], "ranged": True}
 DEAD = {"supervisor": "1", "supervisor_start": "never", "pid": "1", "pid_start": "never"}
@@ -254,27 +255,28 @@ class Nodes(Slurm):
         self.said = life
         self.frozen: list[str] = []
 
-    def life(self, at: str, record: object) -> str:
+    def life(self, at: AttemptLayout, record: object) -> str:
         assert at
         return self.said
 
-    def why(self, claim: object) -> tuple[str, str]:
+    def why(self, claim: object, begin: object) -> tuple[str, str]:
         assert claim
+        assert begin
         return "preempted", "another job took its node"
 
-    def freeze(self, at: str) -> None:
-        self.frozen.append(at)
+    def freeze(self, at: AttemptLayout) -> None:
+        self.frozen.append(at.directory)
 
 
 def test_of_attempts_on_other_machines_no_pid_and_no_lock_says_anything(run: RunDirectory) -> None:
     folder = claim(run, 1)
     lock = files.lock(f"{run.path}/sessions/s/lock")
-    run.nodes = Nodes(RUNNING)
+    run.backend = Nodes(RUNNING)
     assert run.look("s", 1).life == STARTING
     pid, start, _ = process.identity()
     (folder / "begin").write_text(record(supervisor=pid, supervisor_start=start))
     assert run.look("s", 1).life == RUNNING
-    run.nodes = nodes = Nodes(LOST)
+    run.backend = nodes = Nodes(LOST)
     assert run.look("s", 1).life == LOST
     assert run.finalize_lost("s", 1)
     os.close(lock)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_cluster import Cluster, cluster, task
+from happened import events
 from recorded import queue_rows, record
 
 from comborun.host.engines import slurm_reconcile
@@ -67,10 +68,9 @@ def done(cluster: Cluster) -> dict[str, str]:
     return files.read(str(cluster.run / "dispatch/done"))
 
 
-def journal(cluster: Cluster) -> list[str]:
-    """Without the times."""
-    lines = files.read_text(str(cluster.run / "dispatch/journal")).splitlines()
-    return [line.partition(" ")[2] for line in lines]
+def told(cluster: Cluster) -> list[tuple[str, str]]:
+    """The kind and the session of each event."""
+    return [(event.kind, event.session) for event in events(cluster.run)]
 
 
 def test_a_run_is_submitted_settled_and_done(run: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,11 +84,12 @@ def test_a_run_is_submitted_settled_and_done(run: Cluster, capsys: pytest.Captur
     end(run, "env_one")
     end(run, "env_two")
     assert go(run) == 0
-    told = done(run)
-    assert (told["succeeded"], told["failed"], told["after"]) == ("2", "0", "")
-    assert journal(run)[-3:] == ["ended env_one 1 succeeded exited 0 ", "ended env_two 1 succeeded exited 0 ", "done"]
+    end_of_run = done(run)
+    assert (end_of_run["succeeded"], end_of_run["failed"], end_of_run["after"]) == ("2", "0", "")
+    before = told(run)
+    assert before[-3:] == [("ended", "env_one"), ("ended", "env_two"), ("done", "")]
     assert go(run) == 0
-    assert journal(run)[-1] == "done", "what was told is not told again"
+    assert told(run) == before, "what was told is not told again"
     assert go(run, *PERSON) == 0
     assert "nothing is left to do" in capsys.readouterr().out
 

@@ -10,7 +10,7 @@ from fake_cluster import Cluster, cluster, task
 from comborun.host.engines.arrays import Arrays, follow_command
 from comborun.host.engines.slurm import Slurm
 from comborun.host.system import files
-from comborun.rules.names import RunLayout
+from comborun.rules.names import AttemptLayout, RunLayout
 
 __all__ = ["cluster"]
 
@@ -18,25 +18,28 @@ __all__ = ["cluster"]
 def test_an_attempt_lives_while_slurm_has_its_task_and_while_its_heart_beats(cluster: Cluster) -> None:
     claim = cluster.claimed()
     cluster.batch(1, "env_one")
-    assert cluster.answer(task("7_0", "RUNNING")).life(cluster.at, claim) == "running"
-    assert cluster.answer(task("7_0", "PENDING")).life(cluster.at, claim) == "lost"
-    assert cluster.answer().life(cluster.at, claim) == "lost"
+    assert cluster.answer(task("7_0", "RUNNING")).life(AttemptLayout(cluster.at), claim) == "running"
+    assert cluster.answer(task("7_0", "PENDING")).life(AttemptLayout(cluster.at), claim) == "lost"
+    assert cluster.answer().life(AttemptLayout(cluster.at), claim) == "lost"
     files.write_text(f"{cluster.at}/beat", "")
     seen = cluster.answer()
-    assert (seen.life(cluster.at, claim), seen.forgot(cluster.at, claim)) == ("running", True)
+    assert (seen.life(AttemptLayout(cluster.at), claim), seen.forgot(cluster.at, claim)) == ("running", True)
     cluster.age("beat")
-    assert cluster.answer().life(cluster.at, claim) == "lost"
+    assert cluster.answer().life(AttemptLayout(cluster.at), claim) == "lost"
     for name in ("beat", "claim"):
         Path(f"{cluster.at}/{name}").unlink()
-    assert cluster.answer().life(cluster.at, claim) == "running", "nothing can be told of its beat"
+    assert cluster.answer().life(AttemptLayout(cluster.at), claim) == "running", "nothing can be told of its beat"
 
 
 def test_what_slurm_said_of_an_earlier_start_is_passed_over(cluster: Cluster) -> None:
     said = "slurmstepd: error: *** JOB 2 ON n1 CANCELLED AT x DUE TO PREEMPTION ***\n"
     (cluster.run / "slurm/out/7_0").write_text(said)
     seen = cluster.answer()
-    assert seen.why(cluster.claimed(said="0"))[0] == "preempted"
-    assert seen.why(cluster.claimed(said=str(len(said)))) == ("lost", "its task is gone, and its end was not recorded")
+    assert seen.why(cluster.claimed(said="0"), {})[0] == "preempted"
+    assert seen.why(cluster.claimed(said=str(len(said))), {}) == (
+        "lost",
+        "its task is gone, and its end was not recorded",
+    )
 
 
 def test_a_settle_job_that_slurm_could_not_start_is_let_go_with_the_tasks_and_held_with_none(cluster: Cluster) -> None:

@@ -25,7 +25,7 @@ def run(text):
 
 REMAINS = """
 import os, sys, time
-from comborun.host import process
+from comborun.host.system import process
 from comborun.host.system.events import Events
 from comborun.host.system.descendants import Leftovers
 process.become_subreaper()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host.engines import Tmux
+from comborun.host.engines.tmux import Tmux
 
 WAIT = 20.0
 
@@ -88,7 +88,7 @@ def test_with_the_last_window_the_server_ends_once_the_run_is_over(stage: Stage)
     (stage.folder / "hold").touch()
     stage.open("w0", "bash", "-c", "while [[ -e $0 ]]; do sleep 0.02; done", str(stage.folder / "hold"))
     (server,) = stage.tmux("display-message", "-p", "#{pid}")
-    stage.engine.finish()
+    stage.engine.end()
     assert stage.windows == ["w0"]
     (stage.folder / "hold").unlink()
     until(lambda: not Path(f"/proc/{server}").exists())

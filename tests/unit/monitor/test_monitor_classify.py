@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
+from comborun.documents import as_data
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, SessionStatus, document
 from comborun.rules.vocabulary import Life, Outcome
@@ -198,7 +199,7 @@ def test_sessions_that_are_gone_together_are_one_event(
     assert (event.sessions if event else ()) == named
     assert not event or event.kind == ("restarted" if restarted else "vanished")
     assert all(not one.note for one in status.sessions if one.name in named), "it takes the place of their notes"
-    assert document(status)["host_event"] == (event._asdict() if event else None)
+    assert document(status)["host_event"] == as_data(event)
 
 
 def test_a_log_tells_the_event_in_one_line_and_once() -> None:

@@ -24,7 +24,7 @@ from monitor_stage import (
 
 from comborun.model.judging import EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import Plan
-from comborun.model.servers import Server
+from comborun.model.servers import ModelServer
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
 from comborun.rules.facts import Fact, facts_of
@@ -258,7 +258,7 @@ def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> 
 
 def test_a_server_explains_itself() -> None:
     asking = replace(a_session("flat", "grass"), servers=(("vlm", "d1"),))
-    plan = replace(a_plan([asking]), servers=(Server("vlm", ("serve",), "", None, ()),))
+    plan = replace(a_plan([asking]), servers=(ModelServer("vlm", ("serve",), "", None, ()),))
     server = {"name": "vlm", "attempt": 2, "state": "ended", "since": NOW - 20, "cause": "timed_out", "why": "slow"}
     ended = {"servers": [server]}
     view, history = a_view(plan), look_at(an_answer(host=(HALTED, ended), dispatcher=None))

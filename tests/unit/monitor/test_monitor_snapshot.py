@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from monitor_stage import Seen, StagedHost, an_answer, answer_of, look_at
+from monitor_stage import Seen, StagedHost, an_answer, answer_of, look_at, plan_answer
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
@@ -83,10 +83,16 @@ def test_any_document_is_a_snapshot_or_an_error_with_a_name(told: dict[str, obje
 # Asking and remembering
 
 
-@pytest.mark.parametrize("plan", [b"", b"{", b"[]", b"{}", b'{"sessions": 3}', b"\xff"])
+@pytest.mark.parametrize("plan", [b"{", b"[]", b"{}", b'{"sessions": 3}', b"\xff"])
 def test_a_plan_that_cannot_be_read_is_told(plan: bytes) -> None:
     with pytest.raises(UserError, match="can't be read"):
-        load_run(StagedHost([b"walkers-1\n1\n" + plan]), "/r")
+        load_run(StagedHost([plan_answer(plan)]), "/r/w")
+
+
+@pytest.mark.parametrize("answer", [plan_answer(b"{}", run=""), plan_answer(b"")])
+def test_a_folder_without_an_id_or_a_plan_is_no_run(answer: bytes) -> None:
+    with pytest.raises(UserError, match="is not a run directory"):
+        load_run(StagedHost([answer]), "/r/w")
 
 
 def test_known_is_the_highest_attempt_whose_end_was_seen_though_the_probe_sends_it_once() -> None:

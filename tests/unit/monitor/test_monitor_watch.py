@@ -9,7 +9,19 @@ from pathlib import Path
 
 import pytest
 from box import until
-from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, a_wait, an_answer, status_of
+from monitor_stage import (
+    NOW,
+    HandClock,
+    Seen,
+    StagedHost,
+    a_plan,
+    a_session,
+    a_view,
+    a_wait,
+    an_answer,
+    plan_answer,
+    status_of,
+)
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import RunView
@@ -196,14 +208,14 @@ def test_one_look_is_one_round_trip_and_fails_when_the_host_does() -> None:
 def test_a_newer_plan_is_read_as_soon_as_a_look_tells_of_it() -> None:
     wider = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
     amended = an_answer(RUNNING, host=({"plan": 2},))
-    newest = b"walkers-1\n2\n" + wider.to_json().encode()
+    newest = plan_answer(wider.to_json().encode(), 2)
     _, screen, _ = play(GOES_ON, amended, newest, an_answer(done={"at": 1}, host=({"plan": 2},)))
     assert [len(shown.sessions) for shown in screen.seen] == [1, 2, 2]
 
 
 def test_a_plan_that_cannot_be_fetched_just_now_is_fetched_at_the_next_look() -> None:
     amended = an_answer(RUNNING, host=({"plan": 2},))
-    newest = b"walkers-1\n2\n" + VIEW.plan.to_json().encode()
+    newest = plan_answer(VIEW.plan.to_json().encode(), 2)
     status, screen, _ = play(amended, CUT, amended, newest, HAS_ENDED)
     assert status.finished
     assert [shown.link.reachable for shown in screen.seen] == [False, True, True]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, picture
 
-from comborun.model.resources import Slurm
+from comborun.model.resources import SlurmOptions
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 NAMES = ("grass", "stairs", "maze", "field", "dunes")
 PLAN = replace(
     a_plan([replace(a_session("act", name), gpus=1, request=Request(cpus=4)) for name in NAMES], parallel=5),
-    slurm=Slurm(("--partition=gpu",), minutes=240),
+    slurm=SlurmOptions(("--partition=gpu",), minutes=240),
 )
 VIEW = a_view(PLAN, host="login1")
 ANSWERED = {"scheduler": {"at": NOW - 2, "answered": True}}

@@ -21,8 +21,8 @@ from comborun.generate.script import session_script
 from comborun.grid import parse_grid
 from comborun.model.command import CommandError, FileText, file_word, launched
 from comborun.model.plan import Plan
-from comborun.model.policy_files import Match, PolicyFiles, named
-from comborun.model.resources import Container, Links
+from comborun.model.policy_files import MatchedFile, PolicyFiles, named_policies
+from comborun.model.resources import Container, LinkedFolder
 from comborun.planner import lay_out, pace_key
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -128,7 +128,7 @@ def test_an_override_changes_a_part_of_it_or_takes_it_away() -> None:
     )
     a, b, c = plan_of(text, "").sessions
     assert a.around.container == Container("i", "docker", ("/d:/d",), ("--ipc=host",))
-    assert a.around.links == Links("/r", ("data",))
+    assert a.around.links == LinkedFolder("/r", ("data",))
     assert (a.around.ranks, b.around.ranks, c.around.ranks) == (2, 0, 4)
     assert (b.around.container, b.around.links, b.workdir) == (None, None, "/w")
     assert c.around.container == Container("j", "docker", ("/d:/d",), ("--ipc=host",))
@@ -157,7 +157,12 @@ def test_a_command_is_started_on_every_rank(command: str, start: str) -> None:
 
 def test_files_are_called_what_the_wildcards_stand_for() -> None:
     def names(*pairs: tuple[str, str]) -> list[str]:
-        return [name for name, _ in named(tuple(Match(pattern, path, path.endswith("/x")) for pattern, path in pairs))]
+        return [
+            name
+            for name, _ in named_policies(
+                tuple(MatchedFile(pattern, path, path.endswith("/x")) for pattern, path in pairs)
+            )
+        ]
 
     plain = "~/c/*.pt"
     assert names((plain, "~/c/step_10.pt"), (plain, "~/c/step_9.pt")) == ["step_9", "step_10"]

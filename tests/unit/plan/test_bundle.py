@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_script import PLAN
 
-from comborun.generate.bundle import File, bundle
+from comborun.generate.bundle import RunFile, bundle
 from comborun.host.verbs.publish import Staging
-from comborun.remote.program import library_files, packed
+from comborun.remote.library import library_files, packed
 
 LIBRARY = library_files()
 
 
-def files() -> dict[str, File]:
+def files() -> dict[str, RunFile]:
     return {str(file.path): file for file in bundle(PLAN, "name: x\n", LIBRARY, {"commit": None})}
 
 

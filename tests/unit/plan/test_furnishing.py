@@ -10,7 +10,7 @@ import gridtext
 import pytest
 
 from comborun.errors import UserError
-from comborun.generate.bundle import queue, session_data
+from comborun.generate.bundle import queue, session_manifest
 from comborun.generate.script import after_script, session_script
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import Display
@@ -34,7 +34,7 @@ def first(text: str) -> Session:
 
 
 def data(session: Session) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(session_data(session))
+    told: dict[str, Any] = json.loads(session_manifest(session))
     return told
 
 

@@ -27,7 +27,7 @@ from comborun.planner.calibrating import (
     step,
     stops,
 )
-from comborun.planner.knowledge import Calibration, Measured, Step, calibration_text, calibrations, knowledge_of
+from comborun.planner.knowledge import Calibration, MeasuredCombo, Step, calibration_text, calibrations, knowledge_of
 from comborun.rules.room.placement import Card
 
 HOST = gridtext.host(cpus=8)
@@ -109,7 +109,9 @@ def test_it_stops_at_the_knee_at_a_failure_and_before_the_reserve() -> None:
     assert "cores that a session uses were not measured" in crowded(unknown, plan(), 16)
     failed = step([], plan(), [Trial(1, 0, 1, whole=False, how="failed, host_memory"), whole(1, 1)])
     assert stops([*steps[:2], failed]) == "1 of 2 failed: failed, host_memory"
-    small = HostFacts("local", "box", 8, 64 << 30, (0,), "5", "3", "", (), cards=(Card(0, "", "H100", 80000, 41000),))
+    small = HostFacts(
+        "local", "box", 8, 64 << 30, (0,), "5", {"tmux": "3"}, (), cards=(Card(0, "", "H100", 80000, 41000),)
+    )
     laid = plan("policies: [a]\nresources: {gpus: 1}\nreserve: {gpu_memory: 60000 MiB}\n", small)
     found = [(one, entry(one, 1, 1, gpu_memory=9000)) for one in laid.sessions]
     assert refused(beside(laid, found, 2), small) == ""
@@ -126,7 +128,7 @@ def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused(
     both = calibration_text(calibrations(text, Path("f")), other)
     assert calibrations(calibration_text(calibrations(both, Path("f")), one), Path("f")) == (other, one)
     assert knowledge_of(other, plan().sessions, "f") is None
-    for wrong in ("", "[]", "{}", text.replace('"schema": 1', '"schema": 2')):
+    for wrong in ("", "[]", "{}", '{"schema": 1, "hosts": [1]}', text.replace('"schema": 1', '"schema": 2')):
         with pytest.raises(UserError, match=r"be read as a calibration|of version 2"):
             calibrations(wrong, Path("f"))
     for number in ('"12"', "Infinity", "NaN", "null", "1" + 400 * "0"):
@@ -134,10 +136,10 @@ def test_the_file_holds_a_measurement_for_each_host_and_what_is_none_is_refused(
             calibrations(re.sub(r'"episode_s": [\d.]+', f'"episode_s": {number}', text), Path("f"))
 
 
-def entry(session: Session, start_up: float, pace: float, gpu_memory: int = 0) -> Measured:
+def entry(session: Session, start_up: float, pace: float, gpu_memory: int = 0) -> MeasuredCombo:
     one = measured(session, [whole(1, 1.0)])
-    return Measured(one.policy, one.environment, one.work, 5, start_up, pace, 0, gpu_memory, 1.0)
+    return MeasuredCombo(one.policy, one.environment, one.work, 5, start_up, pace, 0, gpu_memory, 1.0)
 
 
-def calibration(found: list[Measured]) -> Calibration:
+def calibration(found: list[MeasuredCombo]) -> Calibration:
     return Calibration("box", 8, (), "2026-01-01T00:00:00Z", "0", tuple(found), (Step(1, 10, 1.0),), 2, "")

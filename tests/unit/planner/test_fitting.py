@@ -12,7 +12,8 @@ from comborun.model.resources import HostFacts
 from comborun.rules.room.placement import Card
 
 H100 = HostFacts(
-    host="h100", hostname="h100", cpus=32, memory=256 << 30, gpus=(0, 1), bash="5.2", tmux="3.4", screen="", missing=(),
+    host="h100", hostname="h100", cpus=32, memory=256 << 30, gpus=(0, 1), bash="5.2",
+    multiplexers={"tmux": "3.4", "screen": ""}, missing=(),
     cards=(Card(0, total=81559), Card(1, total=24576)),
 )  # fmt: skip
 GRID = """

@@ -21,7 +21,7 @@ GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {p
 
 def host(*cards: Card, cpus: int = 64, memory: int = 256 << 30, available: int | None = None) -> HostFacts:
     gpus = tuple(card.index for card in cards)
-    return HostFacts("h", "h", cpus, memory, gpus, "5", "3", "", (), cards=cards, available=available)
+    return HostFacts("h", "h", cpus, memory, gpus, "5", {"tmux": "3"}, (), cards=cards, available=available)
 
 
 def gpus(memory: dict[int, int | None], stagger: float = 0.0) -> Stage:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_runs import RunDirectory
 
-from comborun.amendment.changes import Kind, amend, compare
+from comborun.amendment.changes import ChangeKind, amend, compare
 from comborun.errors import UserError
 from comborun.generate.bundle import judging
 from comborun.generate.script import session_script
@@ -73,12 +73,12 @@ def test_seeds_that_repeat_nothing_are_refused(text: str, message: str) -> None:
 def test_a_seed_more_is_added_to_a_run_and_a_single_seed_is_the_first_of_several() -> None:
     before = plan("seed: 7\n")
     comparison = compare(before, plan("seeds: [7, 5]\n"))
-    assert [(change.kind, change.detail) for change in comparison.changes] == [(Kind.ADDED, "seed 5: new")] * 2
+    assert [(change.kind, change.detail) for change in comparison.changes] == [(ChangeKind.ADDED, "seed 5: new")] * 2
     amended = amend(comparison)
     assert [one.name for one in amended.plan.sessions] == ["x_a", "x_b", "x_a_seed5", "x_b_seed5"]
     assert compare(amended.plan, plan("seeds: [7, 5]\n")).changes == ()
     gone = compare(amended.plan, plan("seeds: [7]\n"))
-    assert {change.kind for change in gone.changes} == {Kind.REMOVED}
+    assert {change.kind for change in gone.changes} == {ChangeKind.REMOVED}
     assert [one.name for one in amend(gone, "keep").plan.sessions] == [one.name for one in amended.plan.sessions]
 
 

@@ -12,10 +12,9 @@ from gridtext import mistakes
 
 from comborun.amendment.changes import amendment
 from comborun.errors import UserError
-from comborun.generate.bundle import queue, server_sheet, session_data
+from comborun.generate.bundle import queue, server_manifest, server_table, session_manifest
 from comborun.generate.script import server_script
 from comborun.model.plan import Plan
-from comborun.model.servers import instances, table
 from comborun.planner import pace_key
 
 HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"
@@ -60,13 +59,13 @@ def test_the_host_is_told_of_every_server_and_who_asks_which() -> None:
     text += "    per: gpu\n    resources: {gpu_memory: 4 GiB, cpus: 2}\n    use_gpus: [0, 3]\n    restarts: 5\n"
     text += "    variables: {DRI_PRIME: '{vulkan_device}'}\n"
     laid = plan(text)
-    rows = [json.loads(row) for row in table(laid).splitlines()]
+    rows = [json.loads(row) for row in server_table(laid).splitlines()]
     asked = {"gpus": 1, "gpu_memory": 4096, "cpus": 2, "memory": 0, "per_gpu": 0, "per_host": 0, "restarts": 5}
     assert rows == [{"name": f"vlm-gpu{n}", "kind": "vlm", "gpu": n, "only": [n], **asked} for n in (0, 3)]
     assert [json.loads(row).get("servers") for row in queue(laid).splitlines()] == [["vlm"], None]
-    assert 'serve "$COMBORUN_PORT" "$COMBORUN_GPU"' in re.sub(r"\s+", " ", server_script(next(instances(laid))))
-    assert json.loads(server_sheet(next(instances(laid))))["draws"] == ["vulkan"]
-    assert json.loads(session_data(laid.sessions[0]))["servers"] == ["vlm"]
+    assert 'serve "$COMBORUN_PORT" "$COMBORUN_GPU"' in re.sub(r"\s+", " ", server_script(laid.server_instances[0]))
+    assert json.loads(server_manifest(laid.server_instances[0]))["draws"] == ["vulkan"]
+    assert json.loads(session_manifest(laid.sessions[0]))["servers"] == ["vlm"]
 
 
 def test_a_server_may_have_gpus_of_its_own_and_sessions_keep_to_theirs() -> None:

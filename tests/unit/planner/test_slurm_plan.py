@@ -22,7 +22,7 @@ from comborun.model.resources import HostFacts
 from comborun.planner import lay_out_on_slurm, not_held
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm"
-LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
+LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", {}, ())
 """a machine without GPUs, tmux and screen"""
 HEAD = "policies: [flat, rough]\nenvironments: [grass, stairs]\nepisodes: 3\ncommand: run {episodes} {output_dir}\n"
 FULL = """\

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import UserError
-from comborun.remote.runs import Launch, Run, choose, list_everywhere, list_runs, remember, remembered
+from comborun.remote.runs import Launch, Run, choose_run, list_everywhere, list_runs, remember, remembered
 from comborun.remote.transport import LocalTransport
 
 NEWEST = Run("maze-20260102T000000Z-00aa", "/r/maze-20260102T000000Z-00aa", {})
@@ -30,28 +30,28 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [(None, NEWEST), ("maze", NEWEST), ("maze-2", OLDER), ("maze-2026", NEWEST), (OLDER.id, OLDER)],
 )
 def test_a_run_is_meant_by_its_id_its_beginning_or_its_grid(wanted: str | None, meant: Run) -> None:
-    assert choose(RUNS, wanted, "local") == meant
+    assert choose_run(RUNS, wanted, "local") == meant
 
 
 @pytest.mark.parametrize(("wanted", "meant"), [(None, NEWEST), ("maze", NEWEST), ("maze_canary", CANARY)])
 def test_a_canary_is_not_the_newest_run_unless_it_is_named(wanted: str | None, meant: Run) -> None:
-    assert choose((CANARY, *RUNS), wanted, "local") == meant
-    assert choose((CANARY,), None, "local") == CANARY
+    assert choose_run((CANARY, *RUNS), wanted, "local") == meant
+    assert choose_run((CANARY,), None, "local") == CANARY
     named_so = replace(CANARY, canary=False)
-    assert choose((named_so, *RUNS), None, "local") == named_so, "a grid may be called like a canary"
+    assert choose_run((named_so, *RUNS), None, "local") == named_so, "a grid may be called like a canary"
 
 
 def test_a_run_that_is_not_there_names_the_newest() -> None:
     with pytest.raises(UserError) as caught:
-        choose(RUNS, "other", "h100")
+        choose_run(RUNS, "other", "h100")
     assert NEWEST.id in caught.value.hint
     with pytest.raises(UserError) as caught:
-        choose(RUNS, "mase", "h100")
+        choose_run(RUNS, "mase", "h100")
     assert "`maze`" in caught.value.hint
     with pytest.raises(UserError, match=r"no run in the folder '/nope/' on h100"):
-        choose(RUNS, "/nope/", "h100")
+        choose_run(RUNS, "/nope/", "h100")
     with pytest.raises(UserError, match="no runs on h100"):
-        choose((), None, "h100")
+        choose_run((), None, "h100")
 
 
 @pytest.mark.usefixtures("state")
@@ -59,9 +59,9 @@ def test_only_a_run_that_is_not_there_any_more_was_removed() -> None:
     for run in (OLDER, NEWEST):
         remember(Launch(run.id, "local", "/r", run.directory, run.grid))
     with pytest.raises(UserError, match=f"2 runs: {NEWEST.id}, {OLDER.id}"):
-        choose(RUNS, "ma", "local")
+        choose_run(RUNS, "ma", "local")
     with pytest.raises(UserError, match=f"{NEWEST.directory} was removed"):
-        choose((OLDER,), "maze-2026", "local")
+        choose_run((OLDER,), "maze-2026", "local")
 
 
 @pytest.mark.usefixtures("state")

@@ -10,13 +10,13 @@ from monitor_stage import StagedHost
 
 from comborun.cli.plan import show_on_slurm
 from comborun.errors import HostError, UserError
-from comborun.model.resources import HostFacts, Slurm
+from comborun.model.resources import HostFacts, SlurmOptions
 from comborun.planner import lay_out_on_slurm
 from comborun.remote.slurm import check_taken, consult
 from comborun.remote.transport import Completed
 
 TEXT = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\nresources: {gpus: 9}\n"
-LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", "", "", ())
+LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", {}, ())
 PLAN = lay_out_on_slurm(gridtext.grid(TEXT), LOGIN)
 CONFIG = "ClusterName             = robots\nSLURM_VERSION = 22.05.8\n"
 STARTS = "sbatch: Job 7 to start at 2026-11-22T06:09:56 using 2 processors on nodes n1 in partition main"
@@ -73,7 +73,7 @@ def test_what_waits_for_nodes_that_are_away_is_no_refusal(nodes: str, why: str) 
 
 def test_only_the_nodes_of_the_partitions_that_a_job_asks_for_count() -> None:
     for partition, refused in (("urgent", False), ("main", True), ("main,urgent", False)):
-        plan = replace(PLAN, slurm=Slurm((f"--partition={partition}",)))
+        plan = replace(PLAN, slurm=SlurmOptions((f"--partition={partition}",)))
         cluster = consult(host((0, STARTS), (1, TOO_MUCH)), plan)
         assert cluster.arrays[0].refused is refused
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from comborun.errors import HostError
-from comborun.remote.ssh.config import Address, Target, target
+from comborun.remote.ssh.config import Address, SshTarget, target
 from comborun.remote.ssh.keys import fingerprint, keys_of, verify
 
 
@@ -32,12 +32,12 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "known_hosts"
 
 
-def box(file: Path, port: int = 22, **changes: object) -> Target:
+def box(file: Path, port: int = 22, **changes: object) -> SshTarget:
     plain = target("box", Address("box"), {"hostname": ["Box.Example.ORG"], "port": [str(port)]})
     return replace(plain, known_hosts=(file,), **changes)
 
 
-def check(host: Target, blob: bytes = ED, *, accept_new: bool = False) -> tuple[str, ...]:
+def check(host: SshTarget, blob: bytes = ED, *, accept_new: bool = False) -> tuple[str, ...]:
     return verify(host, keys_of(host), blob, accept_new=accept_new)
 
 

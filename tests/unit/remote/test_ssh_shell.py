@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from comborun.errors import HostError
 from comborun.host.system import process
-from comborun.remote.ssh.shell import COMMAND, Answer, Request, program
+from comborun.remote.ssh.shell import COMMAND, FramedAnswer, Request, program
 
 MARK = b"0123456789abcdef"
 
@@ -32,7 +32,7 @@ def test_an_answer_is_found_however_it_is_cut_and_whatever_surrounds_it(
     stdout: bytes, stderr: bytes, code: int, data: st.DataObject
 ) -> None:
     parts = [b"noise" + part + b"stray" for part in framed(stdout, stderr, code)]
-    answer = Answer(MARK, 200)
+    answer = FramedAnswer(MARK, 200)
     for which, part in enumerate(parts):
         cuts = sorted(data.draw(st.lists(st.integers(0, len(part)), max_size=6)))
         for start, end in zip([0, *cuts], [*cuts, len(part)], strict=True):
@@ -43,16 +43,16 @@ def test_an_answer_is_found_however_it_is_cut_and_whatever_surrounds_it(
 
 
 def test_each_stream_has_the_limit_for_itself() -> None:
-    answer = Answer(MARK, 10)
+    answer = FramedAnswer(MARK, 10)
     answer.feed(*framed(b"x" * 10, b"y" * 10))
     assert answer.complete
     for streams in (framed(b"x" * 11), framed(b"", b"y" * 11), (MARK + b"<\n" + b"x" * 200, b"")):
         with pytest.raises(HostError, match="more than 10 bytes"):
-            Answer(MARK, 10).feed(*streams)
+            FramedAnswer(MARK, 10).feed(*streams)
 
 
 def test_noise_has_no_limit_and_only_its_end_is_kept() -> None:
-    answer = Answer(MARK, 10)
+    answer = FramedAnswer(MARK, 10)
     for _ in range(100):
         answer.feed(b"n" * 10_000, b"")
     answer.feed(b"last\x1b[31m words\x07\n", b"complaint\r\n")

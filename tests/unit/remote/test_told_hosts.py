@@ -14,7 +14,7 @@ from comborun.amendment.notes import cut_kept
 from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
-from comborun.remote.host import ask
+from comborun.remote.host import host_facts
 
 FACTS = {
     "python": "/usr/bin/python3",
@@ -47,7 +47,7 @@ def plan(text: str, host: HostFacts = gridtext.HOST, episodes: int = 12) -> Plan
     ],
 )
 def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(gpus: dict[str, object], said: str) -> None:
-    facts = ask(StagedHost([json.dumps({**FACTS, "gpus": gpus}).encode()]))
+    facts = host_facts(StagedHost([json.dumps({**FACTS, "gpus": gpus}).encode()]))
     assert facts.gpu_trouble == said
     with pytest.raises(UserError) as refusal:
         plan("resources: {gpus: 1}\nuse_gpus: [0]", facts)

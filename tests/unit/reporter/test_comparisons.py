@@ -10,7 +10,8 @@ from scipy.stats import barnard_exact, binomtest
 
 from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
-from comborun.reporter.comparing.comparisons import Comparison, Comparisons, compare
+from comborun.reporter.comparing.comparison import Comparison
+from comborun.reporter.comparing.family import Comparisons, compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet, outcomes, pairs_in_order
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap

@@ -12,7 +12,7 @@ from report_runs import RunDirectory, document, episode, row
 from scipy import stats
 
 from comborun.model.judging import ResultRules
-from comborun.reporter.comparing.comparisons import compare
+from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import MOST, Graded, KindComparison, compare_graded, compare_kinds, scores
 from comborun.reporter.comparing.orders import Trend, steps_of, trend_of
 from comborun.reporter.comparing.pairing import Arm, arm

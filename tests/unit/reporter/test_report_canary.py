@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from monitor_stage import a_plan, a_session
 from report_runs import episode
 
-from comborun.amendment.smoke import canary_plan, episodes_each
+from comborun.amendment.smoke import episodes_each, recheck_plan
 from comborun.model.attempt import EpisodeRecord
-from comborun.reporter.canary import Canary, CanaryCombo, compare_canary, told_rejects
+from comborun.reporter.canary import compare_canary, told_rejects
+from comborun.reporter.records.collected import Canary, CanaryCombo
 from comborun.reporter.records.reading import Reject, RejectKind
 
 
@@ -61,17 +63,19 @@ def test_starts_are_compared_by_the_best_field_that_both_have() -> None:
 def test_records_that_were_rejected_are_not_told_as_none_that_were_left() -> None:
     rejects = [Reject("out/a.jsonl", line, "no episode", RejectKind.NOT_A_RECORD) for line in (1, 2)]
     assert told_rejects(Canary("canary-1", ()), rejects) == (
-        "2 records of the canary were rejected and none is left, so nothing can be said;"
+        "2 records of the recheck were rejected and none is left, so nothing can be said;"
         " the first, out/a.jsonl:1: no episode"
     )
     found = compare_canary("canary-1", [], [record(0)])
-    assert told_rejects(found, rejects[:1]).startswith("1 record of the canary was rejected; the first, out/a.jsonl:1:")
+    assert told_rejects(found, rejects[:1]).startswith(
+        "1 record of the recheck was rejected; the first, out/a.jsonl:1:"
+    )
 
 
 def test_what_is_told_to_run_is_what_the_canary_has_planned_however_many_were_asked_for() -> None:
-    four = canary_plan(a_plan([a_session("act", "grass", 4)]), "RUN", 99)
+    four = recheck_plan(a_plan([a_session("act", "grass", 4)]), "RUN", 99)
     assert episodes_each(four) == "4 episodes"
-    uneven = canary_plan(a_plan([a_session("act", "grass", 4), a_session("act", "maze", 6)]), "RUN", 6)
+    uneven = recheck_plan(a_plan([a_session("act", "grass", 4), a_session("act", "maze", 6)]), "RUN", 6)
     assert episodes_each(uneven) == "up to 6 episodes"
 
 
@@ -80,3 +84,19 @@ def test_a_canary_that_shares_no_episode_says_nothing_and_says_so() -> None:
     assert [combo.name for combo in found.silent] == ["flat × stairs"]
     assert "the same" not in found.combos[0].words
     assert found.differing == ()
+
+
+def test_a_canary_is_read_as_it_was_written_and_another_text_is_refused() -> None:
+    found = compare_canary("canary-1", [record(0, "-")], [record(0), record(1)])
+    assert Canary.from_json(found.to_json()) == found
+    wrong = (
+        "",
+        "null",
+        "[]",
+        "{}",
+        '{"run": "x", "combos": [1]}',
+        found.to_json().replace('"compared": 1', '"compared": "1"'),
+    )
+    for text in wrong:
+        with pytest.raises((ValueError, TypeError)):
+            Canary.from_json(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from comborun.amendment.resumption import Rejected
 from comborun.errors import UserError
 from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
+from comborun.reporter.counting.quality import between_runs
 from comborun.reporter.merge import rejected
 from comborun.reporter.pages.page import page
-from comborun.reporter.records.collector import Collected
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.summary import summarize
 
@@ -87,14 +89,14 @@ def test_what_the_manifest_says_of_the_origin_is_kept_flat(tmp_path: Path) -> No
     run = RunDirectory(tmp_path)
     run.session("flat", "stairs")
     run.write()
-    assert collect_run(tmp_path).provenance == {
+    assert collect_run(tmp_path).origin == {
         "comborun": "0.1.0",
         "commit": "7dc8c99",
         "host.hostname": "gpubox",
         "host.cpus": "16",
     }
     run.put(RUN.manifest, "{")
-    assert collect_run(tmp_path).provenance == {}
+    assert collect_run(tmp_path).origin == {}
 
 
 def test_what_differs_between_policies_besides_themselves_is_told(tmp_path: Path) -> None:
@@ -120,6 +122,21 @@ def test_what_differs_between_policies_besides_themselves_is_told(tmp_path: Path
     same = {"host": {"gpus": [0, 1], "cards": ["NVIDIA H100", "NVIDIA H100"]}}
     run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "quadruped", "provenance": same}))
     assert summarize(collect_run(tmp_path)).summary.differences == ()
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [5, [1], {"host": "box", "code": {"folder": 1}, "sync": [1, {"sha256": 2}], "checkpoints": [1], "uncommitted": 1}],
+)
+def test_a_manifest_of_another_form_says_nothing_of_the_origin(tmp_path: Path, foreign: object) -> None:
+    run = RunDirectory(tmp_path)
+    for policy in ("flat", "rough"):
+        run.attempt(run.session(policy, "stairs"), row(0))
+    run.write()
+    run.put(RUN.manifest, json.dumps({"schema": 1, "grid": "quadruped", "provenance": foreign}))
+    collected = collect_run(tmp_path)
+    assert summarize(collected).summary.differences == ()
+    assert [*between_runs(collected, replace(collected, name="other"))] == []
 
 
 def test_policies_in_folders_with_other_code_are_told(tmp_path: Path) -> None:

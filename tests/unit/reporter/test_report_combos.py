@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from comborun.reporter.collect import collect_folder
-from comborun.reporter.records.collector import Collected
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Reading
 from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize

@@ -10,15 +10,15 @@ import pytest
 from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.counting.measures import PLACES, running
+from comborun.reporter.counting.measures import POINTS, running
 from comborun.reporter.figures import NAMES
 from comborun.reporter.figures import figures as figures_of
 from comborun.reporter.figures.figure import (
     COLUMN,
-    LOOKS,
     PAGE,
     PANELS,
     SERIES,
+    STYLES,
     Axes,
     Figure,
     Panel,
@@ -119,7 +119,7 @@ def test_a_long_line_keeps_its_first_places_and_its_last(tmp_path: Path) -> None
     line = running(run.report().episodes)["flat", "grass"]
     assert line[:3] == ((1, 1), (2, 1), (3, 2))
     assert line[-1] == (1000, 500)
-    assert len(line) <= 2 * PLACES
+    assert len(line) <= 2 * POINTS
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_ticks_are_round_and_whole_where_they_count(limit: float, least: float, 
 
 
 def test_looks_differ() -> None:
-    assert len({(style.colour, style.dashes) for style in map(series, range(LOOKS))}) == LOOKS == 28
+    assert len({(style.colour, style.dashes) for style in map(series, range(STYLES))}) == STYLES == 28
 
 
 def test_a_figure_of_many_environments_is_bounded_and_says_so(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_json_holds_to_the_schema_beside_it_which_describes_every_key(troubled: 
     report = document(troubled)
     assert report["$schema"] == "final_benchmark_report.schema.json"
     jsonschema.Draft202012Validator.check_schema(schema)
-    combo, comparison = (schema["$defs"][name]["properties"] for name in ("combo", "comparison"))
+    combo, comparison = (schema["properties"][name]["items"]["properties"] for name in ("combos", "comparisons"))
     pairs = ((report, schema["properties"]), (report["combos"][0], combo), (report["comparisons"][0], comparison))
     assert [key for keys, described in pairs for key in keys if not described[key].get("description")] == []
     report["combos"][0]["success_rate"] = 90.0

@@ -14,7 +14,7 @@ from report_runs import RUN, RunDirectory, document
 
 from comborun.model.judging import ResultRules
 from comborun.reporter.collect import collect_folder, collect_run
-from comborun.reporter.records.collector import Collected
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.report import report_folder
 from comborun.rules.results.formats import WHY
 

@@ -13,10 +13,10 @@ from report_runs import RunDirectory, document, row
 from scipy.stats import binomtest
 
 from comborun.model.judging import ResultRules
-from comborun.reporter.pages.data import limits, scaled, significant
+from comborun.reporter.pages.keys import limits, scaled, significant
 from comborun.reporter.report import report_run
 from comborun.reporter.statistics.difference import mcnemar
-from comborun.reporter.text import p_value, unbroken
+from comborun.reporter.text import p_number, p_value, unbroken
 
 
 def paired_run(path: Path, episodes: int, run: str = "run-1", **metrics: float) -> Path:
@@ -54,6 +54,13 @@ def test_no_p_is_0_however_many_pairs_go_one_way() -> None:
     assert significant(mcnemar(5000, 0)) > 0
     assert p_value(mcnemar(5000, 0)) == "< 0.0001"
     assert p_value(mcnemar(5000, 0), bound=True) == "< 0.0001"
+
+
+def test_a_p_in_a_cell_has_a_sign_only_where_it_is_not_the_number_itself() -> None:
+    ps = (0.0414, 0.00052, 1.0, 1e-9)
+    assert [p_number(p) for p in ps] == ["0.041", "0.00052", "1", "< 0.0001"]
+    assert [p_value(p) for p in ps] == ["= 0.041", "= 0.00052", "= 1", "< 0.0001"]
+    assert p_number(0.05, bound=True) == p_value(0.05, bound=True) == "≤ 0.05"
 
 
 @given(st.floats(min_value=1e-300, max_value=1))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from report_runs import RUN, START, RunDirectory, planned_session, row
@@ -12,19 +11,16 @@ from report_runs import RUN, START, RunDirectory, planned_session, row
 from comborun.model.attempt import Begin, End
 from comborun.model.resources import NO_SLURM
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.ending import Timing
+from comborun.reporter.counting.ending import Span, Timing
 from comborun.reporter.figures.sessions import sessions
-from comborun.reporter.records.collector import Attempt
+from comborun.reporter.records.collected import Attempt
 from comborun.reporter.summary import summarize
-
-if TYPE_CHECKING:
-    from comborun.reporter.counting.ending import Span
 
 
 def span(name: str, start: float, end: float | None) -> Span:
     began = Begin.of({"started": str(START + start)})
     ended = None if end is None else End.of({"started": str(START + start), "ended": str(START + end)})
-    return START + start, planned_session("flat", name, 1), Attempt(1, began, ended)
+    return Span(START + start, planned_session("flat", name, 1), Attempt(1, began, ended))
 
 
 def test_attempts_share_a_row_only_one_after_another() -> None:

@@ -17,7 +17,7 @@ from report_runs import RUN, RunDirectory, document, episode, planned_session, r
 from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.comparisons import compare
+from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.pairing import Arm, Counted, arm
 from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge

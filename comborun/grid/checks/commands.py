@@ -1,0 +1,224 @@
+"""Checks the commands of a grid: placeholders without a value, and text that looks like shell code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from comborun.errors import Problem
+from comborun.grid.combos import Combo
+from comborun.grid.draft import some
+from comborun.grid.keys.axes import AXIS_OF
+from comborun.grid.keys.resources import UNCAPPED
+from comborun.model.command import (
+    BY_INDEX,
+    BY_SEED,
+    FILE,
+    PLAN_TIME,
+    START_TIME,
+    TELLS_HOW_MANY,
+    CommandError,
+    check_argument,
+    check_words,
+    placeholders,
+    split_command,
+)
+from comborun.model.servers import FIELDS
+from comborun.rules.results.fields import LINE
+from comborun.text import did_you_mean, listed
+
+if TYPE_CHECKING:
+    from comborun.grid.draft import Draft, Path
+    from comborun.grid.keys.grid_file import SettingKeys
+
+_AFTER_KNOWS = ("results_dir", "run")
+_OF_SESSIONS = {*PLAN_TIME, *START_TIME}
+_SHELL = re.compile(r"\$(?:\w+|\{\w+[^}]*\}|\()")
+_GPUS = ("resources", lambda it: it.gpus or it.placement, "ask for one: `resources: {gpus: 1}`")
+_RANKS = ("launcher", lambda it: it.launcher, "`launcher: torchrun` starts several")
+_EPISODES = ("episodes", lambda it: it.episodes is not None, "such as `episodes: 100`")
+_NEEDS: dict[str, tuple[str, Callable[[SettingKeys], object], str]] = {
+    **dict.fromkeys(
+        ("seed", "first_seed"), ("seed", lambda it: it.seeds or it.seed is not None, "such as `seed: 1000`")
+    ),
+    "display": ("display", lambda it: it.display, "such as `display: xvfb`"),
+    "threads": ("threads", lambda it: it.threads != UNCAPPED, "leave `threads: none` out"),
+    "episodes_per_rank": _RANKS,
+    **dict.fromkeys(("gpu", "gpus", "egl_device", "vulkan_device"), _GPUS),
+    **dict.fromkeys(("episodes", "last_episode", "end_episode", "episode_list"), _EPISODES),
+}
+"""placeholders that need a key of the grid: the key, a test for it, and a hint"""
+
+
+@dataclass(frozen=True)
+class CommandUse:
+    """A text with placeholders, and the combos for which it is filled."""
+
+    path: Path
+    text: str
+    combos: tuple[Combo, ...]
+
+    @property
+    def key(self) -> str:
+        return str(self.path[-1])
+
+
+def uses(draft: Draft) -> Iterator[CommandUse]:
+    """Every `command` and all `arguments` of the file, even if no combo uses them."""
+    for key in ("command", "arguments"):
+        texts = {(*path, key): getattr(layer, key) for path, layer in draft.layers if key in layer.model_fields_set}
+        runs: dict[Path, list[Combo]] = {path: [] for path in texts}
+        for combo in draft.combos:
+            if (path := draft.set_at(key, combo=combo)) in runs:
+                runs[path].append(combo)
+        yield from (
+            CommandUse(path, text, tuple(runs[path])) for path, text in texts.items() if text or key == "command"
+        )
+
+
+def command_problems(draft: Draft) -> Iterator[Problem]:
+    all_uses = list(uses(draft))
+    for use in all_uses:
+        yield from draft.checked(use.path, f"`{use.key}`", check_words, use.text)
+        for name in dict.fromkeys(placeholders(use.text)):
+            yield from draft.checked(use.path, f"`{use.key}`", check_filled, draft, use, name)
+    if (after := draft.file.after) is not None:
+        yield from draft.checked(("after",), "`after`", split_command, after)
+        for name in dict.fromkeys(placeholders(after)):
+            yield from draft.checked(("after",), "`after`", _check_after, name)
+    commands = [use for use in all_uses if use.key == "command"]
+    runs = {id(combo) for use in commands for combo in use.combos}
+    without = draft.where(lambda combo: id(combo) not in runs)
+    if draft.broken & {"command", "overrides"} or (commands and not without):
+        return
+    message = f"no `command` for {some(combo.label for combo in without)}" if commands else "`command` is missing"
+    hint = "the program and its arguments, such as `command: python evaluate.py --policy {policy}`"
+    yield draft.at(None, message, hint)
+
+
+def check_filled(draft: Draft, use: CommandUse, name: str) -> None:
+    """Raise CommandError if `name` is not a placeholder, or has no value for a combo with this command."""
+    kind, _, attribute = name.partition(".")
+    if attribute and kind in AXIS_OF:
+        problem = _attribute_problem(draft, use, kind, attribute)
+    elif attribute and kind == "server":
+        return check_server(draft, name)
+    elif name.startswith(FILE):
+        problem = _file_problem(draft, use, name.removeprefix(FILE))
+    else:
+        check_argument(f"{{{name}}}", (*PLAN_TIME, *START_TIME))
+        problem = _need_problem(draft, use, name)
+    if problem:
+        raise CommandError(f"{{{name}}} {problem[0]}", problem[1], f"{{{name}}}")
+    return None
+
+
+def check_server(draft: Draft, placeholder: str) -> None:
+    """Raise CommandError if a placeholder names an unknown server or an unknown part of one."""
+    name, _, field = placeholder.removeprefix("server.").rpartition(".")
+    known, text = [*draft.file.servers], f"{{{placeholder}}}"
+    if "servers" in draft.broken or (name in known and field in FIELDS):
+        return
+    if name in known or not name:
+        raise CommandError(
+            f"{text} is not a part of a server", f"{{server.{name or 'NAME'}.url}}, .host or .port", text
+        )
+    hint = did_you_mean(name, known) or "`servers: {NAME: {...}}`"
+    raise CommandError(f"{text}: `servers` has no `{name}`", hint, text)
+
+
+def _file_problem(draft: Draft, use: CommandUse, name: str) -> tuple[str, str] | None:
+    lacking = [combo.label for combo in use.combos if name not in combo.settings.files]
+    if draft.broken & {"files", "overrides"} or not lacking:
+        return None
+    known = sorted({file for combo in use.combos for file in combo.settings.files})
+    hint = did_you_mean(name, known) or f"`files: {{{name}: ...}}`"
+    return f"is a file that `files` does not write for {some(lacking)}", hint
+
+
+def _attribute_problem(draft: Draft, use: CommandUse, kind: str, attribute: str) -> tuple[str, str] | None:
+    axis = AXIS_OF[kind]
+    entries = getattr(draft.file, axis)
+    known = sorted({name for entry in entries for name in entry.attributes})
+    if axis in draft.broken:
+        return None
+    if attribute not in known:
+        example = f"{axis}: {{{entries[0].name if entries else 'NAME'}: {{{attribute}: ...}}}}"
+        return f"stands for an attribute that no {kind} has", did_you_mean(attribute, known) or f"`{example}`"
+    named = {one.name: one for one in (getattr(combo, kind) for combo in use.combos)}
+    lacking = [name for name, one in named.items() if attribute not in one.attributes]
+    hint = f"give each an attribute `{attribute}`, or a command of its own with `overrides`"
+    return (f"has no value for {kind} {some(lacking)}", hint) if lacking else None
+
+
+def _need_problem(draft: Draft, use: CommandUse, name: str) -> tuple[str, str] | None:
+    key, met, hint = _NEEDS.get(name, ("", lambda _: True, ""))
+    lacking = [combo.label for combo in use.combos if not met(combo.settings)]
+    if draft.broken & {"overrides", key} or not lacking:
+        return None
+    where = "" if len(lacking) == len(use.combos) else f" for {some(lacking)}"
+    return f"has no value: the grid sets no `{key}`{where}", hint
+
+
+def _check_after(name: str) -> None:
+    if name.partition(".")[0] in _OF_SESSIONS - {*_AFTER_KNOWS}:
+        message = f"{{{name}}} belongs to one session, and `after` runs when all have ended"
+        hint = f"`after` knows {listed(f'{{{known}}}' for known in _AFTER_KNOWS)}"
+        raise CommandError(message, hint, f"{{{name}}}")
+    check_argument(f"{{{name}}}", _AFTER_KNOWS)
+
+
+def command_warnings(draft: Draft) -> Iterator[Problem]:
+    for use in uses(draft):
+        yield from _placeholder_warnings(draft, use) if use.key == "command" else ()
+        yield from _text_warnings(draft, use)
+
+
+def _placeholder_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
+    texts = (use.text, *(combo.settings.command_text for combo in use.combos))
+    names = {name for text in texts for name in placeholders(text)}
+    counted = [combo for combo in use.combos if combo.settings.unit == "episode" and combo.settings.episodes]
+    if counted and not names & TELLS_HOW_MANY:
+        message = "`command` has no {episodes}, so the program decides how many it runs"
+        hint = f"pass the number, such as `--episodes {{episodes}}`: {counted[0].settings.episodes} are expected"
+        yield draft.at_value(use.path, message, hint)
+    for kind in AXIS_OF:
+        if same := _indistinct(use, kind):
+            hint = f"pass it to the program, such as `--{kind} {{{kind}}}`"
+            yield draft.at_value(use.path, f"`command` does not use the {kind}: it is the same for {same}", hint)
+    cut = [combo for combo in counted if combo.settings.block or combo.settings.shards]
+    numbered = all(combo.settings.result_rules.episode == LINE for combo in cut)
+    if cut and BY_SEED in names and not names & BY_INDEX and not numbered:
+        message = "{first_seed} gives a session only its first seed, so its records count from 0"
+        yield draft.at_value(
+            use.path, message, "`results: {episode: line}` numbers them by their order", "{first_seed}"
+        )
+    if "output_dir" not in names and any(combo.settings.result_rules.files for combo in use.combos):
+        message = "`command` has no {output_dir}, and records are looked for only there"
+        hint = "let the program write there; or read what it prints: `results: {from: log}`; or `results: none`"
+        yield draft.at_value(use.path, message, hint)
+
+
+_TELLING = ("command", "setup", "files", "variables", "workdir", "container", "episodes")
+"""keys whose values may tell a program its policy or environment"""
+
+
+def _indistinct(use: CommandUse, kind: str) -> str:
+    """Policies (or environments) that the program can't tell apart, in words; empty if it can."""
+    alike: dict[str, dict[str, None]] = {}
+    for _, same in groupby(use.combos, key=lambda combo: id(combo.settings)):
+        combos = [*same]
+        text = " ".join(str(getattr(combos[0].settings, key)) for key in _TELLING)
+        if f"{{{kind}" not in text and "{session}" not in text:
+            alike.setdefault(text, {}).update(dict.fromkeys(getattr(combo, kind).name for combo in combos))
+    return next((some(names) for names in alike.values() if len(names) > 1), "")
+
+
+def _text_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
+    if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
+        message = f"`{use.key}`: {match.group()} is not expanded: no shell reads the command"
+        hint = "only ~/ at the start of an argument is; for the rest use bash -c '...', or setup"
+        yield draft.at_value(use.path, message, hint, match.group())

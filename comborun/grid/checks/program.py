@@ -1,0 +1,182 @@
+"""Checks what surrounds a program: files, folder, launcher, container, and the placement of its components.
+
+Mistakes in a placement that RLinf would refuse at its start are reported before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from comborun.errors import Problem, UserError
+from comborun.grid.checks.commands import CommandUse, check_filled, uses
+from comborun.grid.keys.placement import component_names
+from comborun.grid.keys.program import ContainerKeys, LauncherKeys
+from comborun.model.command import check_arguments, placeholders, split_command
+from comborun.model.placement import NODES
+from comborun.text import did_you_mean
+
+if TYPE_CHECKING:
+    from comborun.grid.combos import Combo
+    from comborun.grid.draft import Draft, Path
+    from comborun.grid.keys.grid_file import SettingKeys
+
+_SEVERAL_GPUS = ("cvd", "both")
+"""pin modes in which rank r finds its GPU under the number r"""
+ENVIRONMENTS = "env"
+"""RLinf's component with the simulators"""
+
+
+def program_problems(draft: Draft) -> Iterator[Problem]:
+    """Files without values, launchers that can't start the command, folders and containers that contradict the rest."""
+    for path, layer in draft.layers:
+        yield from _layer_problems(draft, path, layer)
+    if not draft.broken & {"launcher", "overrides", "command", "resources", "pin"}:
+        yield from _launcher_problems(draft)
+    if not draft.broken & {"container", "overrides", "pin"}:
+        yield from _container_problems(draft)
+
+
+def _layer_problems(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Problem]:
+    workdir = layer.workdir
+    if workdir.folder and workdir.link_from:
+        yield draft.at_key((*path, "workdir"), "`workdir`: `folder` and `link_from`", "leave one of them")
+    elif workdir.exclude and not workdir.link_from:
+        yield draft.at_key(
+            (*path, "workdir"), "`workdir`: `exclude` without `link_from`", "name the folder whose entries are linked"
+        )
+    launcher, container = layer.launcher or LauncherKeys(), layer.container or ContainerKeys()
+    for section, name, text, check in (
+        ("launcher", "arguments", launcher.arguments, check_arguments),
+        ("launcher", "program", launcher.program, split_command),
+        ("container", "options", container.options, split_command),
+    ):
+        if text:
+            yield from draft.checked((*path, section, name), f"`{section}.{name}`", check, text)
+    for name, content in layer.files.items():
+        users = tuple(combo for combo in draft.combos if combo.settings.files.get(name) is content)
+        use = CommandUse((*path, "files", name), "", users)
+        for asked in dict.fromkeys(content.asks):
+            yield from draft.checked(use.path, f"`files`: {name}", check_filled, draft, use, asked)
+
+
+def _launcher_problems(draft: Draft) -> Iterator[Problem]:
+    combos = draft.where(lambda combo: combo.settings.launcher)
+    for settings in _settings_of(combos):
+        if settings.command and settings.launcher:
+            yield from draft.checked(("launcher",), "`launcher`", settings.launcher.command, settings.command)
+    idle = [combo for combo in combos if not combo.settings.ranks]
+    hint = "`resources: {gpus: N}`, one for each; or `launcher: {processes: N}`"
+    yield from draft.for_combos(idle, ("launcher",), "`launcher`: {} asks for no GPU: how many processes?", hint)
+    pinned = [combo for combo in combos if combo.settings.gpus and combo.settings.pinned not in _SEVERAL_GPUS]
+    message = "`launcher`: rank r takes the r-th visible GPU; with this `pin` it may be another session's: {}"
+    yield from draft.for_combos(pinned, ("launcher",), message, "`pin: cvd`, the default")
+
+
+def _container_problems(draft: Draft) -> Iterator[Problem]:
+    boxed = [(combo, combo.settings.container) for combo in draft.combos if combo.settings.container]
+    imageless = [combo for combo, box in boxed if not box.image]
+    yield from draft.for_combos(
+        imageless, ("container",), "`container` without an `image` for {}", "`container: {image: NAME}`"
+    )
+    docked = [combo for combo, box in boxed if box.runtime == "docker" and combo.settings.gpus]
+    numbered = [combo for combo in docked if combo.settings.pinned == "device-arg"]
+    message = "`pin: device-arg` uses the host's GPU numbers, but in a container they start at 0: {}"
+    yield from draft.for_combos(
+        numbered, ("container",), message, "`pin: both`: then {gpu} is the number in the container"
+    )
+    relative = [combo for combo, _ in boxed if not (combo.settings.workdir.folder or "/").startswith(("/", "~"))]
+    message = "`workdir` is a folder inside the container, but a relative path for {}"
+    yield from draft.for_combos(relative, ("workdir",), message, "write it out: /workspace/...")
+
+
+def program_warnings(draft: Draft) -> Iterator[Problem]:
+    """Ranks that can't share out the episodes evenly."""
+    for settings in _settings_of(draft.where(lambda combo: combo.settings.launcher)):
+        ranks, episodes = settings.ranks, settings.episodes or 0
+        if ranks > 1 and episodes % ranks and "episodes_per_rank" in placeholders(settings.command):
+            each = -(-episodes // ranks)
+            message = f"`launcher`: {episodes} {settings.unit}s are not a multiple of {ranks} ranks: each runs {each}"
+            yield draft.at_key(("launcher",), f"{message}, {each * ranks} in all", f"`episodes: {each * ranks}`")
+
+
+def _settings_of(combos: list[Combo]) -> Iterator[SettingKeys]:
+    for _, same in groupby(combos, key=lambda combo: id(combo.settings)):
+        yield next(same).settings
+
+
+def placement_problems(draft: Draft) -> Iterator[Problem]:
+    """Components that are named twice or never, counts without a value, uneven copies, pin modes that renumber GPUs."""
+    known = {name for combo in draft.combos for name, _ in combo.settings.placed}
+    for path, layer in draft.layers:
+        yield from _twice(draft, path, layer)
+        for name in layer.components:
+            if known and name not in known and not draft.source.key_place(*path, "components", name).file:
+                message = f"`placement` has no component `{name}`"
+                yield draft.at_key((*path, "components", name), message, did_you_mean(name, known))
+    if draft.broken & {"placement", "components", "overrides", "policies", "environments"}:
+        return
+    placed = draft.where(lambda combo: combo.settings.placement)
+    for combo in placed:
+        for name, needs in combo.settings.components.items():
+            for count in ("copies", "videos"):
+                label = f"`{count}` of `{name}`"
+                yield from draft.checked(("components", name), label, combo.number, getattr(needs, count))
+    yield from _uneven(draft, placed)
+    pinned = [combo for combo in placed if combo.settings.pinned != "none"]
+    message = "`placement` uses the host's GPU numbers, but with this `pin` a session sees its own GPUs from 0: {}"
+    hint = "`pin: none`: the program finds its GPUs by the placement"
+    yield from draft.for_combos(pinned, ("placement",), message, hint)
+
+
+def placement_warnings(draft: Draft) -> Iterator[Problem]:
+    """Placements that are not passed to the program, and simulators on GPUs where they are known to hang."""
+    for use in uses(draft):
+        placed = "placement" in placeholders(use.text) or use.key != "command"
+        untold = [combo for combo in use.combos if combo.settings.placement and not placed]
+        message = "`command` has no {placement}: the program of {} is not told where to run"
+        yield from draft.for_combos(
+            untold, use.path, message, "put {placement} among its arguments: it becomes Hydra's overrides"
+        )
+    message = f"`placement`: {ENVIRONMENTS} does not begin with GPU 0 ({{}}), where Isaac Sim is known to hang"
+    hint = f'such as {{{ENVIRONMENTS}: "0-1", rollout: "2-3"}} (RLinf/RLinf#756)'
+    late = [
+        combo
+        for combo in draft.combos
+        for name, entry in combo.settings.placed
+        if name == ENVIRONMENTS and entry.node_group != NODES and entry.processes and 0 not in entry.processes[0]
+    ]
+    yield from draft.for_combos(late, ("placement",), message, hint)
+
+
+def _twice(draft: Draft, path: Path, layer: SettingKeys) -> Iterator[Problem]:
+    first: dict[str, str] = {}
+    for entry in layer.placement:
+        for name in component_names(entry):
+            if name in first:
+                message = f"`placement` places `{name}` twice, which RLinf refuses"
+                hint = f"it is in `{first[name]}` already"
+                yield draft.at_key((*path, "placement", entry), message, hint)
+            first.setdefault(name, entry)
+
+
+def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
+    """Copies that can't be shared out evenly, if the number of processes does not depend on the host."""
+    seen: set[tuple[str, int, int]] = set()
+    for combo in placed:
+        for name, entry in combo.settings.placed:
+            needs, processes = combo.settings.components.get(name), len(entry.processes)
+            with suppress(UserError):
+                copies = combo.number(needs.copies) if needs else 0
+                if processes and copies % processes and (name, copies, processes) not in seen:
+                    seen.add((name, copies, processes))
+                    yield _uneven_problem(draft, combo, name, copies, processes)
+
+
+def _uneven_problem(draft: Draft, combo: Combo, name: str, copies: int, processes: int) -> Problem:
+    message = f"`placement`: {combo.label} has {copies} copies of `{name}` for {processes} processes of it"
+    lower, higher = copies // processes * processes, -(-copies // processes) * processes
+    several = f"{lower} or {higher}" if lower else f"{higher}"
+    return draft.at_key(("placement",), message, f"RLinf gives each process the same number: use {several} copies")

@@ -1,0 +1,142 @@
+"""The combos of a grid, policies times environments, and the files on the host that a glob of policies stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from comborun.errors import Problem, UserError
+from comborun.grid.keys.axes import AXIS_OF, AxisEntry
+from comborun.grid.keys.grid_file import GridFile, SettingKeys
+from comborun.grid.keys.results import naming
+from comborun.grid.keys.shapes import merged
+from comborun.grid.keys.values import OWNED, line_of, parse_whole
+from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
+from comborun.model.judging import ResultRules
+from comborun.model.policy_files import CHECKPOINT, PolicyGlob
+from comborun.text import session_name
+
+MOST_COMBOS = 10_000
+"""each is a session with a directory on the host"""
+STAND_IN = "each-file"
+"""stands for all policies of a glob while its files on the host are unknown"""
+_GLOB_KEYS = ("glob", "exclude")
+
+Found = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Combo:
+    policy: AxisEntry
+    environment: AxisEntry
+    settings: SettingKeys
+    """the settings of the grid and of every matching override, in order"""
+    overrides: tuple[int, ...] = ()
+
+    @property
+    def session(self) -> str:
+        return session_name(self.environment.name, self.policy.name)
+
+    @property
+    def label(self) -> str:
+        return f"{self.policy.name} in {self.environment.name}"
+
+    @property
+    def result_rules(self) -> ResultRules:
+        """The rules for its records, with its attributes filled in. Raises UserError."""
+        rules = self.settings.result_rules
+        return replace(
+            rules,
+            policy=naming(rules.policy, "policy", self.policy),
+            environment=naming(rules.environment, "environment", self.environment),
+        )
+
+    def number(self, count: str | None) -> int:
+        """A count, perhaps from an attribute; 0 without one. Raises UserError."""
+        match = OWNED.fullmatch(count or "")
+        if match is None:
+            return parse_whole(count) if count else 0
+        axis: AxisEntry = getattr(self, match[1])
+        if match[2] not in axis.attributes:
+            hint = f"give it the attribute in `{AXIS_OF[match[1]]}`"
+            raise UserError(f"{match[1]} `{axis.name}` has no value for {count}", hint)
+        which = f"{count} of {match[1]} `{axis.name}`"
+        try:
+            found = parse_whole(axis.attributes[match[2]])
+        except UserError as error:
+            raise UserError(f"{which}: {error.message}", error.hint) from None
+        if found < 1:
+            raise UserError(f"{which} is {found}", "at least 1")
+        return found
+
+
+def names_of(file: GridFile) -> dict[str, set[str]]:
+    return {kind: {entry.name for entry in getattr(file, axis)} for kind, axis in AXIS_OF.items()}
+
+
+def combos_of(file: GridFile) -> tuple[Combo, ...]:
+    """All combos, policy by policy. `exclude` removes some; those of `include` come back, at the end."""
+    if len(file.policies) * len(file.environments) > MOST_COMBOS:
+        return ()
+    product = [(policy, environment) for policy in file.policies for environment in file.environments]
+    kept = [pair for pair in product if not any(match.meets(*pair) for match in file.exclude)]
+    back = [pair for match in file.include for pair in product if match.meets(*pair)]
+    pairs = {(policy.name, environment.name): (policy, environment) for policy, environment in [*kept, *back]}
+
+    @cache
+    def settings(overrides: tuple[int, ...]) -> SettingKeys:
+        found: SettingKeys = file
+        for index in overrides:
+            found = merged(found, file.overrides[index], file.WHOLE)
+        whole = f"{found.command} {found.arguments}"
+        return found.model_copy(update={"command": whole}) if found.command and found.arguments else found
+
+    def combo(policy: AxisEntry, environment: AxisEntry) -> Combo:
+        matching = tuple(index for index, one in enumerate(file.overrides) if one.when.meets(policy, environment))
+        return Combo(policy, environment, settings(matching), matching)
+
+    return tuple(combo(*pair) for pair in pairs.values())
+
+
+def glob_of(source: YamlSource) -> tuple[PolicyGlob | None, tuple[Problem, ...]]:
+    axis = source.root.get("policies")
+    if not isinstance(axis, Map) or "glob" not in axis or isinstance(axis["glob"], Map):
+        return None, ()
+    problems = [
+        source.problem(axis.written[key].place, f"`policies`: `{key}` beside `glob`", "either a glob or the policies")
+        for key in axis
+        if key not in _GLOB_KEYS
+    ]
+    read: dict[str, tuple[str, ...]] = {}
+    for name in _GLOB_KEYS:
+        try:
+            read[name] = _patterns(axis[name], absolute=name == "glob") if name in axis else ()
+        except UserError as error:
+            problems.append(source.problem(axis[name].place, f"`policies.{name}`: {error.message}", error.hint))
+    place = axis["glob"].place
+    return PolicyGlob(read.get("glob", ()), read.get("exclude", ()), place.line, place.column), tuple(problems)
+
+
+def _patterns(tree: Tree, *, absolute: bool) -> tuple[str, ...]:
+    patterns = tuple(line_of(entry) for entry in tree) if isinstance(tree, Items) else (line_of(tree),)
+    if not patterns:
+        raise UserError("an empty list", "such as ~/ckpt/*.pt")
+    for pattern in patterns if absolute else ():
+        if not pattern.startswith(("/", "~/")):
+            raise UserError(
+                f"`{pattern}` is a relative path, and the host needs an absolute one", "write ~/... or /..."
+            )
+    return patterns
+
+
+def with_policies(source: YamlSource, found: Found | None) -> YamlSource:
+    """The grid with the files in place of their glob; with STAND_IN if they are unknown."""
+    given = source.root["policies"]
+    place = given["glob"].place if isinstance(given, Map) else given.place
+    axis = Map(place)
+    for name, path in found or ((STAND_IN, "/"),):
+        axis[name] = attributes = Map(place)
+        axis.written[name] = Scalar(name, place, ScalarKind.TEXT, quoted=True)
+        attributes[CHECKPOINT] = Scalar(path, place, ScalarKind.TEXT, quoted=True)
+        attributes.written[CHECKPOINT] = Scalar(CHECKPOINT, place)
+    return replace(source, root=source.root.holding({**source.root, "policies": axis}))

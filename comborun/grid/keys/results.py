@@ -1,0 +1,206 @@
+"""The keys `results` and `progress`: where a session's records are, and how its log shows progress."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Self
+
+from pydantic import model_validator
+
+from comborun.errors import UserError
+from comborun.grid.keys.axes import AxisEntry
+from comborun.grid.keys.shapes import ONE_OR_MANY, Keys, key
+from comborun.grid.keys.values import (
+    SCALAR,
+    TEXT,
+    Count,
+    Flag,
+    Glob,
+    Line,
+    OneOf,
+    Reads,
+    Schema,
+    line_of,
+    log_pattern,
+    number_of,
+    refusal,
+    scalar_of,
+    whole_of,
+)
+from comborun.grid.yaml_tree import Items, Map
+from comborun.model.judging import ResultRules, Source, compile_pattern, has_total
+from comborun.rules.results.formats import FORMATS
+from comborun.text import did_you_mean, listed
+
+_ORIGINS = (-1, 0, 1)
+
+
+def _counts_from(tree: object) -> int:
+    value = whole_of(tree, low=-1)
+    if value not in _ORIGINS:
+        hint = "0 or 1: the first episode's number when it begins; -1 if the log names ended episodes, from 0"
+        raise UserError(f"programs don't count from {value}", hint)
+    return value
+
+
+def _field(**keys: Schema) -> Reads:
+    """A field of the records: its name, or a map with these keys. Read as text, as a plan holds it."""
+
+    def read(tree: object) -> str:
+        if not isinstance(tree, Map):
+            text = line_of(tree)
+            limit = _LIMIT.fullmatch(text) if "at_least" in keys else None
+            if limit:
+                way = "at_least" if limit[2] == ">" else "at_most"
+                hint = f"`success: {{field: {limit[1]}, {way}: {limit[3]}}}`, which includes {limit[3]}"
+                raise UserError(f"`{text}` is a comparison, not the name of a field", hint)
+            return text
+        for name in tree:
+            if name not in {"field", *keys}:
+                raise UserError(f"unknown key `{name}`", did_you_mean(name, known) or f"known here: {listed(known)}")
+        fields: dict[str, Any] = {name: _READ.get(name, line_of)(value) for name, value in tree.items()}
+        if fields.get("at_least", -math.inf) > fields.get("at_most", math.inf):
+            raise UserError("no number is from `at_least` to `at_most`", "leave one out, or swap them")
+        if "equals" in fields:
+            fields["any_of"] = [*fields.get("any_of", ()), fields.pop("equals")]
+        return json.dumps(fields, ensure_ascii=False)
+
+    known = ("field", *keys)
+    full = {"type": "object", "additionalProperties": False, "properties": {"field": TEXT, **keys}, "minProperties": 1}
+    return Reads(read, {"anyOf": [TEXT, full]})
+
+
+_LIMIT = re.compile(r"([\w./-]+)\s*([<>])=?\s*(\S+)")
+
+
+def _texts_of(tree: object) -> list[str]:
+    if isinstance(tree, Items) and not len(tree):
+        raise UserError("an empty list: nothing would be a success", "name the values, such as [solved, done]")
+    return [scalar_of(one).text for one in tree] if isinstance(tree, Items) else [scalar_of(tree).text]
+
+
+def _values_of(tree: object) -> dict[str, str]:
+    if not isinstance(tree, Map):
+        raise UserError("`values` is not a map", "name of the grid -> what the records say: `values: {mason: rough}`")
+    return {name: scalar_of(value).text for name, value in tree.items()}
+
+
+_READ: dict[str, Callable[[object], Any]] = {
+    "at_least": number_of,
+    "at_most": number_of,
+    "any_of": _texts_of,
+    "equals": lambda tree: scalar_of(tree).text,
+    "from": whole_of,
+    "values": _values_of,
+}
+_NUMBER: Schema = {"type": "number"}
+_SAID: Schema = {"anyOf": [SCALAR, {"type": "array", "items": SCALAR, "minItems": 1}]}
+_MAP: Schema = {"type": "object", "additionalProperties": SCALAR, "minProperties": 1}
+SuccessField = Annotated[str, _field(at_least=_NUMBER, at_most=_NUMBER, equals=SCALAR, any_of=_SAID)]
+EpisodeField = Annotated[str, _field(**{"from": {"type": "integer", "minimum": 0}})]
+NameField = Annotated[str, _field(attribute=TEXT, values=_MAP)]
+SeedField = Annotated[str, _field()]
+FormatWord = Annotated[str, OneOf("format", "docs/report.md lists them; without it each file is recognised", FORMATS)]
+SourceWord = Annotated[Source, OneOf("source of records", "`files` selects files below {output_dir}")]
+
+
+def _record_pattern(tree: object) -> str:
+    text = log_pattern(line_of(tree))
+    if not re.compile(text).groupindex:
+        hint = r"such as 'Episode (?P<episode>\d+): (?P<verdict>success|fail).* return (?P<return>\S+)'"
+        raise UserError(f"`{text}` has no named group", hint)
+    return text
+
+
+ProgressPattern = Annotated[str, Reads(lambda tree: compile_pattern(line_of(tree)).pattern, TEXT)]
+Globs = Annotated[tuple[Glob, ...], ONE_OR_MANY]
+
+
+class ResultKeys(Keys):
+    format: FormatWord = key("format of the record files; else it is recognised for each file", "")
+    source: SourceWord = key("log, if the program only prints its results; else output", "output", alias="from")
+    pattern: Annotated[str, Reads(_record_pattern, TEXT)] = key(
+        "regular expression of log lines that are records; named groups are their fields, `verdict` a word", ""
+    )
+    files: Globs = key("patterns of the record files below {output_dir}, one JSON object a line", ("**/*.jsonl",))
+    success: SuccessField = key("the field of the verdict, perhaps with a test; `none`: there is none", "success")
+    episode: EpisodeField = key("the field of the episode's index; `line`: rows are numbered in their order", "episode")
+    policy: NameField = key("the field or attribute that names the policy in rows; `ignore`: it is not checked", "")
+    environment: NameField = key("the same for the environment", "")
+    seed: SeedField = key("the field of an episode's seed; `ignore`: it is not read", "")
+    metrics: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
+        "the fields to report, in this order; without it every numeric field", ()
+    )
+    compare: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
+        "metrics by which policies are compared, too, in one family with their success rates", ()
+    )
+    videos: Globs = key("patterns of videos below {output_dir}; the report names them beside their episodes", ())
+
+    @model_validator(mode="after")
+    def _log_needs_no_files(self) -> Self:
+        if self.pattern and self.source != "log":
+            raise refusal(UserError("`pattern` is for records in the log", "add `from: log`"))
+        if self.source == "log" and "files" not in self.model_fields_set:
+            return self.model_copy(update={"files": ()})
+        return self
+
+    @model_validator(mode="after")
+    def _compares_what_is_reported(self) -> Self:
+        for name in self.compare:
+            if self.metrics and name not in self.metrics:
+                raise refusal(
+                    UserError(
+                        f"`compare` names `{name}`, and `metrics` does not",
+                        did_you_mean(name, self.metrics) or "add it to `metrics`",
+                    )
+                )
+        return self
+
+    @property
+    def rules(self) -> ResultRules:
+        return ResultRules(**vars(self))
+
+
+def naming(text: str, kind: str, axis: AxisEntry) -> str:
+    """The field with a name, and its value for this policy or environment."""
+    fields: dict[str, Any] = {"attribute": text} if text in axis.attributes else {}
+    if text.startswith("{"):
+        fields = json.loads(text)
+    attribute = fields.pop("attribute", None)
+    if attribute is not None and attribute not in axis.attributes:
+        raise UserError(f"{kind} `{axis.name}` has no attribute `{attribute}`", "give each one, or name a field")
+    values = fields.pop("values", {})
+    named = axis.attributes[attribute] if attribute is not None else values.get(axis.name)
+    if named is not None:
+        fields = {"field": kind, **fields, "any_of": [named]}
+    return json.dumps(fields, ensure_ascii=False) if fields else text
+
+
+class ProgressKeys(Keys):
+    pattern: ProgressPattern | None = key(
+        "regular expression (Python) with a group for the number done, and perhaps one for the total"
+    )
+    counts_from: Annotated[int, Reads(_counts_from, {"enum": list(_ORIGINS)})] | None = key(
+        "set if the number names the episode that begins: the number of the first one"
+    )
+    each: Count | None = key("for a bar that starts again: episodes (or steps) that its total stands for")
+    silent: Flag = key("whether the program prints nothing for long stretches", False)
+
+    @model_validator(mode="after")
+    def _needs_a_pattern(self) -> Self:
+        if self.counts_from is not None and self.pattern is None:
+            raise refusal(UserError("`counts_from` without a `pattern`", "add the pattern that finds the number"))
+        if self.each is None:
+            return self
+        if self.pattern is None:
+            raise refusal(UserError("`each` without a `pattern`", "add the pattern of the bar that starts again"))
+        if not has_total(compile_pattern(self.pattern)):
+            hint = r"such as '(\d+)/(\d+) \[': the total is what `each` episodes stand for"
+            raise refusal(UserError(f"`each` needs a total, and `{self.pattern}` has no second group for one", hint))
+        if self.counts_from is not None:
+            hint = "leave one out: a bar that starts again counts what is done, from 0"
+            raise refusal(UserError("`each` and `counts_from` contradict each other", hint))
+        return self

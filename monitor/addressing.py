@@ -1,0 +1,136 @@
+"""Finds the sessions that the words of a command line name.
+
+A word is the name of a session, a combo (all of its shards), a model server, or `after`. Two words may be a policy and
+an environment, in either order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from comborun.errors import UserError
+from comborun.model.work import combo_of, name_of_combo
+from comborun.monitor.watch import once
+from comborun.remote.runs import remembered
+from comborun.rules.names import AFTER
+from comborun.text import close_to, did_you_mean, first_of, session_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from comborun.model.plan import Plan, Session
+    from comborun.monitor.watch import Source
+
+
+class UnknownSessionError(UserError):
+    """No session has the name. `likely`: whether the hint names sessions that may be meant."""
+
+    def __init__(self, word: str, run: str, hint: str, *, likely: bool) -> None:
+        super().__init__(f"there is no session {word} in {run}", hint)
+        self.likely = likely
+
+
+class Addressed(NamedTuple):
+    names: tuple[str, ...]
+    """sessions and model servers, each once, in the order of the words"""
+    guesses: tuple[str, ...] = ()
+    """a sentence for each guessed word"""
+
+
+def sessions_of(
+    source: Source, words: Sequence[str], tell: Callable[[str], object], *, guess: bool = False
+) -> tuple[str, ...]:
+    """The sessions of a run that the words name; `tell` gets a sentence for each guess. Raises UserError."""
+
+    def alive() -> frozenset[str]:
+        return frozenset(one.name for one in once(source).every if one.alive)
+
+    try:
+        found = addressed(source.view.plan, source.view.id, words, alive, guess=guess)
+    except UnknownSessionError as error:
+        runs = {name for launch in remembered() for name in (launch.run, launch.grid)}
+        if run := next((word for word in words if word in runs), None):
+            error.hint = f"`{run}` is a run: --run {run}"
+        raise
+    for sentence in found.guesses:
+        tell(sentence)
+    return found.names
+
+
+def addressed(
+    plan: Plan, run: str, words: Sequence[str], alive: Callable[[], Collection[str]], *, guess: bool = False
+) -> Addressed:
+    """The sessions that `words` name. Raises UnknownSessionError for a word that names none.
+
+    `alive` returns the sessions that run. A session that a changed grid replaced counts only while it runs. With
+    `guess` a word may be misspelled, or be a policy or an environment: for commands that only look.
+    """
+    names: list[str] = []
+    guesses: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        found = _named(plan, word, alive)
+        if not found and rest:
+            meant = [close_to(one, _axes(plan)) if guess else one for one in (word, rest[0])]
+            found = _current(one for one in plan.sessions if {one.policy, one.environment} == set(meant))
+            if found and meant != [word, second := rest.pop(0)]:
+                guesses.append(f"{word} {second} is taken for {' '.join(meant)}")
+        if not found:
+            found = _likely(plan, word)
+            if not guess or not (len(found) == 1 or word in _axes(plan)):
+                raise UnknownSessionError(word, run, _hint(plan, run, word, found), likely=bool(found))
+            guesses.append(f"no session is called {word}: this is {', '.join(found)}")
+        names += found
+    return Addressed(tuple(dict.fromkeys(names)), tuple(guesses))
+
+
+def _named(plan: Plan, word: str, alive: Callable[[], Collection[str]]) -> list[str]:
+    """The session of that name, or the sessions of the combo of that name."""
+    if word in [one.name for one in plan.server_instances] or (word == AFTER and plan.after):
+        return [word]
+    exact = next((one for one in plan.sessions if one.name == word), None)
+    if exact and (exact.flag != "dropped" or word in alive()):
+        return [word]
+    same = [one for one in plan.sessions if exact and combo_of(one) == combo_of(exact)]
+    return _current(same or (one for one in plan.sessions if word in _combo_names(one))) or [word] * bool(exact)
+
+
+def _axes(plan: Plan) -> tuple[str, ...]:
+    return (*plan.policies, *plan.environments)
+
+
+def _likely(plan: Plan, word: str) -> list[str]:
+    """Guesses, the best first: sessions of that policy or environment, names that contain the word, similar names."""
+    if of_axis := _current(one for one in plan.sessions if word in {one.policy, one.environment}):
+        return of_axis
+    known, axis = _names(plan), close_to(word, _axes(plan))
+    close = close_to(word, known)
+    named = [name for name in known if word.casefold() in name.casefold()] or [close] * bool(close)
+    return named or _current(one for one in plan.sessions if axis in {one.policy, one.environment})
+
+
+def _current(sessions: Iterable[Session]) -> list[str]:
+    """Their names, without replaced sessions, and without smoke tests if there are other sessions."""
+    kept = [one for one in sessions if one.flag != "dropped"]
+    return [one.name for one in kept if not one.flag] or [one.name for one in kept]
+
+
+def _combo_names(session: Session) -> tuple[str, ...]:
+    policy, environment = session.policy, session.environment
+    return name_of_combo(session), session_name(environment, policy), session_name(policy, environment)
+
+
+def _names(plan: Plan) -> list[str]:
+    sessions = plan.current
+    servers = [one.name for one in plan.server_instances]
+    combos = (name_of_combo(one) for one in sessions)
+    return [*dict.fromkeys([*(one.name for one in sessions), *combos]), *servers, *([AFTER] if plan.after else [])]
+
+
+def _hint(plan: Plan, run: str, word: str, likely: Sequence[str]) -> str:
+    if len(likely) > 1:
+        return f"name one of its sessions: {first_of(likely, 8)}"
+    if likely:
+        return f"did you mean `{likely[0]}`?"
+    return did_you_mean(word, _names(plan)) or f"combo status {run} names them"

@@ -1,0 +1,231 @@
+"""Compares two policies: in one environment, and over all environments that both have. Pure.
+
+A claim must hold twice: among the episodes with a verdict, and if every other planned episode counts against the better
+policy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from comborun.reporter.comparing.pairing import Counted
+from comborun.reporter.statistics.barnard import barnard
+from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
+from comborun.reporter.statistics.pooled import heterogeneity, pooled_difference, pooled_p
+from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
+from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from comborun.reporter.comparing.pairing import Meeting, Side
+    from comborun.reporter.statistics.pooled import Stratum
+
+One = TypeVar("One", bound="Tested")
+
+ALPHA = 0.05
+"""two-sided, for the whole printed family of comparisons"""
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """How a comparison is tested after every pair."""
+
+    n_max: int
+    stopped: bool
+    """decided before the last pair; later episodes are not used here"""
+    alpha: float
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The common part of all comparisons; differences are a's success rate minus b's."""
+
+    a: str
+    b: str
+    difference: float
+    interval: Interval
+    p: float
+    """two-sided, among the episodes with a verdict"""
+    worst_p: float
+    """the same if every other planned episode counts against the better policy; 1 if that changes the sign"""
+    p_holm: float = field(default=1.0, kw_only=True)
+    """corrected over all comparisons of the report"""
+    worst_holm: float = field(default=1.0, kw_only=True)
+
+    @property
+    def level(self) -> float:
+        return ALPHA
+
+    @property
+    def bounded(self) -> bool:
+        """Whether p is only a bound: a test after every pair only says whether it decides at its level."""
+        return False
+
+    @property
+    def decided(self) -> bool:
+        return max(self.p_holm, self.worst_holm) <= self.level
+
+    @property
+    def only_completed(self) -> bool:
+        """Whether it is decided among the completed episodes, but not if the others count."""
+        return self.p_holm <= self.level < self.worst_holm
+
+    @property
+    def ahead(self) -> str:
+        return self.a if self.difference > 0 else self.b
+
+    @property
+    def behind(self) -> str:
+        return self.b if self.difference > 0 else self.a
+
+    @property
+    def better(self) -> str | None:
+        """The better policy; None if undecided."""
+        return self.ahead if self.decided else None
+
+
+@dataclass(frozen=True)
+class Comparison(Tested):
+    """Policy `a` against policy `b` in one environment."""
+
+    environment: str
+    rate_a: Proportion
+    """of the episodes used: the common ones if paired"""
+    rate_b: Proportion
+    pairing: str
+    """what the starts of the common episodes are"""
+    pairs: PairCounts | None
+    unknown: tuple[int, int] = (0, 0)
+    """planned episodes of a and of b that are errored, missing, or contradictory"""
+    sequential: Sequential | None = None
+    prevented: str = ""
+    """why it could not be tested after every pair as planned, or empty"""
+    so_far: bool = False
+    """whether more episodes may come"""
+
+    @property
+    def paired(self) -> bool:
+        return self.pairs is not None
+
+    @property
+    def paired_word(self) -> str:
+        return "paired" if self.paired else "unpaired"
+
+    @property
+    def test(self) -> str:
+        if self.sequential:
+            return "CASM"
+        return "exact McNemar" if self.paired else "Barnard"
+
+    @property
+    def interval_method(self) -> str:
+        if self.sequential:
+            return f"Zou-Donner at {100 * STOPPED_CONFIDENCE:g} %"
+        return "Zou-Donner" if self.paired else "Newcombe"
+
+    @property
+    def bounded(self) -> bool:
+        return self.sequential is not None
+
+    @property
+    def level(self) -> float:
+        return self.sequential.alpha if self.sequential else ALPHA
+
+
+@dataclass(frozen=True)
+class Overall(Tested):
+    """Policy `a` against policy `b` over all environments that both have, each with the same weight."""
+
+    environments: int
+    mean_a: float
+    mean_b: float
+    paired: int
+    range: Interval
+    heterogeneity: float
+    """p of "the difference is the same in every environment" (Cochran's Q)"""
+    unknown: tuple[int, int]
+
+
+# -- one comparison ---------------------------------------------------------------------------------------------------
+
+
+def comparison_of(met: Meeting) -> Comparison:
+    a, b, seen = met.a, met.b, met.seen
+    p = p_of(seen)
+    rate_a, rate_b = rates(a, b, seen.pairs)
+    return Comparison(
+        environment=met.environment,
+        a=a.policy,
+        b=b.policy,
+        rate_a=rate_a,
+        rate_b=rate_b,
+        pairing=met.why,
+        pairs=seen.pairs,
+        difference=seen.difference,
+        interval=newcombe(seen.a, seen.b) if seen.pairs is None else paired_interval(seen.pairs),
+        p=p,
+        worst_p=_worst([met], seen.difference, p, lambda strata: p_of(strata[0])),
+        unknown=(len(a.unknown), len(b.unknown)),
+    )
+
+
+def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:
+    """p if every episode without a verdict counts against the better policy; 1 if it is then not better."""
+    if not any(meeting.a.unknown or meeting.b.unknown for meeting in meetings):
+        return p
+    sign = 1 if difference > 0 else -1
+    against = [meeting.against(sign) for meeting in meetings]
+    return max(p, test(against)) if sum(meeting.difference for meeting in against) * sign > 0 else 1.0
+
+
+def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
+    if pairs is None or isinstance(a, Counted) or isinstance(b, Counted):
+        return proportion(*a.counts, a.by_start[1]), proportion(*b.counts, b.by_start[1])
+    common = a.completed & b.completed
+    first, second = (proportion(len(one.successes & common), len(common), pairs.n) for one in (a, b))
+    return first, second
+
+
+def p_of(stratum: Stratum) -> float:
+    pairs = stratum.pairs
+    return barnard(stratum.a, stratum.b) if pairs is None else mcnemar(pairs.only_a, pairs.only_b)
+
+
+# -- over all environments --------------------------------------------------------------------------------------------
+
+
+def overall_of(meetings: Sequence[Meeting]) -> Overall:
+    seen = [one.seen for one in meetings]
+    difference, interval = pooled_difference(seen)
+    sign = 1 if difference > 0 else -1
+    p = pooled_p(seen, sign) if difference else 1.0
+    return Overall(
+        a=meetings[0].a.policy,
+        b=meetings[0].b.policy,
+        difference=difference,
+        interval=interval,
+        p=p,
+        worst_p=_worst(meetings, difference, p, lambda strata: pooled_p(strata, sign)),
+        environments=len(meetings),
+        mean_a=sum(one.a[0] / one.a[1] for one in seen) / len(seen),
+        mean_b=sum(one.b[0] / one.b[1] for one in seen) / len(seen),
+        paired=sum(one.paired for one in meetings),
+        range=(min(one.difference for one in seen), max(one.difference for one in seen)),
+        heterogeneity=heterogeneity(seen),
+        unknown=(sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)),
+    )
+
+
+# -- a family of comparisons ------------------------------------------------------------------------------------------
+
+
+def corrected(found: Sequence[One], weights: Sequence[float] | None = None) -> list[One]:
+    """With p adjusted by Holm, all of them in one family. `weights` may be longer: comparisons that were planned but
+    can't be made belong to the family, too."""
+    absent = [1.0] * (len(weights) - len(found) if weights else 0)
+    plain = holm([*(comparison.p for comparison in found), *absent], weights)
+    worst = holm([*(comparison.worst_p for comparison in found), *absent], weights)
+    adjusted = zip(found, plain, worst, strict=False)
+    return [replace(comparison, p_holm=p, worst_holm=worst_p) for comparison, p, worst_p in adjusted]

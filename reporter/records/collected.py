@@ -1,0 +1,160 @@
+"""What was collected of a run, as values: its sessions with their attempts, its records, and its canary. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from comborun.model.codec import decoded
+from comborun.model.work import combo_of, describe, grouped, spans
+from comborun.reporter.text import combo_name
+from comborun.text import several
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord
+    from comborun.model.plan import Plan, Session
+    from comborun.model.stopping import StopRule
+    from comborun.model.work import Combo
+    from comborun.reporter.records.reading import Defect, Reading, Reject
+
+
+CANARY_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class CanaryCombo:
+    """The episodes of a combo that ran alone once more, by what was not the same as in the run."""
+
+    policy: str
+    environment: str
+    compared: int
+    verdicts: tuple[int, ...]
+    starts: tuple[int, ...]
+    """episodes whose initial state has another hash"""
+    seeds: tuple[int, ...]
+    """episodes with another seed, whose results can't be compared"""
+    starts_compared: int
+    """episodes with a hash of their start in both"""
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.verdicts or self.starts or self.seeds)
+
+    @property
+    def name(self) -> str:
+        return combo_name(self.policy, self.environment)
+
+    @property
+    def words(self) -> str:
+        found = (("another verdict", self.verdicts), ("another start", self.starts), ("another seed", self.seeds))
+        texts = (f"{what} in {describe(spans(episodes))}" for what, episodes in found if episodes)
+        if not self.compared:
+            return "nothing was compared: the run has no record of the episodes that ran alone"
+        unseen = ""
+        if self.starts_compared < self.compared:
+            seen = (
+                f"starts compared in {self.starts_compared} of them" if self.starts_compared else "no start is recorded"
+            )
+            unseen = f" ({seen})"
+        counted = several(self.compared, "episode")
+        return f"{counted} run alone once more: {'; '.join(texts) or 'all went the same'}{unseen}"
+
+
+@dataclass(frozen=True)
+class Canary:
+    run: str
+    combos: tuple[CanaryCombo, ...]
+
+    @property
+    def differing(self) -> tuple[CanaryCombo, ...]:
+        return tuple(combo for combo in self.combos if combo.differs)
+
+    @property
+    def silent(self) -> tuple[CanaryCombo, ...]:
+        return tuple(combo for combo in self.combos if not combo.compared)
+
+    def to_json(self) -> str:
+        return json.dumps({"schema": CANARY_SCHEMA, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Raises ValueError or TypeError for other text."""
+        found: Self = decoded(cls, json.loads(text))
+        return found
+
+
+@dataclass(frozen=True)
+class Attempt:
+    number: int
+    begin: Begin | None
+    end: End | None
+    log: tuple[str, ...] = ()
+
+    @property
+    def started(self) -> float | None:
+        """On the host's clock. Failed launches have it in their end record only."""
+        begin = self.begin.started if self.begin else None
+        return begin or (self.end.started if self.end else None) or None
+
+    @property
+    def ended(self) -> float | None:
+        """None without an end record or a start, or if the clock was set back in between."""
+        known = self.end and self.started is not None and self.end.ended >= self.started
+        return self.end.ended if self.end and known else None
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.started is None or self.ended is None else self.ended - self.started
+
+
+@dataclass(frozen=True)
+class SessionHistory:
+    session: Session
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def end(self) -> End | None:
+        return self.attempts[-1].end if self.attempts else None
+
+
+@dataclass(frozen=True)
+class Collected:
+    name: str
+    """the run's id, or the folder's name"""
+    records: tuple[EpisodeRecord, ...]
+    rejects: tuple[Reject, ...]
+    defects: tuple[Defect, ...]
+    files: tuple[Reading, ...]
+    aggregates: tuple[Aggregate, ...] = ()
+    unpaired: Mapping[Combo, str] = field(default_factory=dict)
+    """why neither index nor seed identifies the starts of a combo's episodes"""
+    plan: Plan | None = None
+    sessions: tuple[SessionHistory, ...] = ()
+    aside: tuple[SessionHistory, ...] = ()
+    done: Mapping[str, str] = field(default_factory=dict)
+    """the dispatcher's last record; empty while the run lasts"""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """as the run's manifest has it; a foreign one may hold anything"""
+    stop_early: StopRule | None = None
+    canary: Canary | None = None
+    """how some episodes went when they ran alone once more"""
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """The provenance as texts: `{"git": {"commit": ...}}` becomes `git.commit`; empty values are left out."""
+        return dict(_flat(self.provenance))
+
+    @property
+    def by_combo(self) -> dict[Combo, list[SessionHistory]]:
+        return grouped(self.sessions, lambda history: combo_of(history.session))
+
+
+def _flat(value: Any, *keys: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _flat(entry, *keys, str(key))
+    elif value is not None and value not in ("", [], {}):
+        yield ".".join(keys), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
