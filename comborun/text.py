@@ -10,7 +10,7 @@ from comborun.errors import UserError, shape
 from comborun.rules import vocabulary
 from comborun.rules.counting import escape
 
-several = vocabulary.several
+several, first_of = vocabulary.several, vocabulary.first_of
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 """bytes"""
@@ -40,14 +40,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def listed(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
-
-
-def first_of(names: Iterable[str], most: int, noun: str = "") -> str:
-    """`a, b and 3 more`, or with a noun `a, b and 3 more sessions`."""
-    known = list(names)
-    more = len(known) - most
-    rest = several(more, f"more {noun}") if noun else f"{more} more"
-    return ", ".join(known[:most]) + (f" and {rest}" if more > 0 else "")
 
 
 ESCAPE = escape()

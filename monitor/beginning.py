@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, load_run
-from comborun.monitor.snapshot import HALTED
 from comborun.monitor.status import SMOKE
-from comborun.monitor.waiting import SMOKE_TEST, Question, held, queued
+from comborun.monitor.waiting import Question, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.planner.calibrating import LENGTH_S
 from comborun.remote.program import Beginning, await_first, dispatcher_output
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HALTED
+from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless, several
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,12 +47,13 @@ def timing() -> Timing:
 
 
 _SMOKE_INTERVAL_S = 2.0
+_WAITS = ("waits", "waits_for_server")
 _AT_ONCE_S = 0.5
 """seconds; a session that fails so early probably has a mistake in its command"""
 
 
-def await_beginning(transport: Transport, directory: str, options: str = "") -> str:
-    """Wait a while for the first session. Returns why it waits, such as `waits for GPU memory: ...`; empty if it began.
+def await_beginning(transport: Transport, directory: str, options: str = "") -> Fact | None:
+    """Wait a while for the first session. Returns why it waits; None if it began.
 
     Raises UserError if the run was halted before a session began, or if none begins and no reason is known.
     `options` are those that the hinted commands need to find the host.
@@ -57,12 +61,12 @@ def await_beginning(transport: Transport, directory: str, options: str = "") -> 
     seconds = timing().first_s
     beginning = await_first(transport, directory, seconds)
     if beginning is Beginning.BEGUN:
-        return ""
+        return None
     view = load_run(transport, directory)
     history = Source(transport, view).fold(History())
     status = classify(view, history)
     if any(one.started is not None for one in status.sessions):
-        return ""
+        return None
     refuse_halted(status, options)
     refuse_ended(status)
     if waits := first_wait(view, history, status):
@@ -98,21 +102,21 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
     if status.hold is None or status.hold.kind != HALTED:
         return
     ended = [one for one in status.servers if one.state == "ended"]
-    known = [one for one in ended if one.why and one.why in status.hold.why]
-    reasons = [f"\n  the server {one.name} {one.words(status.now)}" for one in ended if one not in known]
+    named = status.hold.reason.text("server") if status.hold.reason else ""
+    reasons = [f"\n  the server {one.name} {say(one.fact(status.now))}" for one in ended if one.name != named]
     log = f"`combo logs {ended[0].name} --run {status.run}{options}` shows its log; " if ended else ""
     again = f"`combo resume {status.run}{options}` continues once that is fixed"
-    raise UserError(f"the run {status.run} is {harmless(held(status.hold) + ''.join(reasons))}", log + again)
+    raise UserError(f"the run {status.run} is {harmless(say(held(status.hold)) + ''.join(reasons))}", log + again)
 
 
-def first_wait(view: RunView, history: History, status: RunStatus) -> str:
-    """What the first queued session waits for, `waits for ...`; empty if no reason is known."""
+def first_wait(view: RunView, history: History, status: RunStatus) -> Fact | None:
+    """What the first queued session waits for; None if no reason is known."""
     first = _first(status)
     if first is None:
-        return ""
+        return None
     session = next(one for one in view.plan.sessions if one.name == first.name)
-    sentence = queued(Question(view, history, status, session, first))[0]
-    return sentence.removeprefix("it ") if sentence.startswith("it waits ") else f"has not begun: {sentence}"
+    reason = queued(Question(view, history, status, session, first))[0]
+    return reason if reason.code in _WAITS else Fact("has_not_begun", reason=reason.as_data())
 
 
 def _first(status: RunStatus) -> SessionStatus | None:
@@ -122,7 +126,8 @@ def _first(status: RunStatus) -> SessionStatus | None:
     there = [one for one in status.sessions if one.life is Life.QUEUED]
     full = status.use.disk is not None and not status.use.disk.free
     waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
-    return min(waiting, key=lambda one: one.waiting is not None and one.waiting.reason == SMOKE_TEST, default=None)
+    last = [one for one in waiting if one.waiting and one.waiting.waits_for == WaitFor.SMOKE]
+    return next((one for one in waiting if one not in last), next(iter(last), None))
 
 
 def lacking(seen: RunStatus) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
 from comborun.model.attempt import CAUSES, SLURM, End, behind
@@ -15,12 +15,14 @@ from comborun.monitor.observe import History, RunView
 from comborun.monitor.slurm import Task, latest
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
-from comborun.monitor.waiting import RETRY, ROOM, hint, notify_problem, retry_words, room_words
-from comborun.monitor.wording import brief, last_line, visible
+from comborun.monitor.waiting import advice, next_start, notify_problem
+from comborun.monitor.wording import last_line, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined, where_it_ran
+from comborun.rules.room.waits import ROOM, Wait, WaitFor
 from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome
 from comborun.words import say
 
@@ -46,7 +48,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     ended_by_host = event.sessions if event else ()
     finished = _finished(snapshot, history)
     started, ended = _span(history)
-    waits = {one.session: one.detail for one in _in_force(snapshot)}
+    waits = {one.session: one for one in _in_force(snapshot)}
     status = replace(
         bare,
         **{one.name: getattr(snapshot, one.name) for one in fields(RunFacts)},
@@ -57,8 +59,10 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         finished=finished,
         server_waits={one.name: waits[one.name] for one in snapshot.servers if one.name in waits},
         sessions=tuple(
-            one._replace(expected=expected.ends.get(one.name), note="" if one.name in ended_by_host else one.note)
-            if one.name in expected.ends or one.name in ended_by_host
+            one._replace(expected=expected.ends[one.name])
+            if one.name in expected.ends
+            else one._replace(facts=(), end_note="")
+            if one.name in ended_by_host
             else one
             for one in sessions
         ),
@@ -68,7 +72,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     )
     if snapshot.scheduler:  # the load of a login node does not matter
         status = replace(status, use=HostUse(disk=snapshot.use.disk))
-    status = replace(status, hint=hint(status))
+    status = replace(status, advice=advice(status))
     return replace(status, sessions=tuple(map(_cancelled, status.sessions))) if finished and status.stopped else status
 
 
@@ -83,7 +87,7 @@ def _sessions(plan: Plan, history: History, snapshot: Snapshot, now: float) -> t
     waits: defaultdict[str, list[Waiting]] = defaultdict(list)
     for name, number in () if snapshot.stopped else snapshot.again:
         if history.of(name) and history.of(name)[-1].number <= number:
-            waits[name].append(Waiting(name, RETRY, None, f"asked for after attempt {number}"))
+            waits[name].append(Waiting(name, fact=Fact(Wait.RETRY_ASKED, attempt=number)))
     for waiting in _in_force(snapshot):
         waits[waiting.session].append(waiting)
     parts, tasks, statuses = _parts(plan), latest(snapshot.tasks), []
@@ -111,11 +115,12 @@ def _waiting(
 ) -> SessionStatus:
     """Queue it again if it has ended and a wait is for its next attempt. Other waits may be outdated."""
     last = waits[-1]
-    if status.life is Life.ENDED and not status.done_with and any(one.reason == RETRY for one in waits):
-        status = queued_again(status, retry_words(last, plan, attempts, now))
+    if status.life is Life.ENDED and not status.done_with and any(one.waits_for == WaitFor.RETRY for one in waits):
+        status = queued_again(status, next_start(last, plan, attempts, now))
     if status.life is not Life.QUEUED:
         return status
-    return status._replace(waiting=last, note=status.note or (room_words(last) if last.reason in ROOM else ""))
+    room = (Fact("waits_for_room", waits_for=last.waits_for),) if last.waits_for in ROOM else ()
+    return status._replace(waiting=last, facts=status.facts or room)
 
 
 def _parts(plan: Plan) -> dict[str, str]:
@@ -289,7 +294,8 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
         progressed=one.progressed,
-        note=note(end, session) if end else _lost(one) if ended else _problems(one, now),
+        end_note=note(end, session) if end else "",
+        facts=() if end else (_lost(one),) if ended else tuple(_problems(one, now)),
         stalled=one.stalled if life is Life.STALLED else None,
         failure=end.failure if end else Failure.LOST if ended else None,
         peak_memory=end.peak_memory if end else None,
@@ -307,29 +313,29 @@ def _life(one: Attempt) -> tuple[Life, Outcome | None]:
     return (Life(one.life), None) if living else (Life.ENDED, Outcome.LOST)
 
 
-def _problems(one: Attempt, now: float) -> str:
+def _problems(one: Attempt, now: float) -> Iterator[Fact]:
     """Problems of a running attempt."""
-    stalled = f"no progress for {brief(now - one.stalled)}" if one.alive and one.stalled is not None else ""
-    ending = f"it is being ended: {visible(one.ending)}" if one.alive and one.ending else ""
-    return "; ".join(filter(None, (ending, _misplaced(one) if one.alive else "", stalled)))
-
-
-def _misplaced(one: Attempt) -> str:
-    """Which GPUs hold its memory; empty unless one of them was not granted."""
-    granted = one.begin.gpus if one.begin else ""
+    if not one.alive:
+        return
+    if one.ending:
+        yield Fact("is_being_ended", note=visible(one.ending))
     pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
-    held = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0])))
-    return f"WRONG_GPU: {held}, granted {granted or 'none'}" if held else ""
+    if pairs:  # its memory lies on another GPU than it was granted (host/admission/leasebook.py)
+        held = {str(gpu): int(mib) for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0]))}
+        yield Fact("memory_on_wrong_gpu", held_mib=held, granted=one.begin.gpus if one.begin else "")
+    if one.stalled is not None:
+        yield Fact("no_progress_for", seconds=now - one.stalled)
 
 
-def _lost(one: Attempt) -> str:
+def _lost(one: Attempt) -> Fact:
     if one.begin and one.begin.multiplexer == SLURM:
-        return "its task is gone; what ended it is not judged yet"
-    return "nobody saw it end" if one.begin else "its supervisor died before it began"
+        return Fact("task_is_gone")
+    return Fact("nobody_saw_end" if one.begin else "supervisor_died_early")
 
 
-def queued_again(status: SessionStatus, note: str) -> SessionStatus:
-    return status._replace(life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None, note=note)
+def queued_again(status: SessionStatus, why: Fact) -> SessionStatus:
+    fresh = status._replace(life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None)
+    return fresh._replace(facts=(why,), end_note="")
 
 
 def with_task(status: SessionStatus, task: Task) -> SessionStatus:
@@ -339,12 +345,12 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
     if status.done_with or task.attempt <= status.attempt:  # that task will end, or is a leftover
         return status
     if task.begun:
-        fresh = status._replace(life=Life.STARTING, outcome=None, attempt=task.attempt, note="", last_line="")
-        return fresh._replace(started=None, node=task.node, task=task)
+        fresh = status._replace(life=Life.STARTING, outcome=None, facts=(), end_note="", last_line="")
+        return fresh._replace(attempt=task.attempt, started=None, node=task.node, task=task)
     if status.attempt:
-        status = queued_again(status, f"attempt {task.attempt} waits, {task.words}")
+        status = queued_again(status, Fact("attempt_waits", attempt=task.attempt, task=task.fact.as_data()))
         return status._replace(node="", task=task)
-    return status._replace(task=task, last_line=task.words)
+    return status._replace(task=task, last_line=say(task.fact))
 
 
 def note(end: End, session: Session | None) -> str:

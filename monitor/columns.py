@@ -10,9 +10,10 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, span, visible
+from comborun.monitor.wording import STYLES, SYMBOLS, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.words.endings import outcome_words
+from comborun.words.times import brief, duration, span
 
 PADDING = 2
 LAST_LINE = "last line"

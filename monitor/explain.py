@@ -13,12 +13,14 @@ from comborun.monitor.classify import ended_by, session_status
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
-from comborun.monitor.wording import brief, clock, duration, indented, visible
+from comborun.monitor.waiting import Question, blocked, budget, queued
+from comborun.monitor.wording import indented
 from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
-from comborun.rules.vocabulary import Life, Outcome, amount
-from comborun.text import several
+from comborun.rules.room.waits import WaitFor
+from comborun.rules.vocabulary import Life, Outcome
+from comborun.words import say
 
 MOST_LINES = 10
 """lines of its log that are shown"""
@@ -40,8 +42,8 @@ class Explanation:
     state: str
     outcome: str | None
     attempt: int
-    reasons: tuple[str, ...]
-    """sentences, the most important first"""
+    reasons: tuple[Fact, ...]
+    """the most important first"""
     commands: tuple[Command, ...]
     last_lines: tuple[str, ...] = ()
 
@@ -52,7 +54,8 @@ class Explanation:
 
 def to_document(explanation: Explanation) -> dict[str, Any]:
     commands = [{"command": f"combo {one.words}", "does": one.does} for one in explanation.commands]
-    return {**asdict(explanation), "commands": commands}
+    reasons = {"reasons": list(map(say, explanation.reasons)), "facts": data_of(explanation.reasons)}
+    return {**asdict(replace(explanation, reasons=())), **reasons, "commands": commands}
 
 
 def explain(view: RunView, history: History, status: RunStatus, name: str) -> Explanation:
@@ -70,9 +73,9 @@ def explain(view: RunView, history: History, status: RunStatus, name: str) -> Ex
     return Explanation(view.id, name, *words, seen.attempt, tuple(reasons), commands)
 
 
-def _reasons(question: Question) -> Iterator[str]:
+def _reasons(question: Question) -> Iterator[Fact]:
     if question.session.flag == "dropped":
-        yield "the grid has changed: this session is no longer a part of the run, and its records do not count"
+        yield Fact("session_is_dropped")
     elif question.seen.life is Life.QUEUED:
         yield from queued(question)
     if question.seen.alive:
@@ -80,77 +83,67 @@ def _reasons(question: Question) -> Iterator[str]:
     elif question.seen.life is Life.ENDED:
         yield from _ended(question)
     for one in question.attempts[:-1]:
-        said = ended_by(one.end) if one.end else "nobody saw it end"
-        yield f"attempt {one.number} before it: {said}, {several(one.done, question.session.unit)}"
+        how = ended_by(one.end) if one.end else ""
+        yield Fact("earlier_attempt", attempt=one.number, note=how, done=one.done, unit=question.session.unit)
 
 
-def _alive(question: Question) -> Iterator[str]:
+def _alive(question: Question) -> Iterator[Fact]:
     seen = question.seen
-    gpus = f"GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""
-    place = " of ".join(filter(None, (gpus, seen.node)))
-    where = (f" on {place}" if place else "") + (f", as task {seen.task.job}" if seen.task else "")
+    where = {"gpus": list(seen.gpus), "node": seen.node, "task": seen.task.job if seen.task else ""}
     if seen.life is Life.STARTING:
-        doing = "its script begins there" if question.status.scheduler else "its window is being opened"
-        yield f"attempt {seen.attempt} is starting{where}: {doing}"
+        yield Fact("attempt_starts", attempt=seen.attempt, **where, slurm=question.status.scheduler is not None)
         return
-    yield f"attempt {seen.attempt} has been running for {duration(seen.seconds or 0.0)}{where}"
+    yield Fact("attempt_runs", attempt=seen.attempt, **where, seconds=seen.seconds or 0.0)
     if seen.life is Life.ORPHANED:
-        yield "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
+        yield Fact("supervisor_is_gone")
     yield from _work(seen)
     if seen.stalled is not None:
-        yield f"no progress since {clock(seen.stalled)} ({brief(question.now - seen.stalled)})"
-    elif seen.note:
-        yield seen.note
+        yield Fact("no_progress_since", at=seen.stalled, seconds=question.now - seen.stalled)
+    else:
+        yield from seen.facts
     if seen.idle is not None:
-        yield f"its log last grew {brief(seen.idle)} ago"
+        yield Fact("log_grew", ago_s=seen.idle)
     yield from _limits(question)
     if seen.expected:
-        yield seen.expected.words(question.now)
+        yield seen.expected.fact(question.now)
 
 
-def _limits(question: Question) -> Iterator[str]:
-    """Says which limits would end it."""
+def _limits(question: Question) -> Iterator[Fact]:
+    """Which limits would end it."""
     watch, seen = question.session.watch, question.seen
     if watch.stall_s:
-        yield f"it is ended when it shows no progress for {duration(watch.stall_s)}"
+        yield Fact("stall_limit", seconds=watch.stall_s)
     elif seen.stalled is not None:
-        yield "this does not end it: the grid sets no `limits: {stall_after: ...}`"
+        yield Fact("no_stall_limit")
     if watch.max_s:
-        left = watch.max_s - (seen.seconds or 0.0)
-        yield f"it is ended when it has run for {duration(watch.max_s)}" + (f", in {brief(left)}" if left > 0 else "")
+        yield Fact("time_limit", seconds=watch.max_s, in_s=watch.max_s - (seen.seconds or 0.0))
 
 
-def _work(seen: SessionStatus) -> Iterator[str]:
+def _work(seen: SessionStatus) -> Iterator[Fact]:
     if seen.done is not None:
-        successful = f", {seen.successes} of {seen.recorded} successful"
-        result = successful if seen.recorded and seen.successes is not None else ""
-        yield f"{seen.done} of {seen.planned} {seen.unit}s done{result}"
+        recorded = seen.recorded if seen.successes is not None else None
+        counts = {"done": seen.done, "planned": seen.planned, "unit": seen.unit}
+        yield Fact("work_done", **counts, successes=seen.successes, recorded=recorded)
     if seen.uncounted:
-        yield seen.uncounted
+        yield Fact("rows_not_counted", note=seen.uncounted)
 
 
-def _ended(question: Question) -> Iterator[str]:
+def _ended(question: Question) -> Iterator[Fact]:
     seen, end = question.seen, question.attempts[-1].end if question.attempts else None
-    when = f" at {clock(end.ended)}" if end else ""
-    why = f": {seen.note}" if seen.note else ""
     if not seen.attempt:
-        yield "it was queued when the run was stopped, and has not started"
+        yield Fact("queued_when_stopped")
         return
+    code = "attempt_was_called_off" if _never_began(seen) else "attempt_ended"
+    yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, note=seen.note)
     if _never_began(seen):
-        yield f"attempt {seen.attempt} was called off{when} and never began{why}"
         return
-    yield f"attempt {seen.attempt} ended{when}{_lasted(seen)}{why}"
     yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
-        yield f"to be complete, it needs {_evidence(question.session)}"
+        yield _evidence(question.session)
     if seen.peak_memory is not None:
-        yield f"its processes held {amount(seen.peak_memory)} of memory at most, by samples"
+        yield Fact("peak_memory", bytes=seen.peak_memory)
     if seen.failure:
         yield _retries(question)
-
-
-def _lasted(seen: SessionStatus) -> str:
-    return "" if seen.seconds is None else f" after {duration(seen.seconds)}"
 
 
 def _never_began(seen: SessionStatus) -> bool:
@@ -158,43 +151,36 @@ def _never_began(seen: SessionStatus) -> bool:
     return seen.outcome in (Outcome.CANCELLED, Outcome.NOT_NEEDED) and seen.started is None
 
 
-def _evidence(session: Session) -> str:
-    """Says which evidence shows that its work is done."""
+def _evidence(session: Session) -> Fact:
+    """Which evidence shows that its work is done."""
     rules, results = session.evidence, session.results
     counted = results.counted and rules.records
-    wanted = [f"{several(session.count, 'record')} in {', '.join(results.files) or 'its log'}"] if counted else []
-    wanted += [f"a log line that matches {rules.line}"] if rules.line else []
-    wanted += [f"a file {glob}" for glob in rules.files]
-    return " and ".join(wanted) or "exit code 0"
+    records = {"records": session.count, "record_files": list(results.files)} if counted else {}
+    return Fact("evidence_needed", **records, line=rules.line, files=list(rules.files))
 
 
-def _retries(question: Question) -> str:
+def _retries(question: Question) -> Fact:
     failure, plan, status = question.seen.failure, question.view.plan, question.status
     assert failure
     renewed, most = dict(status.again).get(question.seen.name, 0), plan.limits.attempts
     if renewed >= question.seen.attempt:
-        return f"its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
+        return Fact("start_was_asked_for", failure=str(failure))
     spent = budget(plan, [one for one in question.attempts if one.number > renewed], failure)
-    since = "" if spent.made == question.seen.attempt else " since it was last stopped or asked for"
-    used = f" ({spent.made} of {several(most, 'start')} used{since})" if spent.made <= most else ""
+    used = {"failure": str(failure), "made": spent.made, "most": most, "renewed": spent.made != question.seen.attempt}
     if spent.left:
-        when = " when the run goes on" if status.finished or status.hold else ""
-        return f"its failure counts as `{failure}`: {several(spent.left, 'more start')} may follow{when}{used}"
+        return Fact("starts_left", **used, left=spent.left, held=bool(status.finished or status.hold))
     times = {rule.failure: rule.times for rule in plan.retry}
-    allowed = times.get(failure, failure is Failure.LOST)  # a lost session is retried unless the grid says otherwise
-    retries = several(int(allowed), "retry", "retries")
-    why = f"and it has had its {retries} for that" if allowed and spent.made < most else "and no start is left"
-    return f"its failure counts as `{failure}`, {why if allowed else 'which is not retried'}{used}"
+    # a lost session is retried unless the grid says otherwise
+    return Fact("no_start_left", **used, retries=int(times.get(failure, failure is Failure.LOST)))
 
 
-def _after(status: RunStatus, seen: SessionStatus) -> Iterator[str]:
+def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
     if seen.life is Life.QUEUED:
-        going = sum(one.life is not Life.ENDED for one in status.sessions)
-        yield f"the grid's last command runs once all sessions have ended: {going} have not"
+        yield Fact("after_waits", sessions=sum(one.life is not Life.ENDED for one in status.sessions))
     elif seen.life is Life.ENDED:
-        yield f"it ended{_lasted(seen)}{f': {seen.note}' if seen.note else ''}"
+        yield Fact("after_ended", seconds=seen.seconds, note=seen.note)
     else:
-        yield f"it has been running for {duration(seen.seconds or 0.0)}"
+        yield Fact("after_runs", seconds=seen.seconds or 0.0)
 
 
 def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator[Command]:
@@ -210,7 +196,7 @@ def _commands(view: RunView, status: RunStatus, seen: SessionStatus) -> Iterator
         yield Command(f"logs {'-f ' if seen.alive else ''}{name} {run}", "shows its log")
     waits = seen.waiting  # it is about to be retried: another retry would change nothing
     asked_for = dict(status.again).get(seen.name, 0) >= seen.attempt or (
-        seen.life is Life.QUEUED and waits and waits.reason == RETRY and waits.until is None
+        seen.life is Life.QUEUED and waits and waits.waits_for == WaitFor.RETRY and waits.until is None
     )
     if seen.alive:
         shows = "shows it within its allocation" if status.scheduler else "opens its window"
@@ -242,16 +228,12 @@ def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     return Explanation(view.id, name, "", "", seen.state or "queued", None, seen.attempt, reasons, tuple(commands))
 
 
-def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: Server) -> Iterator[str]:
+def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: Server) -> Iterator[Fact]:
     if stopping := blocked(status):
         yield stopping
-    where = f", on GPU {', '.join(map(str, seen.gpus))}" if seen.gpus else ""
-    where += f", on port {seen.port}" if seen.port else ""
-    yield f"it {seen.words(status.now)}{where}"
+    yield Fact("server_is", server=seen.fact(status.now).as_data(), gpus=list(seen.gpus), port=seen.port)
     if waits := status.server_waits.get(one.name):
-        yield f"it waits: {visible(waits)}"
-    asking = sum(one.server.name in dict(session.servers) for session in plan.current)
-    yield f"{several(asking, 'session')} of the run {'uses' if asking == 1 else 'use'} it"
+        yield Fact("server_waits", **waits.because)
+    yield Fact("server_is_used", sessions=sum(one.server.name in dict(session.servers) for session in plan.current))
     if seen.attempt > 1:
-        most = several(one.server.restarts, "time")
-        yield f"this is its start {seen.attempt}; when it ends by itself it is started again, {most} in a row at most"
+        yield Fact("server_start", attempt=seen.attempt, restarts=one.server.restarts)

@@ -14,11 +14,13 @@ from comborun.errors import shape
 from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
-from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
+from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike
+from comborun.words import say
 from comborun.words.endings import outcome_words
+from comborun.words.times import clock, duration
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -134,10 +136,10 @@ def changes(before: RunStatus | None, after: RunStatus) -> list[str]:
 def _remarks(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if (clocks := clock_words(after.ahead, after.host)) and not (before and clock_words(before.ahead, before.host)):
         yield clocks
-    if after.hint and not (before and before.hint == after.hint):
-        yield after.hint
+    if after.advice and not (before and before.advice == after.advice):
+        yield say(after.advice)
     if after.notify_problem and not (before and before.notify_problem):  # its age changes with every look
-        yield after.notify_problem
+        yield say(after.notify_problem)
     if after.undecided and not (before and before.undecided == after.undecided):
         yield after.undecided
     known = {shape(one.uncounted) for one in before.sessions} if before else set()
@@ -159,7 +161,7 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         yield "reachable again"
     event, known = after.host_event, before.host_event if before else None
     if event and not (known and set(known.sessions) >= set(event.sessions)):
-        yield f"! {event.words(after.host)}"
+        yield f"! {say(event.fact(after.host))}"
 
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
@@ -210,7 +212,7 @@ def _progress(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     if after.planned and more:
         words = [f"{after.done}/{after.planned} done"]
         words += [f"{after.successes} of {after.recorded} successful"] if after.recorded else []
-        words += [after.expected.words(after.now)] if after.expected and after.now is not None else []
+        words += [say(after.expected.fact(after.now))] if after.expected and after.now is not None else []
         yield ", ".join(words)
     first = before is None or before.now is None
     if after.now is not None and (first or more) and (facts := host_facts(after.use)):

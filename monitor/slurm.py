@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from comborun.monitor.wording import brief, visible
+from comborun.monitor.wording import visible
+from comborun.rules.facts import Fact
 from comborun.rules.slurm import PENDING, is_held, plain
 from comborun.text import several
+from comborun.words import say
 
 _BEGINNING = {"RUNNING", "CONFIGURING"}
 
@@ -49,9 +51,11 @@ class Task(NamedTuple):
         return number if number.isdecimal() else ""
 
     @property
-    def words(self) -> str:
-        said = visible(plain(self.reason)) + (": scontrol release lets it go" if self.held else "")
-        return said or ("Slurm has not looked at it yet" if self.pending else self.state.lower())
+    def fact(self) -> Fact:
+        """What Slurm says of it."""
+        if reason := visible(plain(self.reason)):
+            return Fact("task_held_by_slurm" if self.held else "task_waits", reason=reason)
+        return Fact("task_not_looked_at") if self.pending else Fact("task_state", state=self.state.lower())
 
 
 class Scheduler(NamedTuple):
@@ -67,11 +71,16 @@ def latest(tasks: Sequence[Task]) -> dict[str, Task]:
     return {task.session: task for task in sorted(tasks, key=lambda task: task.attempt)}
 
 
+def silence(scheduler: Scheduler, now: float) -> Fact:
+    """Slurm does not answer: since when, and its words."""
+    since = {} if scheduler.at is None else {"ago_s": now - scheduler.at}
+    return Fact("slurm_is_silent", **since, said=visible(scheduler.why))
+
+
 def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:
     """One line: `Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
     if not scheduler.answered:
-        since = "it has not answered yet" if scheduler.at is None else f"this is from {brief(now - scheduler.at)} ago"
-        return f"! Slurm does not answer; {since}" + (f": {visible(scheduler.why)}" if scheduler.why else "")
+        return f"! {say(silence(scheduler, now))}"
     waiting, begun = [task for task in tasks if task.pending], [task for task in tasks if task.begun]
     parts = []
     if waiting:

@@ -14,38 +14,43 @@ from comborun.model.attempt import Begin, End
 from comborun.model.codec import decoded
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
-from comborun.monitor.wording import brief, visible
+from comborun.monitor.wording import visible
+from comborun.rules.facts import Fact
+from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
 from comborun.rules.room.placement import Card
+from comborun.rules.room.waits import waits_for
 from comborun.rules.vocabulary import Life
+from comborun.text import harmless
+from comborun.words import say
 
 VERSION = "3"
 """version of the probe's answer"""
 _MAGIC = b"comborun-probe "
 
-_SERVER_WORDS = {
-    "queued": "has not started",
-    "starting": "is starting",
-    "loading": "is loading",
-    "ready": "is ready",
-    "silent": "does not answer",
-    "ended": "has ended",
-}
-
-PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
-
 
 class Hold(NamedTuple):
-    """A hold: nothing new starts. PAUSED keeps the dispatcher; after DRAINING and HALTED it leaves."""
+    """A hold: nothing new starts."""
 
     kind: str
     since: float | None = None
     why: str = ""
+    """words of the former version, which gave no reason"""
+    reason: Fact | None = None
 
     @property
     def ends(self) -> bool:
         """Whether the dispatcher leaves once nothing runs any more."""
-        return self.kind in (DRAINING, HALTED)
+        return self.kind in LEAVING
+
+    @property
+    def words(self) -> str:
+        return say(self.reason) if self.reason else self.why
+
+    @property
+    def because(self) -> dict[str, object]:
+        """The fields of a fact that say why."""
+        return _because(self.reason, self.why)
 
 
 class Quarantine(NamedTuple):
@@ -60,11 +65,29 @@ class Waiting(NamedTuple):
     """A queued session that waits for something besides its turn."""
 
     session: str
-    reason: str
-    """a word of monitor/waiting.py"""
     until: float | None = None
     """the next try; None: after an event"""
+    fact: Fact | None = None
+    reason: str = ""
+    """what is waited for, and `detail`: words; both of the former version, which gave no fact"""
     detail: str = ""
+
+    @property
+    def waits_for(self) -> str:
+        return waits_for(self.fact) if self.fact else self.reason
+
+    @property
+    def words(self) -> str:
+        return say(self.fact) if self.fact else visible(self.detail)
+
+    @property
+    def because(self) -> dict[str, object]:
+        """The fields of a fact that say why."""
+        return _because(self.fact, self.detail)
+
+
+def _because(reason: Fact | None, words: str) -> dict[str, object]:
+    return {"reason": reason.as_data()} if reason else {"words": harmless(words)} if words else {}
 
 
 class Server(NamedTuple):
@@ -85,15 +108,14 @@ class Server(NamedTuple):
     def alive(self) -> bool:
         return self.state not in {"queued", "ended"}
 
-    def words(self, now: float | None) -> str:
-        """`is loading for 3 min`, `has ended 20 s ago (signal)`."""
-        word = _SERVER_WORDS.get(self.state, visible(self.state))
+    def fact(self, now: float | None) -> Fact:
+        """Its state, since when, and how it ended."""
+        fields: dict[str, object] = {"state": visible(self.state)}
         if self.since is not None and now is not None:
-            lasting = brief(now - self.since)
-            word += f" {lasting} ago" if self.state == "ended" else f" for {lasting}"
+            fields["since_s"] = now - self.since
         if self.state == "ended":
-            word += f" ({visible(self.cause)}{': ' if self.why else ''}{visible(self.why)})"
-        return word
+            fields |= {"cause": visible(self.cause), "note": visible(self.why)}
+        return Fact("server_state", **fields)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,14 @@ from comborun.documents import as_data, chosen
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
-from comborun.monitor.snapshot import RunFacts, Waiting
-from comborun.monitor.wording import clock, span, visible
+from comborun.monitor.snapshot import Hold, RunFacts, Waiting
+from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.records import clean
 from comborun.rules.vocabulary import Life, Outcome
-from comborun.text import alike, harmless, several
+from comborun.text import alike, harmless
+from comborun.words import say
 from comborun.words.rows import why_not_counted
 
 SCHEMA = 1
@@ -34,11 +35,9 @@ class Expected(NamedTuple):
     likeliest: float
     latest: float
 
-    def words(self, now: float) -> str:
-        """`ends 14:28–14:36 (in 8–16 min)`."""
-        first, last = (clock(moment, near=now) for moment in (self.earliest, self.latest))
-        times = f"about {last}" if first == last else f"{first}–{last}"
-        return f"ends {times} (in {span(self.earliest - now, self.latest - now)})"
+    def fact(self, now: float) -> Fact:
+        first, last = {"earliest": self.earliest, "in_s": self.earliest - now}, {"latest": self.latest}
+        return Fact("ends_about", **first, **last)
 
 
 class Link(NamedTuple):
@@ -73,14 +72,9 @@ class HostEvent(NamedTuple):
     sessions: tuple[str, ...]
     """the sessions that it ended"""
 
-    def words(self, host: str) -> str:
-        """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
-        count, host = len(self.sessions), visible(host)
-        when = "" if self.last_sign is None else f" after {clock(self.last_sign)}"
-        if self.kind == "restarted":
-            are = "is" if count == 1 else "are"
-            return f"{host} rebooted{when}: {several(count, 'session')} that ran before {are} lost"
-        return f"all {count} sessions that ran vanished together{when}: were the user's processes on {host} killed?"
+    def fact(self, host: str) -> Fact:
+        code = "host_rebooted" if self.kind == "restarted" else "all_sessions_vanished"
+        return Fact(code, host=visible(host), at=self.last_sign, sessions=len(self.sessions))
 
 
 class SessionStatus(NamedTuple):
@@ -120,7 +114,10 @@ class SessionStatus(NamedTuple):
     """whether `own` is exact; otherwise it is a lower bound and gives no pace"""
     progressed: float | None = None
     """when its progress was last seen to grow"""
-    note: str = ""
+    facts: tuple[Fact, ...] = ()
+    """details beyond its state and outcome"""
+    end_note: str = ""
+    """how its latest attempt ended, in words"""
     expected: Expected | None = None
     part: str = ""
     """its difference from other sessions of its combo: `smoke`, `superseded`, or its range"""
@@ -147,6 +144,10 @@ class SessionStatus(NamedTuple):
     def word(self) -> str:
         """The outcome if it has ended, else the state."""
         return str(self.outcome or self.life)
+
+    @property
+    def note(self) -> str:
+        return "; ".join(filter(None, (self.end_note, *map(say, self.facts))))
 
     @property
     def extra(self) -> bool:
@@ -195,14 +196,14 @@ class RunStatus(RunFacts):
     """the end of the last session"""
     finished: bool = False
     host_event: HostEvent | None = None
-    hint: str = ""
+    advice: Fact | None = None
     """what to do, for example if nothing starts any more"""
-    notify_problem: str = ""
+    notify_problem: Fact | None = None
     """set if the grid's notify command failed for the latest notice"""
     undecided: str = ""
     """why `stop_early` of the grid can't end any comparison"""
     link: Link = UP
-    server_waits: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    server_waits: Mapping[str, Waiting] = field(default_factory=lambda: MappingProxyType({}))
     """server -> the reason for its delay"""
 
     @property
@@ -292,9 +293,10 @@ def document(status: RunStatus) -> dict[str, Any]:
         "unreachable_since": None if link.reachable else link.since,
         "complaint": link.complaint or None,
         "last_seen_seconds": link.last_seen,
-        **chosen(status, "finished", "stopped", "hold", "quarantine", "dispatcher", "slots"),
+        "hold": status.hold and _hold(status.hold),
+        **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
         "servers": [
-            _or_null(as_data(one), "cause", "why") | {"waits": status.server_waits.get(one.name)}
+            _or_null(as_data(one), "cause", "why") | _server_waits(status.server_waits.get(one.name))
             for one in status.servers
         ],
         "slurm": slurm and {"answered": slurm.answered, "last_answer": slurm.at, "complaint": slurm.why or None},
@@ -306,7 +308,10 @@ def document(status: RunStatus) -> dict[str, Any]:
         "smoke": status.smoke(),
         "sessions": [_session(session) for session in status.sessions],
         "after": _session(status.after) if status.after else None,
-        **_or_null(chosen(status, "multiplexer", "hint", "undecided", notify_problem="unheard")),
+        **_or_null(chosen(status, "multiplexer", "undecided")),
+        "hint": status.advice and say(status.advice),
+        "unheard": status.notify_problem and say(status.notify_problem),
+        "facts": data_of(filter(None, (status.advice, status.notify_problem))),
     }
 
 
@@ -326,9 +331,21 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         **_expected(session.expected),
         "task": _task(session.task),
         "facts": data_of(session.reasons),
-        "waiting": waits and {"for": waits.reason, "until": waits.until, "detail": waits.detail},
+        "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
         "ending": data_of(session.ending),
     }
+
+
+def _because(waits: Waiting) -> dict[str, Any]:
+    return {"detail": waits.words, "fact": waits.fact and waits.fact.as_data()}
+
+
+def _hold(hold: Hold) -> dict[str, Any]:
+    return {"kind": hold.kind, "since": hold.since, "why": hold.words, "fact": hold.reason and hold.reason.as_data()}
+
+
+def _server_waits(waits: Waiting | None) -> dict[str, Any]:
+    return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
 
 
 def _task(task: Task | None) -> dict[str, Any] | None:

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING
 
 from comborun.model.work import describe, size
 from comborun.monitor.slurm import summary as tasks_line
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Life
-from comborun.text import first_of, several
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.amendment.resumption import Futile, Rejected, Resumption
-    from comborun.model.work import Spans
     from comborun.monitor.observe import RunView
     from comborun.monitor.status import RunStatus, SessionStatus
-
-
-_MOST_NAMED = 8
 
 
 @dataclass(frozen=True)
@@ -32,49 +29,45 @@ class Stopping:
     """empty: the whole run"""
     running: tuple[SessionStatus, ...] = ()
     queued: int = 0
-    repeated: tuple[str, ...] = ()
-    """what a later `combo resume` has to run again, a sentence each"""
+    repeated: tuple[SessionStatus, ...] = ()
+    """sessions whose recorded episodes a later `combo resume` has to run again"""
     unseen: str = ""
     """why the fields above are unknown: an older comborun made the run, or its records can't be read"""
     others: tuple[str, ...] = ()
     """if nothing runs: the other runs of its grid that go on"""
 
-    def lines(self) -> Iterator[str]:
-        run = f"{self.run} on {self.host}"
+    def facts(self) -> Iterator[Fact]:
+        run = {"run": self.run, "host": self.host}
         if self.unseen:
-            yield f"{run}: what runs is not known: {self.unseen}"
+            yield Fact("stop_unseen", **run, error=self.unseen)
             return
-        names = [one.name for one in self.running]
-        ends = f"ends {several(len(names), 'running session')}: {first_of(names, _MOST_NAMED, 'session')}"
-        yield f"{run}: {ends if names else 'no session is running'}"
+        yield Fact("stop_ends", **run, sessions=[one.name for one in self.running])
         if self.queued:
-            yield f"{several(self.queued, 'queued session')} will not start"
-        yield from self.repeated
+            yield Fact("stop_keeps_queued", count=self.queued)
+        if self.repeated:
+            names, count = [one.name for one in self.repeated], sum(one.recorded or 0 for one in self.repeated)
+            yield Fact("resume_repeats", episodes=count, sessions=names)
         if self.others:
-            yield f"other runs of this grid go on; name one to end it: {', '.join(self.others)}"
+            yield Fact("other_runs_go_on", runs=list(self.others))
+
+    def lines(self) -> Iterator[str]:
+        return map(say, self.facts())
 
     @classmethod
     def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> Stopping:
         meant = [one for one in seen.every if not names or one.name in names]
         running = tuple(one for one in meant if one.alive)
         ranged = {one.name for one in view.plan.sessions if one.ranged}
-        redone = [one for one in running if one.recorded and one.name not in ranged]
+        redone = tuple(one for one in running if one.recorded and one.name not in ranged)
         queued = sum(one.life is Life.QUEUED for one in meant)
-        return cls(view.id, view.host, names, running, queued, tuple(_repeated(redone)))
+        return cls(view.id, view.host, names, running, queued, redone)
 
     def to_document(self) -> dict[str, object]:
         return {
             "run": self.run, "host": self.host, "sessions": list(self.names),
             "running": [one.name for one in self.running], "queued": self.queued, "others": list(self.others),
-            "lines": list(self.lines()),
+            "lines": list(self.lines()), "facts": data_of(self.facts()),
         }  # fmt: skip
-
-
-def _repeated(sessions: list[SessionStatus]) -> Iterator[str]:
-    if sessions:
-        count = several(sum(one.recorded or 0 for one in sessions), "recorded episode")
-        which = first_of((one.name for one in sessions), _MOST_NAMED)
-        yield f"a later resume runs {count} again, because the command takes no range of episodes: {which}"
 
 
 @dataclass(frozen=True)
@@ -107,64 +100,61 @@ class Resuming:
         return self.seen.dispatcher is None and not self.seen.finished
 
 
-def resume_lines(going: Resuming) -> Iterator[str]:
+def resume_facts(going: Resuming) -> Iterator[Fact]:
+    """What a resume does; the first fact is about the run as a whole."""
     what, seen = going.what, going.seen
-    ranged = {one.name for one in going.view.plan.sessions if one.ranged}
     if going.nothing:
-        left = "some episodes have no record" if what.futile else "nothing is missing"
-        runs = f"{several(len(going.coming), 'session')} queued or running" if going.coming else left
-        yield f"{going.view.id}: {runs}; there is nothing to resume"
+        yield Fact("nothing_to_resume", run=going.view.id, coming=len(going.coming), futile=bool(what.futile))
         if seen.scheduler and going.coming and seen.now is not None:
-            yield f"  {tasks_line(seen.scheduler, seen.tasks, seen.now)}"
+            yield Fact("slurm_summary", said=tasks_line(seen.scheduler, seen.tasks, seen.now))
         yield from map(_futile, what.futile)
         return
-    yield f"{going.view.id}:"
+    yield Fact("resumes", run=going.view.id)
     yield from _ended_holds(seen)
     if going.kept and not seen.hold and not seen.stopped:
-        yield f"  {going.kept} tasks that Slurm holds are released"
+        yield Fact("tasks_released", tasks=going.kept)
+    ranged = {one.name for one in going.view.plan.sessions if one.ranged}
     for one in what.again:
-        verb = "has" if size(one.lacking) == 1 else "have"
-        lacking = f", for the {_episodes(one.lacking)} that {verb} no record" if one.lacking else ""
-        yield f"  {one.name}: another attempt{lacking}"
-        if one.repeated:
-            repeated = several(one.repeated, "recorded episode")
-            why = "what is missing is not only at the end" if one.name in ranged else "this command takes no range"
-            yield f"    {repeated} run{'s' * (one.repeated == 1)} again: {why}"
+        lacking = {"count": size(one.lacking), "episodes": describe(one.lacking)}
+        repeated = {"repeated": one.repeated, "ranged": one.name in ranged}
+        yield Fact("another_attempt", session=one.name, **lacking, **repeated)
     for session in what.added:
-        span = _episodes((range(session.first, session.first + session.count),))
-        yield f"  {session.name}: a new session for {session.policy} in {session.environment}, {span}"
+        span = (range(session.first, session.first + session.count),)
+        combo = {"policy": session.policy, "environment": session.environment}
+        yield Fact("new_session", session=session.name, **combo, count=size(span), episodes=describe(span))
     yield from map(_futile, what.futile)
     if going.coming:
-        begun = "queued, and not started yet" if seen.stopped else "queued or running already"
-        yield f"  {several(len(going.coming), 'session')} {begun}"
+        yield Fact("sessions_coming", count=len(going.coming), stopped=seen.stopped)
     if not (going.coming or going.held or what.again or what.added):
-        yield "  its dispatcher is gone: a new one ends the run"
+        yield Fact("dispatcher_ends_run")
 
 
-def _ended_holds(seen: RunStatus) -> Iterator[str]:
+def resume_lines(going: Resuming) -> Iterator[str]:
+    first, *others = map(say, resume_facts(going))
+    yield first
+    yield from (f"  {line}" for line in others)
+
+
+def _ended_holds(seen: RunStatus) -> Iterator[Fact]:
     """The holds that a resume ends."""
     if seen.hold:
-        why = f": {seen.hold.why}" if seen.hold.why else ""
-        yield f"  no longer {seen.hold.kind}{why}"
+        yield Fact("no_longer_held", hold=seen.hold.kind, **seen.hold.because)
     if seen.stopped:
-        yield "  no longer stopped"
-    yield from (f"  GPU {one.gpu} is used again (it was in quarantine: {one.failure})" for one in seen.quarantine)
+        yield Fact("no_longer_stopped")
+    yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
 
 
-def _futile(one: Futile) -> str:
-    why = _why(one.rejected)
-    return f"  {one.name}, {_episodes(one.lacking)}: {why}, so running it again would not help"
+def _futile(one: Futile) -> Fact:
+    return Fact(
+        "futile_to_repeat", session=one.name, count=size(one.lacking), episodes=describe(one.lacking),
+        reason=_why(one.rejected).as_data(),
+    )  # fmt: skip
 
 
-def _episodes(which: Spans) -> str:
-    """`episode 5`, `episodes 3-5, 7`."""
-    return f"episode{'s' if size(which) > 1 else ''} {describe(which)}"
-
-
-def _why(rejected: Rejected | None) -> str:
+def _why(rejected: Rejected | None) -> Fact:
     if rejected is None:
-        return "the session counts as complete but recorded none of these"
-    return f"its records are rejected by the report ({rejected.reason}, {rejected.place})"
+        return Fact("complete_without_records")
+    return Fact("records_are_rejected", said=rejected.reason, place=rejected.place)
 
 
 def resume_document(going: Resuming, *, done: bool) -> dict[str, object]:
@@ -180,7 +170,8 @@ def resume_document(going: Resuming, *, done: bool) -> dict[str, object]:
             for one in going.what.added
         ],
         "futile": [
-            {"session": one.name, "episodes": describe(one.lacking), "why": _why(one.rejected)}
+            {"session": one.name, "episodes": describe(one.lacking), "why": say(_why(one.rejected)),
+             "fact": _why(one.rejected).as_data()}
             for one in going.what.futile
         ],
         "going_on": list(going.coming),

@@ -13,23 +13,14 @@ from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style
 from comborun.monitor.slurm import summary
-from comborun.monitor.snapshot import HostUse, Server, Space
+from comborun.monitor.snapshot import HostUse, Server, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
-from comborun.monitor.wording import (
-    SERVER_SYMBOLS,
-    STYLES,
-    SYMBOLS,
-    brief,
-    clock,
-    clock_words,
-    duration,
-    listed,
-    sizes,
-    visible,
-)
+from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
 from comborun.rules.room.placement import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
+from comborun.words import say
+from comborun.words.times import brief, clock, duration
 
 GAP = "   "
 _SCARCE = "yellow"
@@ -121,9 +112,10 @@ def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
             line.stylize("dim")
         lines += _unreachable(status)
     if status.host_event:
-        lines.append(Text(f"! {status.host_event.words(status.host)}", "bold yellow"))
+        lines.append(Text(f"! {say(status.host_event.fact(status.host))}", "bold yellow"))
     clocks = clock_words(status.ahead, status.host)
-    said = [clocks, status.hint, status.notify_problem, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
+    advice = map(say, filter(None, (status.advice, status.notify_problem)))
+    said = [clocks, *advice, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
     lines += [Text(f"! {printable(one)}", "yellow") for one in said if one]
     return [*lines, Text()]
 
@@ -134,7 +126,7 @@ def _times(status: RunStatus) -> list[str]:
         return []
     if status.finished:
         return [f"took {duration(status.seconds)}"]
-    end = "ends -" if status.expected is None else status.expected.words(status.now)
+    end = "ends -" if status.expected is None else say(status.expected.fact(status.now))
     return [duration(status.seconds), end]
 
 
@@ -169,7 +161,7 @@ def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) ->
     waits = status.server_waits
     over = status.finished and not status.hold  # a server may be the reason for a halt
     servers = () if over else status.servers[:_MOST_SERVERS]
-    lines += [server_line(one, status.now, waits.get(one.name, ""), width) for one in servers]
+    lines += [server_line(one, status.now, waits.get(one.name), width) for one in servers]
     if status.after:
         lines.append(_after(status.after, width))
     return [Text(), *lines] if lines else []
@@ -251,11 +243,11 @@ def _sum(gpus: Sequence[Card]) -> Text:
     return text
 
 
-def server_line(server: Server, now: float | None, waits: str, width: int) -> Text:
+def server_line(server: Server, now: float | None, waits: Waiting | None, width: int) -> Text:
     """One model server; `waits` says what delays its start."""
     name = f"{SERVER_SYMBOLS.get(server.state, '·')} {visible(server.name)}"
     line = Text.assemble(("server  ", "dim"), (name, _SERVER_STYLES.get(server.state, "dim")))
-    line.append(f" {server.words(now)}")
+    line.append(f" {say(server.fact(now))}")
     if server.port and server.state in {"ready", "silent"}:
         line.append(f" on port {server.port}", "dim")
     if server.gpus:
@@ -263,5 +255,5 @@ def server_line(server: Server, now: float | None, waits: str, width: int) -> Te
     if server.attempt > 1:
         line.append(f"  start {server.attempt}", "dim")
     if waits and server.state in {"queued", "ended"}:
-        line.append(f"  waits: {visible(waits)}", "dim")
+        line.append(f"  waits: {waits.words}", "dim")
     return cut(line, width)

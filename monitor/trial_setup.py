@@ -20,7 +20,9 @@ from comborun.remote.publish import Draft, publish
 from comborun.remote.runs import list_runs, remove
 from comborun.remote.shipping import compare_files, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +133,8 @@ def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) 
         first = await_beginning(setup.transport, directory)
         source = Source(setup.transport, load_run(setup.transport, directory))
         trial = _Trial(setup, source, look)
-        trial.warn_of(first)
+        if first:
+            trial.warn_of(first)
         watch(source, trial, Clock(), Settings(_LOCAL_S if setup.transport.host == LOCAL else _FAR_S))
         return directory, source.fold(History())
     except BaseException as error:
@@ -168,7 +171,7 @@ class _Trial(Screen):
     ended: int = 0
     idle_since: float | None = None
     """on the host's clock; None while a session runs"""
-    warned: set[str] = field(default_factory=set)
+    warned: set[object] = field(default_factory=set)
 
     def show(self, status: RunStatus) -> None:
         """Show a status. Raises HostError if the host is away for long, and UserError if no session will run."""
@@ -191,11 +194,13 @@ class _Trial(Screen):
             refuse_halted(status)
             raise HostError(f"the dispatcher of {status.directory} is gone", "give the same command again")
         self.idle_since = now if self.idle_since is None else self.idle_since
-        if now - self.idle_since >= timing().first_s:
-            self.warn_of(first_wait(self.source.view, History(), status))
+        if now - self.idle_since >= timing().first_s and (wait := first_wait(self.source.view, History(), status)):
+            self.warn_of(wait)
 
-    def warn_of(self, wait: str) -> None:
-        what = wait.partition(":")[0].partition(", which")[0]  # the rest has numbers and times, which change
-        if what and what not in self.warned:
+    def warn_of(self, wait: Fact) -> None:
+        """Tell what the first session waits for; once, though its numbers and times change."""
+        inner = Fact.of(wait.fields.get("reason"))
+        what = wait.code, wait.text("waits_for"), wait.text("server"), inner and inner.code
+        if what not in self.warned:
             self.warned.add(what)
-            self.setup.progress.warn(f"  the first {wait}; Ctrl-C ends what was started")
+            self.setup.progress.warn(f"  the first {say(wait)}; Ctrl-C ends what was started")

@@ -1,16 +1,15 @@
-"""Durations, times, sizes, symbols, states and lines of logs as people read them."""
+"""Sizes, symbols, states and lines of logs as people read them; times are in `comborun/words/times.py`."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from comborun.rules.counting import shown
 from comborun.rules.vocabulary import Life, Outcome, amount, three, unit_of
 from comborun.text import harmless
 from comborun.words.endings import outcome_words
+from comborun.words.times import brief
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _CLOCK_S = 60.0
 """seconds; a host's clock may differ by less without a note"""
 LONGEST = 200
@@ -48,50 +47,6 @@ SERVER_SYMBOLS = {"ready": "●", "loading": "○", "starting": "○", "silent":
 def listed(counts: Mapping[str, int]) -> str:
     """`2 failed, 6 succeeded`."""
     return ", ".join(f"{count} {outcome_words(word)}" for word, count in counts.items())
-
-
-def brief(seconds: float) -> str:
-    """At most six characters: `45 s`, `12 min`, `3.2 h`, `4.1 d`."""
-    whole = round(max(0.0, seconds))
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min"
-    if whole < 2 * _DAY:
-        return f"{whole / _HOUR:.1f} h"
-    return f"{min(whole / _DAY, 999):.3g} d"
-
-
-def duration(seconds: float) -> str:
-    """Two units: `45 s`, `12 min 05 s`, `3 h 04 min`, `2 d 03 h`."""
-    whole = round(max(0.0, seconds))
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE:02} s"
-    if whole < 2 * _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR:02} h"
-
-
-def clock(moment: float, *, near: float | None = None) -> str:
-    """A time of day: `14:32:05`; with `near` to the minute, and with the weekday when it is not that day."""
-    try:
-        shown, day = time.localtime(moment), time.localtime(moment if near is None else near)
-    except (OverflowError, ValueError, OSError):  # a clock that is far wrong
-        return "?"
-    if near is None:
-        return time.strftime("%H:%M:%S", shown)
-    return time.strftime("%H:%M" if shown[:3] == day[:3] else "%a %H:%M", shown)
-
-
-def span(shortest: float, longest: float) -> str:
-    """A range of durations: `8–12 min`, `45 s–2 min`, or one of them if both have the same text."""
-    low, high = brief(shortest), brief(longest)
-    if low == high:
-        return high
-    number, unit = low.split(" ")
-    return f"{number if high.endswith(f' {unit}') else low}–{high}"
 
 
 def clock_words(ahead: float, host: str) -> str:

@@ -20,6 +20,8 @@ from comborun.planner import NOTHING_KNOWN, Knowledge, absent_gpus, lay_out, lay
 from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
+from comborun.rules.facts import Fact
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -163,8 +165,9 @@ def _checkpoint(policy: AxisEntry) -> str:
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
-def not_ready(lines: Sequence[str], host: str) -> str:
-    """An error text with all lines; a single one stands in the first line."""
+def not_ready(lacks: Sequence[Fact], host: str) -> str:
+    """An error text with a line for each; a single one stands in the first line."""
+    lines = list(map(say, lacks))
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
@@ -233,14 +236,12 @@ def _sourced(setup: str) -> Iterator[str]:
             return
 
 
-def _bringing(grid: Grid) -> str:
-    """What lets the host find a file that is relative."""
+def _bringing(grid: Grid) -> dict[str, str]:
+    """What lets the host find a file that is relative: a folder of `sync`, or one that could be synced to."""
     for one in grid.sync:
         if not (grid.path.parent / Path(one.source).expanduser()).is_file():
-            return f"`workdir: {one.to}` is the folder to which `sync` brings {one.source}"
-    there = f"~/{grid.path.resolve().parent.name}"
-    sync = f"`sync: [{{from: ., to: {there}}}]` with `workdir: {there}` brings the grid file's folder there"
-    return f"`workdir: ~/FOLDER` names its folder on the host; {sync}"
+            return {"sync_from": one.source, "sync_to": one.to}
+    return {"folder": f"~/{grid.path.resolve().parent.name}"}
 
 
 def folder_of(settings: SettingKeys, grid: Grid, *, local: bool) -> str | None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.host.doctor.gpus import FAULTS
+from comborun.model.codec import decoded
 from comborun.model.resources import HostFacts
 from comborun.remote import program
+from comborun.rules.facts import Fact
 from comborun.rules.names import MULTIPLEXERS
 from comborun.rules.room.placement import Card
 from comborun.text import KIB, harmless
@@ -62,7 +64,7 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         gpu_trouble=(trouble := _trouble(gpus)),
         gpu_fix=next((fix for said, (_, _, fix) in FAULTS.items() if said in trouble.lower()), ""),
         lacking=tuple(answer["lacking"]),
-        absent=tuple(map(harmless, answer.get("absent", ()))),
+        absent=decoded(tuple[Fact, ...], answer.get("absent", [])),
         origins={name: answer[name] for name in ("checkpoints", "code") if answer.get(name)},
     )
 

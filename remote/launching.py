@@ -24,6 +24,8 @@ from comborun.remote.host import check_host, host_facts
 from comborun.remote.publish import Draft, provenance, publish, put_amendment, reread
 from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
+from comborun.rules.facts import Fact
+from comborun.rules.host import Lack
 from comborun.rules.vocabulary import amount
 
 if TYPE_CHECKING:
@@ -122,7 +124,7 @@ def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], 
     except UserError as error:
         if not absent:
             raise
-        absent = (*absent, f"{error.message}; {error.hint}")
+        absent = (*absent, Fact(Lack.LAYOUT, error=error.message, hint=error.hint))
     if absent:
         raise UserError(not_ready(absent, facts.called), "fix that, or add --force to start anyway")
     if plan.slurm:

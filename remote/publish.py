@@ -18,6 +18,8 @@ from comborun.generate.bundle import bundle
 from comborun.model.plan import Plan, Session
 from comborun.remote import program
 from comborun.remote.library import library_files
+from comborun.rules.facts import Fact
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -143,8 +145,10 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
             f"the plan of {answer['directory']} can't be read: {error}",
             "was it written by another version of comborun? --new starts another run",
         ) from error
-    names = ("number", "digest", "ended", "whole", "held", "hold", "why")
-    return ExistingRun(plan=newest, started=frozenset(answer["started"]), **{name: answer[name] for name in names})
+    names = ("number", "digest", "ended", "whole", "held", "hold")
+    known, started = {name: answer[name] for name in names}, frozenset(answer["started"])
+    reason = Fact.of(answer["reason"])
+    return ExistingRun(plan=newest, started=started, **known, why=say(reason) if reason else answer["why"])
 
 
 def _send(

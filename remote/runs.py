@@ -18,10 +18,12 @@ from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
+from comborun.rules.facts import Fact
 from comborun.rules.names import RUN
 from comborun.rules.run_files import newest_plan
 from comborun.rules.vocabulary import Outcome
 from comborun.text import close_to
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -64,8 +66,8 @@ class Run:
     directory: str
     done: Mapping[str, str]
     """the fields of dispatch/done; empty while the run has not ended"""
-    held: Mapping[str, str] = field(default_factory=dict[str, str])
-    """why it does not go on: `kind` is stopped, paused, draining or halted, `why` is a line"""
+    held: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """why it does not go on: `kind` is stopped, paused, draining or halted, `why` is a line, `reason` its fact"""
     canary: bool = False
     """whether it is a recheck: it repeats episodes of another run"""
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -194,7 +196,9 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
         started = ""
         for number, entry in enumerate(below):
             directory = entry["directory"]
-            run = Run(PurePosixPath(directory).name, directory, entry["done"], entry["held"], entry["canary"])
+            held, reason = entry["held"], Fact.of(entry["held"].get("reason"))
+            held |= {"why": say(reason)} if reason else {}
+            run = Run(PurePosixPath(directory).name, directory, entry["done"], held, entry["canary"])
             started = max(started, run.stamp)
             found[directory] = (started, number), run
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))

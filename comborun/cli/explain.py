@@ -17,6 +17,7 @@ from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
 from comborun.remote.logs import end_of_log
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
+from comborun.words import say
 from comborun.words.endings import outcome_words
 
 
@@ -67,7 +68,7 @@ def _show(found: Explanation, options: str) -> None:
     combo = harmless(f" ({found.policy} in {found.environment})" if found.policy else "")
     click.echo(f"{click.style(found.session, bold=True)}{combo} is {state}")
     for reason in found.reasons:
-        click.echo(wrapped(harmless(reason), "  - "))
+        click.echo(wrapped(harmless(say(reason)), "  - "))
     if found.last_lines:
         click.echo(f"\nThe end of its log (attempt {found.attempt}):")
     for line in found.last_lines:

@@ -28,8 +28,10 @@ from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_o
 from comborun.monitor.watch import once
 from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_run, start
 from comborun.remote.runs import Launch, remember
+from comborun.rules.facts import Fact
 from comborun.rules.names import MULTIPLEXERS
 from comborun.text import harmless, several
+from comborun.words import say
 from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
@@ -120,8 +122,8 @@ class Started:
 
     target: Target
     launched: Launched
-    waits: str = ""
-    """what the first session waits for, `waits for ...`; empty if one has begun, or it is unknown"""
+    waits: Fact | None = None
+    """what the first session waits for; None if one has begun, or it is unknown"""
     lacks: str = ""
     """the missing work of a finished run"""
     failed: tuple[SessionStatus, ...] = ()
@@ -167,7 +169,7 @@ def start_run(chosen: GridChoice, where: HostChoice, request: LaunchRequest) -> 
         with working(f"{doing} {transport.host}"):
             launched = start(prepared, launched)
         with working("waiting for the first session"):
-            waits = await_beginning(transport, target.directory, target.options) if launched.begins else ""
+            waits = await_beginning(transport, target.directory, target.options) if launched.begins else None
         lacks = lacking(once(target.source())) if publication.state == "finished" else ""
         return Started(target, launched, waits, lacks)
     except KeyboardInterrupt:
@@ -219,7 +221,8 @@ def _record(started: Started) -> dict[str, Any]:
         "sessions": [session.name for session in launched.plan.current],
         "shipped": list(launched.shipped),
         "replaced": list(launched.replaced),
-        "waits": started.waits or None,
+        "waits": started.waits and say(started.waits),
+        "fact": started.waits and started.waits.as_data(),
         "engine": launched.plan.engine,
         "submitted": list(launched.submitted),
         "changes": list(started.changes),
@@ -257,7 +260,7 @@ def _sentence(started: Started) -> str:
     tried = len(smoke_sessions(launched.plan))
     rest = len(launched.plan.current) - tried
     smoke = f", after {tried} of a smoke test" if tried else ""
-    now = f"the first {started.waits}" if started.waits else _failures(started.failed, rest)
+    now = f"the first {say(started.waits)}" if started.waits else _failures(started.failed, rest)
     begins = "Slurm has them" if launched.plan.slurm else now or "the first is running"
     return {
         "new": f"{several(rest, 'session')} planned{smoke}; {begins}",

@@ -14,7 +14,6 @@ import click
 
 from comborun.cli.terminal import ask_secret, note, program, working
 from comborun.errors import HostError, UserError
-from comborun.monitor.wording import brief
 from comborun.remote.runs import (
     Run,
     age_of_copy,
@@ -29,6 +28,7 @@ from comborun.remote.runs import (
 from comborun.remote.transport import LOCAL, LocalTransport
 from comborun.rules.names import DEFAULT_ROOT, RUN
 from comborun.text import clean, harmless, shortened
+from comborun.words.times import brief
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,6 @@ from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
 from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
 from comborun.model.work import grouped
-from comborun.monitor.wording import duration
 from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
 from comborun.planner.packing import outlook
 from comborun.remote.grids import host_warnings, known_of, laid_out, not_ready, preflight_question, with_policies
@@ -28,6 +27,7 @@ from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
 from comborun.rules.vocabulary import amount
 from comborun.text import MIB, first_of, harmless, several
+from comborun.words.times import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,11 +15,11 @@ from comborun.cli.options import HostChoice, json_option, offers, root_options
 from comborun.cli.terminal import show_json, show_rows, show_table, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.listing import each_once, look_everywhere, looked_at, state, to_document
-from comborun.monitor.wording import brief, duration
 from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
+from comborun.words.times import brief, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,13 +14,14 @@ from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_line, s
 from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, indented
+from comborun.monitor.wording import STYLES, SYMBOLS, indented
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless
 from comborun.words.rows import why_not_counted, without_line
+from comborun.words.times import brief
 
 if TYPE_CHECKING:
     from comborun.cli.options import GridChoice, HostChoice

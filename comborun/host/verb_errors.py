@@ -46,8 +46,11 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         complain(f"{verb}: {NO_MEMORY}")
         return FAULT
     except OSError as error:
+        from comborun.words import host, say  # noqa: F401 - the table of words about hosts travels with every verb
+
+        limit = machine.limit_of(error.errno or 0)
         where = f" ({error.filename})" if error.filename else ""
-        complain(f"{verb}: {machine.lacking(error.errno or 0) or error.strerror or error}{where}")
+        complain(f"{verb}: {say(limit) if limit else error.strerror or error}{where}")
         return FAULT
     return code
 

@@ -15,7 +15,9 @@ from types import UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from comborun.rules import records
+from comborun.rules.facts import Fact
 from comborun.rules.results.fields import ResultRules
+from comborun.text import harmless
 
 _LARGEST = 10**15
 
@@ -46,8 +48,8 @@ def decoded(kind: Any, data: Any, like: Any = None) -> Any:
 @cache
 def _decoder(kind: Any) -> Decoder:
     origin, parts = get_origin(kind), get_args(kind)
-    if kind is ResultRules:
-        return lambda data: kind.of(_checked(dict, data))
+    if kind in {ResultRules, Fact}:
+        return (lambda data: kind.of(_checked(dict, data))) if kind is ResultRules else _fact
     if ismethod(getattr(kind, "of", None)):  # it is made of a record
         return lambda data: kind.of(records.read(_checked(dict, data)))
     if hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields"):
@@ -66,6 +68,22 @@ def _decoder(kind: Any) -> Decoder:
     if kind in {int, float}:
         return partial(_number, (int, float) if kind is float else (int,))
     return kind if issubclass(kind, Enum) else partial(_checked, kind)
+
+
+def _fact(data: Any) -> Fact:
+    fact = Fact.of(_harmless(data))
+    if fact is None:
+        raise ValueError(f"{data!r:.80} is no fact")
+    return fact
+
+
+def _harmless(value: Any) -> Any:
+    """The texts of a JSON value without what controls a terminal: a fact is shown wherever it goes."""
+    if isinstance(value, dict):
+        return {key: _harmless(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_harmless(one) for one in value]
+    return harmless(value) if isinstance(value, str) else value
 
 
 def _fields(kind: Any, data: Any) -> dict[str, Any]:

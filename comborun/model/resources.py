@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NewType
 
+from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Card, Request
 from comborun.text import MIB
 
@@ -157,8 +158,8 @@ class HostFacts:
     """missing programs that comborun needs there"""
     lacking: tuple[str, ...] = ()
     """required secrets that no environment there has"""
-    absent: tuple[str, ...] = ()
-    """other things that the grid names and the host lacks, a line each"""
+    absent: tuple[Fact, ...] = ()
+    """other things that the grid names and the host lacks: codes of `Lack`"""
     origins: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """for the manifest: the policies' files, and the commits of the folders in which commands run"""
     cards: tuple[Card, ...] = ()

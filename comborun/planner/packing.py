@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.model.work import combo_of
+from comborun.rules.facts import Fact
 from comborun.rules.room.ledger import Ledger
 from comborun.rules.room.order import BackfillQueue, Stagger
 from comborun.rules.room.placement import Blocker, Capacity, Request, never
+from comborun.rules.room.waits import Wait, WaitFor
 from comborun.text import MIB
+from comborun.words import say
 
 if TYPE_CHECKING:
     from comborun.grid import Grid
@@ -70,8 +73,15 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
     return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in plan.server_instances))
 
 
-_WORDS = {"cpus": "CPUs", "host_memory": "memory", "gpu_memory": "GPU memory"}
+_WORDS: dict[str, str] = {
+    WaitFor.CPUS: "CPUs",
+    WaitFor.HOST_MEMORY: "memory",
+    WaitFor.GPU_MEMORY: "GPU memory",
+    WaitFor.SLOT: "slots",
+    WaitFor.STAGGER: "",
+}
 """words for what a session lacks"""
+_APART, _GPU_APART = Blocker(Fact(Wait.STARTS_APART)), Blocker(Fact(Wait.STARTS_APART), 2)
 _UNKNOWN = 1 << 60
 """MiB; unknown memory limits nothing here"""
 
@@ -98,11 +108,11 @@ class _Host:
         if isinstance(chosen, Blocker):
             return chosen
         if self.busy >= self.slots:
-            return Blocker("slots", "")
-        return Blocker("stagger", "") if not request.gpus and self.spacing.left(None, self.now) else chosen
+            return Blocker(Fact(Wait.SLOTS_TAKEN))
+        return _APART if not request.gpus and self.spacing.left(None, self.now) else chosen
 
     def _bars(self, gpu: int) -> Blocker | None:
-        return Blocker("stagger", "", 2) if self.spacing.left(gpu, self.now) else None
+        return _GPU_APART if self.spacing.left(gpu, self.now) else None
 
     def start(self, key: str, request: Request, gpus: tuple[int, ...]) -> None:
         self.ledger.take(key, request, gpus)
@@ -116,13 +126,9 @@ class _Host:
 
 def _word_for(blocker: Blocker) -> str:
     """The blocker in a word; empty for a start that waits for the one before it."""
-    if blocker.reason == "token":
+    if blocker.waits_for == WaitFor.TOKEN:
         return f"`{blocker.of}`"
-    if blocker.of:
-        return f"per_host of {blocker.of}"
-    if blocker.reason == "stagger":
-        return ""
-    return "slots" if blocker.reason == "slots" else _WORDS.get(blocker.reason, "GPUs")
+    return f"per_host of {blocker.of}" if blocker.of else _WORDS.get(blocker.waits_for, "GPUs")
 
 
 def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
@@ -164,7 +170,7 @@ def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
             chosen = host.choose(request)
             if isinstance(chosen, Blocker):
                 waiting.discard(request)
-                if chosen.reason not in {"slots", "stagger"} or request.gpus:
+                if chosen.waits_for not in {WaitFor.SLOT, WaitFor.STAGGER} or request.gpus:
                     host.line.refuse(str(index), request, chosen)
                 yield None, _word_for(chosen)
                 continue
@@ -207,7 +213,7 @@ def check_fit(plan: Plan, host: HostFacts) -> None:
     asking = [(one.name, one.resources) for one in plan.sessions]
     asking += [(f"the server {one.name}", one.resources) for one in plan.servers]
     first = {request: who for who, request in reversed(asking)}
-    reasons = [f"\n  {who}: {why}" for request, who in first.items() if (why := never(request, capacity))]
+    reasons = [f"\n  {who}: {say(why)}" for request, who in first.items() if (why := never(request, capacity))]
     if reasons:
         raise UserError(
             f"{host.called} can never start this:{''.join(reversed(reasons))}",

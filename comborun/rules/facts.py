@@ -7,13 +7,15 @@ sentence that other code wrote, and a name that a user chose is only ever a fiel
 
 from __future__ import annotations
 
+import json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping
 
 
 class Fact:
-    """A code, and fields that are JSON values."""
+    """A code, and fields that are JSON values. No field is called `code`."""
 
     __slots__ = ("code", "fields")
 
@@ -67,6 +69,14 @@ class Fact:
     def __repr__(self) -> str:
         fields = "".join(f", {key}={value!r}" for key, value in self.fields.items())
         return f"Fact({self.code!r}{fields})"
+
+
+def fact_in(line: str) -> Fact | None:
+    """The fact that is a line of a program's output; None for any other line."""
+    try:
+        return Fact.of(json.loads(line)) if line.startswith("{") else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def facts_of(values: object) -> tuple[Fact, ...]:

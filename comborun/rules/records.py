@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 
-from comborun.rules.facts import Fact, facts_of
+from comborun.rules.facts import Fact, data_of, facts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +78,12 @@ def ending(record: Mapping[str, Any]) -> tuple[Fact, ...]:
     listed, reason = record.get(ENDING), record.get(REASON)
     found = listed if isinstance(listed, tuple) else facts_of(listed)
     return (*found, *((reason,) if isinstance(reason, Fact) else ()))
+
+
+def how_ended(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the record of an end, the fields of a fact that tells it: its facts, or the note of the former version."""
+    note = record.get("note")
+    return {ENDING: data_of(ending(record)), **({"note": note} if note else {})}
 
 
 def render(fields: Iterable[tuple[str, object]]) -> str:

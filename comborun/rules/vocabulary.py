@@ -6,7 +6,7 @@ from enum import Enum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Mapping
+    from typing import Any, Iterable, Mapping
 
 
 class Word(str, Enum):
@@ -124,6 +124,14 @@ def outcome_of(end: Mapping[str, Any]) -> Outcome:
 def several(count: int, noun: str, many: str = "") -> str:
     """`1 session`, `3 sessions`; `many` is the plural of a noun that takes more than an s."""
     return f"{count} {noun if count == 1 else many or f'{noun}s'}"
+
+
+def first_of(names: Iterable[str], most: int, noun: str = "", count: int = 0) -> str:
+    """`a, b and 3 more`, or with a noun `a, b and 3 more sessions`; `count`: of all, if `names` has only the first."""
+    known = list(names)
+    more = (count or len(known)) - min(most, len(known))
+    rest = several(more, f"more {noun}") if noun else f"{more} more"
+    return ", ".join(known[:most]) + (f" and {rest}" if more > 0 else "")
 
 
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

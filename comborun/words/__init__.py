@@ -1,12 +1,18 @@
 """English for facts (`rules/facts.py`). One table of words for each kind; whoever shows a fact asks `say`.
 
-An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words.
+An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
+have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
+that is a fact is said first.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from importlib import import_module
+
 from comborun.rules.facts import Fact
-from comborun.words import endings, rows
+from comborun.rules.vocabulary import several
+from comborun.words.times import FORMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,27 +20,54 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, Union[str, Callable[[Fact], str]]]
 
-_TABLES: tuple[Words, ...] = (endings.WORDS, rows.WORDS)
-"""the tables of this package's modules"""
+MODULES = ("endings", "holds", "host", "monitor", "rows", "waits")
+"""the modules of this package with a table of words"""
+
+
+@lru_cache(maxsize=None)
+def tables() -> dict[str, str | Callable[[Fact], str]]:
+    """All words, read when the first fact is said. A verb that travels by itself brings only the tables it needs."""
+    words: dict[str, str | Callable[[Fact], str]] = {}
+    for module in (f"comborun.words.{name}" for name in MODULES):
+        try:
+            words.update(import_module(module).WORDS)
+        except ModuleNotFoundError as error:  # noqa: PERF203 - there are few modules
+            if error.name != module:
+                raise
+    return words
 
 
 def say(fact: Fact) -> str:
     """A fact in words, without a full stop. A code that this version does not know is shown as itself."""
-    words = next((table[fact.code] for table in _TABLES if fact.code in table), None)
+    words = tables().get(fact.code)
     if words is None:
         fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
         return f"{fact.code} ({fields})" if fields else fact.code
-    return words(fact) if callable(words) else words.format_map(_Fields(fact))
+    said = Fact(fact.code)  # facts in its fields are said first
+    said.fields = {key: say(inner) if (inner := Fact.of(value)) else value for key, value in fact.fields.items()}
+    return words(said) if callable(words) else words.format_map(_Fields(said))
 
 
 class _Fields(dict):  # type: ignore[type-arg]
     """The fields of a fact for a text with braces; one that is absent is `?`."""
 
     def __init__(self, fact: Fact) -> None:
-        super().__init__({key: _shown(value) for key, value in fact.fields.items()})
+        super().__init__({key: _Field(value) for key, value in fact.fields.items()})
 
-    def __missing__(self, key: str) -> str:
-        return "?"
+    def __missing__(self, key: str) -> _Field:
+        return _Field("?")
+
+
+class _Field:
+    """A field of a fact, in a form of words/times.py, counted with a noun, or as it is."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __format__(self, form: str) -> str:
+        if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
+            return _shown(self.value)
+        return FORMS[form](self.value) if form in FORMS else several(int(self.value), form)
 
 
 def _shown(value: Any) -> str:

@@ -30,13 +30,16 @@ from recorded import record
 
 from comborun.generate.bundle import server_manifest, session_manifest
 from comborun.generate.script import FRONT, page
+from comborun.host.system.files import read_rows
 from comborun.model.attempt import Begin, End
 from comborun.model.plan import Session
 from comborun.model.resources import NOTHING, BashWord
 from comborun.model.servers import ModelServer, ServerInstance
+from comborun.rules.facts import Fact
 from comborun.rules.records import parse
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.room.placement import Request
+from comborun.rules.room.waits import waits_for
 
 WAIT = 20.0
 """seconds after which a test gives up on something that should take a fraction of one"""
@@ -243,11 +246,17 @@ class Box:
         return [one for one in self.happened.splitlines() if re.search(pattern, one)]
 
     @property
-    def waiting(self) -> dict[str, tuple[str, str, str]]:
-        """What dispatch/waiting says of each session: until when, for what, and the detail."""
-        file = self.directory / "dispatch/waiting"
-        rows = [line.split("\t") for line in file.read_text().splitlines()] if file.exists() else []
-        return {name: (until, reason, detail) for name, reason, until, detail in rows}
+    def waiting(self) -> dict[str, Fact]:
+        """Why each session waits, as dispatch/waiting says."""
+        return {row["session"]: row["reason"] for row in read_rows(str(self.directory / "dispatch/waiting"))}
+
+    def waits_for(self, name: str) -> str:
+        return waits_for(self.waiting[name]) if name in self.waiting else ""
+
+    @property
+    def hold_reason(self) -> Fact | None:
+        hold = parse((self.directory / "dispatch/hold").read_text())
+        return hold["reason"]
 
     def attempt(self, name: str, number: int = 1) -> Path:
         return self.directory / "sessions" / name / f"attempt-{number}"

@@ -13,7 +13,9 @@ from box import Box, Script, bash, make_box, until
 from nvidia import Gpus, uuid
 from traces import HOLD
 
+from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Request
+from comborun.rules.room.waits import Wait
 
 
 def taking(mib: int, steps: int = 4, then: str = '--until "$COMBORUN_RUN_DIR/go"', **asked: object) -> Script:
@@ -28,7 +30,7 @@ def running(box: Box) -> set[str]:
 
 
 def reason(box: Box, name: str) -> str:
-    return box.waiting.get(name, ("", "", ""))[1]
+    return box.waits_for(name)
 
 
 def test_sessions_are_packed_beside_a_job_and_no_gpu_is_ever_over_its_budget(box: Box, tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_sessions_are_packed_beside_a_job_and_no_gpu_is_ever_over_its_budget(box
     box.start()
     until(lambda: len(running(box)) == 11, "what fits runs", 30)  # 9 beside the job, 2 beside the reserve
     until(lambda: reason(box, "env_p15") == "gpu_memory", "the others are told why they wait")
-    assert "GPU" in box.waiting["env_p15"][2]
+    assert box.waiting["env_p15"].count("needs_mib") == 4608
     until(lambda: gpus.used_now(0) == 39000 + 9 * 4608, "all of them hold what they asked for")
     gpus.taken(60000, 0)  # the job takes more than it had
     box.write("go", "")
@@ -62,7 +64,7 @@ def test_what_nvidia_smi_does_not_tell_is_never_free(box: Box, tmp_path: Path, f
     box.plan({"env_big": taking(4000, then="--for 0"), "env_cpu": bash("true")}, gpus="0")
     box.start()
     assert box.ended("env_cpu").clean, "the others go on"
-    until(lambda: "does not tell" in box.waiting.get("env_big", ("", "", ""))[2], "it is told")
+    until(lambda: box.waiting.get("env_big") == Fact(Wait.GPU_USE_UNKNOWN, gpu=0), "it is told")
     assert reason(box, "env_big") == "unknown"
     assert not box.told("^granted env_big")
     gpus.fault("")
@@ -86,11 +88,11 @@ def test_without_gpus_the_cores_and_the_memory_are_shared_out(box: Box) -> None:
     box.plan({name: bash(HOLD, request=asked) for name, asked in asks.items()}, parallel=20, policy={"cpus": most})
     box.start()
     until(lambda: len(box.waiting) == 4, f"four wait: {box.waiting}")
-    assert {name: told[1] for name, told in box.waiting.items()} == {
+    assert {name: reason(box, name) for name in box.waiting} == {
         "env_b": "token", "env_c": "cpus", "env_d": "host_memory", "env_g": "cap",
     }  # fmt: skip
-    assert box.waiting["env_b"][2] == "only one on the host may have ray, and env_a has it"
-    assert box.waiting["env_c"][2] == f"needs 2 cores; this run holds {most} of {most}"
+    assert box.waiting["env_b"] == Fact(Wait.TOKEN_TAKEN, token="ray", session="env_a", run="")
+    assert box.waiting["env_c"] == Fact(Wait.CORES_TAKEN, needs=2, held=most, of=most, foreign=0, kept=0)
     assert box.ended("env_never").note == f"it asks for {most + 1} cores, and may use {most}"
     given = [box.fields(f"sessions/{name}/attempt-1/grant")["cores"].split(",") for name in ("env_a", "env_e")]
     assert sorted(int(core) for part in given for core in part) == cores
@@ -122,8 +124,8 @@ def test_two_runs_of_one_user_promise_nothing_twice_whoever_is_killed(box: Box, 
         box.begun("env_one")
         other.start()  # while the first one holds nothing yet
         until(lambda: (reason(other, "env_big"), reason(other, "env_ray")) == ("gpu_memory", "token"), "both wait")
-        assert "other runs of yours hold 10000" in other.waiting["env_big"][2]
-        assert f"env_one of the run {box.id} has it" in other.waiting["env_ray"][2]
+        assert other.waiting["env_big"].count("foreign_mib") == 10000
+        assert (other.waiting["env_ray"].text("session"), other.waiting["env_ray"].text("run")) == ("env_one", box.id)
         assert other.ended("env_fits").clean, "there is room for it beside the promise"
         box.kill_dispatcher()  # its session lives, and so does the promise
         until(lambda: gpus.used_now(0) == 10000, "the session has what it was promised")

@@ -191,7 +191,7 @@ def test_others_wait_until_each_session_of_the_smoke_test_has_left_a_record(box:
     box.write("dispatch/queue.jsonl", ROWS)
     box.start()
     box.ended("env_one_smoke")
-    until(lambda: [reason for _, reason, _ in box.waiting.values()] == ["smoke", "smoke"], "the others wait")
+    until(lambda: [one.code for one in box.waiting.values()] == ["smoke_test_first"] * 2, "the others wait")
     box.kill_dispatcher()
     box.start()
     box.write("go", "")

@@ -131,7 +131,8 @@ def test_ends_that_came_while_no_dispatcher_lived_are_told_and_counted(box: Box)
     until(lambda: notices(box, "failed"), "the failure is told")
     told = [box.told(f"^ended {name} ") + box.told(f"^notice {name} notice=failed") for name in names]
     assert [len(one) for one in told] == [2, 2], "each end is told once"
-    assert box.fields("dispatch/hold")["why"] == "crashed 2 times in a row on this host"
+    assert box.hold_reason
+    assert (box.hold_reason.text("failure"), box.hold_reason.count("times")) == ("crashed", 2)
     assert box.begin("env_last") is None
 
 

@@ -17,7 +17,9 @@ from test_retries import HOLD
 
 from comborun.monitor.snapshot import Snapshot, parse_snapshot
 from comborun.rules import counting
+from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Card
+from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Outcome
 
 
@@ -124,11 +126,11 @@ def test_what_keeps_sessions_from_starting_is_told(box: Box) -> None:
     seen = probe(box)
     assert seen.plan == 2
     assert seen.hold
-    assert (seen.hold.kind, seen.hold.why) == ("paused", "for lunch")
+    assert (seen.hold.kind, seen.hold.words) == ("paused", "for lunch")
     (shut,) = seen.quarantine
     assert (shut.gpu, shut.failure, shut.since) == (3, "crashed", 12.5)
     (wait,) = seen.waiting
-    assert (wait.session, wait.reason, wait.detail) == ("env_one", "retry", "killed, after attempt 1")
+    assert (wait.session, wait.fact) == ("env_one", Fact(Wait.RETRY_AFTER, failure="killed", attempt=1))
     assert wait.until
     box.write("go", "")
 

@@ -10,6 +10,8 @@ from box import Box, bash, kill, until
 from happened import events
 from recorded import record
 
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
 from comborun.rules.vocabulary import Cause, Outcome
 
 CRASH = "kill -SEGV $$"
@@ -108,8 +110,9 @@ def test_the_same_failure_in_a_row_halts_the_run(box: Box) -> None:
     box.plan({f"env_p{i}": bash(SLOWLY + CRASH) for i in range(6)}, parallel=1)
     box.start()
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
-    hold = box.fields("dispatch/hold")
-    assert (hold["kind"], hold["why"]) == ("halted", "crashed 3 times in a row on this host")
+    assert box.fields("dispatch/hold")["kind"] == "halted"
+    assert box.hold_reason
+    assert (box.hold_reason.code, box.hold_reason.text("failure")) == (HoldReason.FAILURES_IN_A_ROW, "crashed")
     assert len(launches(box)) == 3
     assert box.done == {}
 
@@ -123,7 +126,8 @@ def test_a_halt_that_can_not_be_written_halts_all_the_same(small_disk_box: Box) 
     assert box.fields("dispatch/hold") == {}
     (box.directory / "filler").unlink()
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves when its reason is on disk", 40)
-    assert box.fields("dispatch/hold")["why"].startswith("disk_full 1 times in a row on this host")
+    assert box.hold_reason
+    assert (box.hold_reason.text("failure"), box.hold_reason.count("times")) == ("disk_full", 1)
     assert box.begin("env_p3") is None
 
 
@@ -146,7 +150,7 @@ def test_a_run_without_a_gpu_left_is_halted(box: Box) -> None:
     box.plan({f"env_p{i}": bash(SLOWLY + CRASH, gpus=1) for i in range(8)}, gpus="0", parallel=1)
     box.start()
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
-    assert box.fields("dispatch/hold")["why"] == "no GPU is left: each is in quarantine"
+    assert box.hold_reason == Fact(HoldReason.NO_GPU_LEFT)
     assert len(launches(box)) == 3
 
 
@@ -170,7 +174,7 @@ def test_too_many_failures_halt_the_run_and_a_resume_forgives_them(box: Box) -> 
     box.plan(failing, parallel=1, policy={"fail_fast_percent": 30})
     box.start()
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
-    assert box.fields("dispatch/hold")["why"] == "2 of 6 sessions ended without success; the limit is 30 %"
+    assert box.hold_reason == Fact(HoldReason.TOO_MANY_FAILED, failed=2, sessions=6, limit=0, percent=30)
     assert box.start().stdout.startswith("the run is halted (2 of 6 sessions")
     assert len(launches(box)) == 2
     assert box.program("control", "resume").returncode == 0
@@ -195,7 +199,7 @@ def test_a_lower_limit_halts_a_run_by_what_has_failed_already(box: Box, dispatch
         box.kill_dispatcher()
         box.start()
     until(lambda: box.fields("dispatch/hold"), "the run is halted")
-    assert box.fields("dispatch/hold")["why"] == "2 of 5 sessions ended without success; the limit is 2"
+    assert box.hold_reason == Fact(HoldReason.TOO_MANY_FAILED, failed=2, sessions=5, limit=2, percent=0)
     box.write("go", "")
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves when nothing runs")
     assert box.begin("env_q2") is None

@@ -33,8 +33,8 @@ def test_a_grid_gets_a_server_while_it_runs_and_who_asks_it_waits_for_it(desk: D
     amended = desk.json("launch", path)
     assert amended["run"] == run.name
     until((run / "servers/tiny/attempt-1/begin").exists, "the server has begun")
-    until(lambda: "maze_served\tserver" in _waiting(desk), "its session waits for it")
-    assert "it waits for the server tiny, which is loading" in desk.combo("explain", "maze_served").stdout
+    until(lambda: "server_not_ready" in _waiting(desk), "its session waits for it")
+    assert "waits for the server tiny, which is loading" in desk.combo("explain", "maze_served").stdout
     for verb in ("retry", "stop"):
         refused = desk.combo(verb, "tiny", "--run", run.name)
         assert (refused.returncode, "tiny is a model server" in refused.stderr) == (2, True)

@@ -15,8 +15,11 @@ from nvidia import Gpus
 from recorded import record
 
 from comborun.model.attempt import Begin, End
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
 from comborun.rules.records import parse
 from comborun.rules.room.placement import Request
+from comborun.rules.room.waits import Wait
 
 SERVER = """
 import http.server, os, pathlib, time
@@ -135,7 +138,8 @@ def test_sessions_that_ask_a_server_wait_until_it_is_ready_and_others_do_not(box
     assert box.start().returncode == 0
     box.ended("env_free")
     begun(box)
-    until(lambda: box.waiting.get("env_a") == ("", "server", "tiny"), "it is told what they wait for")
+    told = Fact(Wait.SERVER_NOT_READY, server="tiny")
+    until(lambda: box.waiting.get("env_a") == told, "it is told what they wait for")
     assert state_told(box) == "loading"
     assert box.begin("env_a") is None
     (box.directory / "slow").unlink()
@@ -194,7 +198,10 @@ def test_without_a_server_that_starts_the_rest_is_done_and_the_run_is_halted(box
     )
     box.start()
     until(lambda: box.fields("dispatch/hold"), "the run is halted", 40)
-    assert "the server tiny ended 3 times in a row (exit code 1);" in box.fields("dispatch/hold")["why"]
+    assert box.hold_reason
+    ended = {"server": "tiny", "times": 3, "cause": "error", "exit_code": "1"}
+    assert ended.items() <= {**box.hold_reason.fields, "cause": "error"}.items()
+    assert box.hold_reason.code == HoldReason.SERVER_ENDS
     assert box.ended("env_free").cause == "exited"
     assert (box.begin("env_a"), "no GPU" in (at(box, 3) / "log").read_text()) == (None, True)
     until(lambda: not box.dispatcher_lives, "the dispatcher leaves")
@@ -279,7 +286,7 @@ def test_a_server_is_admitted_before_sessions_that_would_take_its_room(box: Box,
     lay_out(box, sessions, {"tiny": started}, rows, gpus="0")
     box.start()
     assert box.ended("env_small").cause == "exited"
-    until(lambda: box.waiting.get("tiny", ("", "", ""))[1] == "gpu_memory", "it is told what the server waits for")
+    until(lambda: box.waits_for("tiny") == "gpu_memory", "it is told what the server waits for")
     assert (box.begin("env_big"), at(box).exists()) == (None, False)
     gpus.taken(0)
     begun(box)

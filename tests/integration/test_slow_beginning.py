@@ -15,6 +15,9 @@ from quick_combo import Call
 
 from comborun.remote.program import Beginning, await_first
 from comborun.remote.transport import LocalTransport
+from comborun.rules.facts import Fact
+from comborun.rules.records import render
+from comborun.rules.room.waits import Wait
 
 
 def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tmp_path: Path) -> None:
@@ -47,21 +50,21 @@ def test_a_full_gpu_is_waited_for_by_launch_and_run_and_calibrate(desk: Desk, tm
 @pytest.mark.parametrize(
     ("reasons", "grant", "old", "expected"),
     [
-        (["smoke", "gpu_memory"], False, False, Beginning.WAITS),
-        (["unknown"], False, False, Beginning.WAITS),
-        (["smoke", "server"], False, False, Beginning.NOT_BEGUN),
-        (["gpu_memory"], True, False, Beginning.NOT_BEGUN),
-        (["gpu_memory"], False, True, Beginning.NOT_BEGUN),
+        ([Wait.SMOKE_TEST_FIRST, Wait.GPU_MEMORY_TAKEN], False, False, Beginning.WAITS),
+        ([Wait.GPU_UNMEASURED], False, False, Beginning.WAITS),
+        ([Wait.SMOKE_TEST_FIRST, Wait.SERVER_NOT_READY], False, False, Beginning.NOT_BEGUN),
+        ([Wait.GPU_MEMORY_TAKEN], True, False, Beginning.NOT_BEGUN),
+        ([Wait.GPU_MEMORY_TAKEN], False, True, Beginning.NOT_BEGUN),
     ],
     ids=["room", "a-driver-that-does-not-answer", "what-passes-or-fails", "one-on-its-way", "an-earlier-dispatcher's"],
 )
 def test_what_the_host_says_is_settled_when_somebody_waits_for_room_and_nobody_is_on_its_way(
-    tmp_path: Path, reasons: list[str], grant: bool, old: bool, expected: Beginning
+    tmp_path: Path, reasons: list[Wait], grant: bool, old: bool, expected: Beginning
 ) -> None:
     put_library(tmp_path)
     (tmp_path / "dispatch/dispatcher").touch()
     waiting = tmp_path / "dispatch/waiting"
-    waiting.write_text("".join(f"env_{reason}\t{reason}\t\tdetail\n" for reason in reasons))
+    waiting.write_text("".join(render([("session", "env_one"), ("reason", Fact(reason))]) for reason in reasons))
     signed = (tmp_path / "dispatch/dispatcher").stat().st_mtime
     os.utime(waiting, (signed, signed + (-1 if old else 1)))
     if grant:

@@ -33,7 +33,7 @@ def starts(box: Box) -> list[tuple[float, str, str]]:
 
 def warming(box: Box) -> int:
     """How many sessions are told to wait for one that warms up."""
-    return sum(reason == "warm_up" for _, reason, _ in box.waiting.values())
+    return sum(box.waits_for(name) == "warm_up" for name in box.waiting)
 
 
 @pytest.mark.parametrize("sign", ["line", "record"])

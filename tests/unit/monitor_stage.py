@@ -25,9 +25,11 @@ from comborun.monitor.status import RunStatus
 from comborun.monitor.table import render
 from comborun.monitor.watch import Clock
 from comborun.remote.transport import Completed
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
 from comborun.rules.results.counts import marked
 from comborun.rules.results.fields import ResultRules
-from comborun.text import MIB
+from comborun.text import GIB, MIB
 
 os.environ["TZ"] = "UTC"
 time.tzset()
@@ -36,7 +38,7 @@ BOOT = "6f1c0c5e-0000-4000-8000-000000000001"
 BY_ITSELF = ProgressRules()
 TAIL = 16384
 """bytes of a log's end that the staged probe sends"""
-HOST = ("load=1.25 cpus=2",)
+HOST: tuple[dict[str, Any], ...] = ({"use": {"load": 1.25, "cpus": 2}},)
 """what the probe says about the host's resources"""
 
 
@@ -146,53 +148,30 @@ def _filled(record: Mapping[str, object]) -> dict[str, str]:
     return {key: str(value) for key, value in record.items() if value not in {"", None}}
 
 
-def told_of(lines: Sequence[str]) -> dict[str, Any]:
-    """What the probe says of run and host, from a shorthand: `load=1.25 cpus=2`, `hold kind=paused why=for lunch`."""
-    told: dict[str, Any] = {}
-    use: dict[str, Any] = {}
-    for line in lines:
-        word, _, rest = line.partition(" ")
-        fields = _fields(line if "=" in word else rest)
-        if "=" in word:
-            told |= fields
-        elif word in {"hold", "scheduler"}:
-            told[word] = fields
-        elif word == "again":
-            told["again"] = list(fields.items())
-        elif word == "gpu":
-            fields |= {name: fields.pop(f"{name}_mib", None) for name in ("used", "total")}
-            use.setdefault("gpus", []).append(fields)
-        else:
-            told.setdefault(word, []).append(fields)
-    for room in ("memory", "disk"):
-        total, free = (told.pop(f"{room}_{which}", None) for which in ("kib", "available_kib"))
-        use[room] = None if total is None or free is None else {"total": total * 1024, "free": free * 1024}
-    use |= {key: told.pop(key) for key in ("load", "cpus") if key in told}
-    if "notice_code" in told:
-        told["notice_failed"] = told.pop("notice_code"), told.pop("notice_at")
-    return {**told, "use": use}
+def together(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Parts of the probe's document as one: lists are joined, and so is the use of the host."""
+    whole: dict[str, Any] = {}
+    for part in parts:
+        for key, value in part.items():
+            before = whole.get(key)
+            joined = isinstance(value, (list, dict)) and before is not None
+            whole[key] = before + value if joined and isinstance(value, list) else before | value if joined else value
+    return whole
 
 
-_TEXTS = {"why", "detail", "reason", "id", "job", "node", "cause"}
+def a_wait(session: str, wait: Fact, until: float | None = None) -> dict[str, Any]:
+    return {"waiting": [{"session": session, "until": until, "fact": wait.as_data()}]}
 
 
-def _fields(line: str) -> dict[str, Any]:
-    """`key=value` words, of which the last may be a text with blanks; numbers are numbers, empty is unknown."""
-    last = re.search(r"(?:^| )(why|detail)=(.*)", line) or re.search(r"(?:^| )(reason)=(.*)", line)
-    words = (line[: last.start()] if last else line).split()
-    told = {key: value for key, _, value in (word.partition("=") for word in words)}
-    told |= {last[1]: last[2]} if last else {}
-    return {key: _value(key, value) for key, value in told.items()}
+def a_hold(kind: str, words: str, since: float = 1.0) -> dict[str, Any]:
+    return {"hold": {"kind": kind, "since": since, "reason": Fact(HoldReason.BY_PERSON, words=words).as_data()}}
 
 
-def _value(key: str, value: str) -> object:
-    if key == "answered":
-        return value == "1"
-    if key == "gpus":
-        return [int(one) for one in value.split(",") if one]
-    if key in _TEXTS or not re.fullmatch(r"[0-9]+(\.[0-9]+)?", value):
-        return value if key in _TEXTS else value or None
-    return float(value) if "." in value else int(value)
+def a_quarantine(gpu: int, failure: str) -> dict[str, Any]:
+    return {"quarantine": [{"gpu": gpu, "failure": failure, "since": 5.0}]}
+
+
+NO_DISK = {"use": {"disk": {"total": 1000 << 10, "free": 0}}}
 
 
 def an_answer(
@@ -202,7 +181,7 @@ def an_answer(
     slots: int = 3,
     stopped: bool = False,
     done: Mapping[str, object] | None = None,
-    host: Sequence[str] = HOST,
+    host: Sequence[Mapping[str, Any]] = HOST,
 ) -> bytes:
     """The probe's standard output."""
     document = {
@@ -214,7 +193,7 @@ def an_answer(
         "stopped": stopped,
         "multiplexer": "tmux",
         "done": done is not None,
-        **told_of(host),
+        **together(host),
         "attempts": [one.told() for one in seen],
     }
     return answer_of(document, b"".join(one.log[-TAIL:] for one in seen if one.log is not None))
@@ -296,19 +275,15 @@ class HandClock(Clock):
             raise KeyboardInterrupt
 
 
-def a_host(*gpus: str, load: float = 41.3, disk: int = 812) -> tuple[str, ...]:
-    """What the probe says about a box with 64 CPUs: `used total utilization` of each GPU, MiB; free disk in GiB."""
-    rows = [gpu.split(" ") for gpu in gpus]
-    gib = 1 << 20
-    return (
-        f"load={load} cpus=64",
-        f"memory_kib={252 * gib} memory_available_kib={133 * gib}",
-        f"disk_kib={3577 * gib} disk_available_kib={disk * gib}",
-        *(f"gpu index={i} used_mib={row[0]} total_mib={row[1]} utilization={row[2]}" for i, row in enumerate(rows)),
-    )
+def a_host(*gpus: tuple[int | None, int | None, int | None], disk: int = 812) -> tuple[dict[str, Any], ...]:
+    """A box with 64 CPUs as the probe has it: used and total MiB and utilization of each GPU; free disk in GiB."""
+    names = ("used", "total", "utilization")
+    cards = [{"index": index, **dict(zip(names, gpu, strict=True))} for index, gpu in enumerate(gpus)]
+    memory, space = {"total": 252 * GIB, "free": 133 * GIB}, {"total": 3577 * GIB, "free": disk * GIB}
+    return ({"use": {"load": 41.3, "cpus": 64, "memory": memory, "disk": space, "gpus": cards}},)
 
 
-def a_busy_run(host: Sequence[str] = HOST) -> tuple[RunView, bytes]:
+def a_busy_run(host: Sequence[Mapping[str, Any]] = HOST) -> tuple[RunView, bytes]:
     """Every state at once, with names as people write them."""
     policies, environments = ("pi0.5 (flow)", "act"), ("friction", "grass", "boulder", "stairs")
     plan = a_plan([a_session(p, e) for p in policies for e in environments], after=True)

@@ -15,9 +15,12 @@ from comborun.host.admission.leasebook import LeaseBook
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.events import Kind
+from comborun.rules.facts import Fact
+from comborun.rules.holds import Notice
 from comborun.rules.names import AttemptLayout
 from comborun.rules.room.order import BackfillQueue, Stagger, WarmUp
 from comborun.rules.room.placement import Blocker, Request, never
+from comborun.rules.room.waits import Wait
 from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
@@ -40,14 +43,14 @@ _TOGETHER_S = 30.0
 class Pick:
     name: str
     gpus: tuple[int, ...] = ()
-    never: str = ""
+    never: Fact | None = None
     """why it can never start on this host; then nothing was leased"""
 
 
 class Admission:
     """The waiting sessions, their order, and what blocks each of them; `leasebook` keeps the leases."""
 
-    def __init__(self, run: str, run_id: str, events: Events, tell: Callable[[str, str, str], None]) -> None:
+    def __init__(self, run: str, run_id: str, events: Events, tell: Callable[[str, str, Fact], None]) -> None:
         self._events = events
         self.book = LeaseBook(run, run_id)
         self._capacity, self._ledger = self.book.capacity, self.book.ledger
@@ -95,13 +98,13 @@ class Admission:
     def wants(self, name: str) -> int:
         return self._request(name).gpus
 
-    def close(self, gpus: Iterable[int], why: str) -> None:
-        """Close exactly these GPUs for starts; `why`: what they are."""
-        self._capacity.closed = dict.fromkeys(gpus, why)
+    def quarantine(self, gpus: Iterable[int]) -> None:
+        """Close exactly these GPUs for starts."""
+        self._capacity.quarantine = frozenset(gpus)
 
     def usable(self, name: str) -> int:
         """The number of open GPUs among those that a session may ever get."""
-        return len(set(self._capacity.candidates(self._request(name))) - set(self._capacity.closed))
+        return len(set(self._capacity.candidates(self._request(name))) - self._capacity.quarantine)
 
     # The loop
 
@@ -149,16 +152,16 @@ class Admission:
 
     def _choose(self, name: str, request: Request) -> tuple[int, ...] | Blocker:
         if not request.gpus and self.spacing.left(None, time.monotonic()):
-            return Blocker("stagger", f"starts are {self.spacing.seconds:g} s apart")
+            return Blocker(Fact(Wait.STARTS_APART, seconds=self.spacing.seconds))
         if not request.asks:
             return ()
         barred = self.barred(name)
 
         def bars(gpu: int) -> Blocker | None:
             if gpu in barred:
-                return Blocker("gpu", f"its server on GPU {gpu} is not ready", 3)
+                return Blocker(Fact(Wait.SERVER_NOT_READY_THERE, gpu=gpu), 3)
             if self.spacing.left(gpu, time.monotonic()):
-                return Blocker("stagger", f"starts on GPU {gpu} are {self.spacing.seconds:g} s apart", 2)
+                return Blocker(Fact(Wait.STARTS_APART, seconds=self.spacing.seconds, gpu=gpu), 2)
             return None
 
         self.book.look_fresh()
@@ -170,14 +173,12 @@ class Admission:
     def _first(self, name: str) -> str:
         return self.warm.waits_for(name, self._programs.get(name, ""))
 
-    def waits(self, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
-        """What queued sessions wait for: name, resource, until, detail; lines of dispatch/waiting."""
+    def waits(self, names: Sequence[str]) -> list[tuple[str, Fact]]:
+        """What queued sessions wait for."""
         blockers = [(name, self.line.refused.get(self._request(name), ("", None))[1]) for name in names]
-        lines = [(name, blocker.reason, "", blocker.why) for name, blocker in blockers if blocker][:WAITS_MOST]
-        for name in names:
-            if first := self._first(name):
-                lines.append((name, "warm_up", "", f"{first} of the same program comes first, until it makes progress"))
-        return lines
+        waits = [(name, blocker.fact) for name, blocker in blockers if blocker][:WAITS_MOST]
+        first = [(name, self._first(name)) for name in names]
+        return waits + [(name, Fact(Wait.WARMS_UP, session=before)) for name, before in first if before]
 
     def keep(self, name: str, others: Collection[str]) -> None:
         """Reserve GPUs for a model server, chosen as if only `others` of this run were running.
@@ -254,7 +255,7 @@ class Shortages:
     """
 
     def __init__(
-        self, ledger: Ledger, layout: RunLayout, events: Events, tell: Callable[[str, str, str], None]
+        self, ledger: Ledger, layout: RunLayout, events: Events, tell: Callable[[str, str, Fact], None]
     ) -> None:
         self._ledger = ledger
         self._file = layout.gpu_caps
@@ -297,8 +298,7 @@ class Shortages:
             self._most[gpu], self._reduced[gpu] = there - 1, now
             self._write()
             self._events.write(Kind.GPU_CAP, name, gpu=gpu, most=there - 1)
-            text = f"GPU {gpu}: at most {there - 1} sessions at once from now on: one of {there} ran out of its memory"
-            self._tell("host", name, text)
+            self._tell("host", name, Fact(Notice.FEWER, gpu=gpu, most=there - 1, sessions=there))
         return there > 1
 
     def _write(self) -> None:

@@ -14,9 +14,11 @@ from comborun.host.system.driver import CARDS, PROCESSES, Processes, Question, c
 from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.room.ledger import Ledger
 from comborun.rules.room.placement import Blocker, Capacity, Card, Request, others_use
+from comborun.rules.room.waits import Wait, WaitFor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,9 +177,9 @@ class LeaseBook:
         pause = setting("COMBORUN_MEMORY_ASK_MS", 5000) / 1000
         if blocker.urgent:
             self.want(0.0 if self._measured.memory or not request.memory else pause)
-        elif blocker.reason == "gpu_memory":
+        elif blocker.waits_for == WaitFor.GPU_MEMORY:
             self.want(pause * (_BUSY_TIMES if self.ledger.open(request) else 1))
-        elif blocker.reason in ("unknown", "host_memory"):
+        elif blocker.waits_for in (WaitFor.UNKNOWN, WaitFor.HOST_MEMORY):
             self.want(pause)
 
     def look_fresh(self) -> None:
@@ -267,8 +269,7 @@ class LeaseBook:
             self._give_back(key)
         for key, lease in now.items():
             if key not in before:
-                whose = f"{lease.who} of the run {lease.run}"
-                self.ledger.take(key, lease.request, lease.gpus, foreign=whose)
+                self.ledger.take(key, lease.request, lease.gpus, foreign=(lease.who, lease.run))
             self._charge(key, lease.gpus)
 
     # Ours
@@ -276,14 +277,14 @@ class LeaseBook:
     def make(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Blocker:
         """Lease to a session what `choose` returns, under the lock of all runs of this user; or say why not."""
         if why := self.leases.enter():
-            return Blocker("lease", why)
+            return Blocker(why)
         self._take_foreign()
         chosen = choose()
         if not isinstance(chosen, Blocker):
             self.take(name, request, chosen, at)
             if not self._write():
                 self.drop(name)
-                chosen = Blocker("lease", f"can't write in {self.leases.folder}")
+                chosen = Blocker(Fact(Wait.LEASES_UNWRITABLE, folder=self.leases.folder))
         self.leases.leave()
         return chosen
 

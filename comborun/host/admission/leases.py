@@ -13,8 +13,10 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from comborun.host.system import files, process
+from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, attempt_number
 from comborun.rules.room.placement import Request
+from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
@@ -63,11 +65,11 @@ class Leases:
         self._swept: dict[str, tuple[float, bool]] = {}
         self._opened = False
 
-    def enter(self) -> str:
-        """Take the lock and read all leases. Returns why that fails, or an empty text."""
-        if trouble := self._open():
-            return trouble
-        busy = f"another run holds {self.folder}/lock"
+    def enter(self) -> Fact | None:
+        """Take the lock and read all leases. Returns why that fails, or None."""
+        if flaw := self._open():
+            return Fact(Wait.LEASES_UNUSABLE, flaw=flaw.as_data())
+        busy = Fact(Wait.LEASES_LOCKED, folder=self.folder)
         if time.monotonic() - self._locked_at <= _LOCKED_PAUSE_S:
             return busy  # a stopped process may hold it; sessions without a lease go on
         before = os.umask(0o022)
@@ -75,7 +77,7 @@ class Leases:
             self._fd = files.lock(f"{self.folder}/lock", _LOCK_S)
         except OSError:
             self._opened = False
-            return f"can't write in {self.folder}"
+            return Fact(Wait.LEASES_UNWRITABLE, folder=self.folder)
         finally:
             os.umask(before)
         if self._fd < 0:
@@ -85,18 +87,18 @@ class Leases:
             self.leave()
             return busy
         self.read()
-        return ""
+        return None
 
     def leave(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
 
-    def _open(self) -> str:
-        """Open the folder. Returns why it is missing, or writable by others; empty if it is fine."""
-        trouble = "" if self._opened else files.own_folder(self.folder)
-        self._opened = not trouble
-        return trouble
+    def _open(self) -> Fact | None:
+        """Open the folder. Returns why it is missing, or writable by others; None if it is fine."""
+        flaw = None if self._opened else files.own_folder(self.folder)
+        self._opened = flaw is None
+        return flaw
 
     def read(self) -> None:
         self.others = []

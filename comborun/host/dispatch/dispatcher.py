@@ -28,10 +28,10 @@ from comborun.host.dispatch.windows import Windows
 from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
-from comborun.host.record.holds import LEAVING
 from comborun.host.record.queue import rows
 from comborun.host.system import files, process
 from comborun.rules.events import Kind
+from comborun.rules.holds import LEAVING
 from comborun.rules.names import AFTER
 from comborun.rules.room.placement import Request
 
@@ -235,7 +235,7 @@ class Dispatcher:
 
     def _reread(self) -> None:
         before = self._run.configured("parallel")
-        self._run.halted_why = ""
+        self._run.halted_why = None
         self._read()
         if self._run.configured("parallel") != before:
             files.write_text(self._run.layout.slots, f"{self._run.configured('parallel')}\n")

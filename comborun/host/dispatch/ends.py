@@ -19,10 +19,13 @@ from comborun.host.dispatch.sessions import (
     Starting,
 )
 from comborun.host.record.queue import DROPPED, SMOKE
+from comborun.rules import records
 from comborun.rules.events import Kind
+from comborun.rules.facts import Fact
+from comborun.rules.holds import Notice
 from comborun.rules.names import AFTER
+from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import outcome_of
-from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ class Ends:
         if not end:
             return
         session.attempt = number
-        self._run.waiting_changed |= isinstance(before, Queued) and bool(before.why)
+        self._run.waiting_changed |= isinstance(before, Queued) and before.why is not None
         self.release(session, Ended(end))
         if isinstance(session, Server):
             self._server_ended(session, end)
@@ -79,13 +82,13 @@ class Ends:
             self._policy.judge_smoke(self._run.queue)
 
     def _server_ended(self, server: Server, end: Mapping[str, Any]) -> None:
-        cause, code, note = end.get("cause", ""), end.get("code", ""), said(end)
+        cause, code = end.get("cause", ""), end.get("code", "")
         self._run.events.write(Kind.ENDED, server.path, server.attempt, cause=cause, code=code)
         if cause not in ("stopped", "not_needed"):
-            how = f"{cause}, code {code}" if code else cause
-            self.complain(server, f"the server {server.name} ended ({how})" + (f": {note}" if note else ""))
+            how = {"cause": cause, "exit_code": code, **records.how_ended(end)}
+            self.complain(server, Fact(Notice.SERVER_ENDED, server=server.name, **how))
 
-    def complain(self, server: Server, what: str) -> None:
+    def complain(self, server: Server, what: Fact) -> None:
         """Send a notice about the failure of a server, once for each attempt."""
         if server.complained != server.attempt:
             server.complained = server.attempt
@@ -108,7 +111,7 @@ class Ends:
 
     def close_gpus(self) -> None:
         """Start nothing more on GPUs in quarantine."""
-        self._run.admission.close(map(int, self._policy.breaker.quarantine), "in quarantine")
+        self._run.admission.quarantine(map(int, self._policy.breaker.quarantine))
 
     # Another attempt
 
@@ -121,17 +124,17 @@ class Ends:
         if due.failure:
             fields = {"class": due.failure, "wait_s": round(due.wait_s, 3)}
             self._run.events.write(Kind.RETRY, session.name, session.attempt, **fields)
-            why = f"{due.failure}, after attempt {session.attempt}"
+            why = Fact(Wait.RETRY_AFTER, failure=due.failure, attempt=session.attempt)
             self.enqueue(session, Queued(why, time.monotonic() + due.wait_s, f"{time.time() + due.wait_s:.0f}"))
         else:
             self.start_again(session)
         return True
 
     def start_again(self, session: Session) -> None:
-        self.enqueue(session, Queued(f"asked for after attempt {session.attempt}"))
+        self.enqueue(session, Queued(Fact(Wait.RETRY_ASKED, attempt=session.attempt)))
 
     def enqueue(self, session: Session, state: Queued) -> None:
-        self._run.waiting_changed |= bool(state.why)
+        self._run.waiting_changed |= state.why is not None
         self._run.queue.set(session, Dropped() if session.flag == DROPPED else state)
 
     def on_retry(self, session: Session) -> None:

@@ -17,8 +17,13 @@ from comborun.host.dispatch.sessions import Queued, Server, Starting
 from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
 from comborun.host.system import files, machine
+from comborun.rules import records
 from comborun.rules.events import Kind
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
 from comborun.rules.room.placement import Blocker
+from comborun.rules.room.waits import Wait
+from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,12 +66,12 @@ class Launcher:
         """the time when the next waiting session may start"""
         self._held_back = False
         """whether all queued sessions are held back, even if there is room"""
-        self._lacks = ""
+        self._lacks: Fact | None = None
         """why this machine starts nothing more"""
         self._room_at = 0.0
         self._again: dict[str, Session] = {}
         """sessions whose window is opened again after a wait"""
-        self._waiting: str | None = None
+        self._waiting: list[dict[str, object]] | None = None
 
     # Who starts
 
@@ -89,7 +94,7 @@ class Launcher:
                 break
             session = run.queue[pick.name]
             if pick.never:
-                if not self._give_up(session, session.attempt + 1, pick.never):
+                if not self._give_up(session, session.attempt + 1, say(pick.never)):
                     break
             elif not self._first(session, pick.gpus):
                 run.admission.give_back(session.name)
@@ -100,11 +105,11 @@ class Launcher:
     def _room(self, now: float) -> bool:
         """Whether a machine that started nothing more does so again."""
         if now >= self._room_at:
-            self._note_lack(machine.lack())
+            self._note_lack(machine.limit_reached())
         self.due, self._held_back = self._room_at, bool(self._lacks)
         return not self._lacks
 
-    def _note_lack(self, lack: str) -> None:
+    def _note_lack(self, lack: Fact | None) -> None:
         if lack and lack != self._lacks:
             self._run.events.write(Kind.NO_ROOM, reason=lack)
             self._windows.make_room()
@@ -159,9 +164,8 @@ class Launcher:
         for session in self._eligible(now):
             wants, usable = run.admission.wants(session.name), run.admission.usable(session.name)
             if wants > usable:
-                gpus = f"{wants} GPU{'s' * (wants != 1)}"
-                allowed = len(run.gpus)
-                run.halt(f"{session.name} asks for {gpus}, and {usable} of {allowed} are in no quarantine")
+                fields = {"gpus": wants, "usable": usable, "allowed": len(run.gpus)}
+                run.halt(Fact(HoldReason.TOO_FEW_GPUS_LEFT, session=session.name, **fields))
                 return
 
     # How it starts
@@ -239,7 +243,7 @@ class Launcher:
         `error`: the number of the system's error, or 0.
         """
         state = session.state
-        if lack := machine.lack(error):
+        if lack := machine.limit_reached(error):
             self._note_lack(lack)
             if isinstance(state, Starting):
                 self._take_back(session)
@@ -292,36 +296,41 @@ class Launcher:
     def write_waiting(self) -> None:
         """Write dispatch/waiting if it changes; the dispatcher never reads it."""
         self._run.waiting_changed = False
-        text = "".join("\t".join(line) + "\n" for line in self._lines())
-        if text == self._waiting:
+        waits = [
+            {"session": name, **({"until": until} if until else {}), records.REASON: fact}
+            for name, until, fact in self._waits()
+        ]
+        if waits == self._waiting:
             return
-        self._waiting = text
-        if text:
-            files.write_text(self._run.layout.waiting, text)
+        self._waiting = waits
+        if waits:
+            files.write_text(self._run.layout.waiting, "".join(records.render(wait.items()) for wait in waits))
         else:
             files.remove(self._run.layout.waiting)
 
-    def _lines(self) -> list[tuple[str, str, str, str]]:
-        """Lines of name, reason, until when, detail.
+    def _waits(self) -> list[tuple[str, str, Fact]]:
+        """Session or server, until when if that is known, and why.
 
         A session that has ended and starts again is listed as such, whatever else it waits for: its files alone look as
         if it were over.
         """
-        retries, smokes, names = [], [], []
+        retries, others, names = [], [], []
         for session in self._run.queue:
             state = session.state
             if not isinstance(state, Queued):
                 continue
             if state.why:
-                retries.append((session.name, "retry", state.until, state.why))
+                retries.append((session.name, state.until, state.why))
             if self._policy.smoke_first(session):
-                smokes.append((session.name, "smoke", "", "the smoke test comes first"))
+                others.append((session.name, Fact(Wait.SMOKE_TEST_FIRST)))
             elif state.not_before is None:
                 names.append(session.name)
-        room = self._run.admission.waits(names)
         if self._lacks:
-            room = [(name, "processes", "", self._lacks) for name in names[:WAITS_MOST]]
-        return retries + smokes + room + self._servers.waits(names)
+            limit = Fact(Wait.NO_PROCESSES, limit=self._lacks.as_data())
+            others += [(name, limit) for name in names[:WAITS_MOST]]
+        else:
+            others += self._run.admission.waits(names)
+        return retries + [(name, "", fact) for name, fact in others + self._servers.waits(names)]
 
 
 def complain(text: str) -> None:

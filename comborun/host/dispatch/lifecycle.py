@@ -27,7 +27,8 @@ from comborun.host.system import files, process
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
-from comborun.words.endings import said
+from comborun.rules.facts import Fact
+from comborun.rules.holds import Notice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,12 +207,11 @@ class Lifecycle:
     def _report_stall(self, session: Session) -> None:
         stalled = self._run.attempts.at(session.path, session.attempt).stalled
         if os.path.exists(stalled):
-            self._policy.report_stall(session.name, session.attempt, said(files.read(stalled)))
+            self._policy.report_stall(session.name, session.attempt, files.read(stalled))
 
     def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:
-            note = f"{len(vanished)} sessions vanished together: {' '.join(vanished)}"
-            self._run.notices.tell("host", "", note)
+            self._run.notices.tell("host", "", Fact(Notice.VANISHED, sessions=vanished))
 
 
 def _alive(life: str, gpus: tuple[int, ...]) -> Granted:

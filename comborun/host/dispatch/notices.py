@@ -15,9 +15,12 @@ from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
 from comborun.rules import counting, records
 from comborun.rules.events import Kind
+from comborun.rules.facts import Fact
+from comborun.rules.holds import Notice
 from comborun.rules.names import NAME
 from comborun.rules.results.counts import Counts
 from comborun.rules.vocabulary import outcome_of
+from comborun.words import say
 from comborun.words.endings import said
 
 TYPE_CHECKING = False
@@ -96,23 +99,23 @@ class Notices:
         every = int(policy["notify_every_ms"]) / 1000
         self._throttle = Throttle(every, files.read_rows(self._layout.notified))
 
-    def tell(self, kind: str, who: str, note: str) -> None:
+    def tell(self, kind: str, who: str, what: Fact) -> None:
         if kind not in self._kinds or not os.path.exists(self._attempts.layout.notify):
             return
-        self._events.write(Kind.NOTICE, who, notice=kind, reason=note)
+        self._events.write(Kind.NOTICE, who, notice=kind, reason=what)
         if self._throttle.waits(kind, time.time()):
             self._throttle.hold_back(kind, who)
             self._write()
         else:
-            self._send(kind, who, note)
+            self._send(kind, who, what)
 
     def flush(self) -> None:
         """Send notices that were held back, when they are due."""
         for kind in self._throttle.due(time.time()):
             latest = self._throttle.held[kind][-1]
-            self._send(kind, "" if latest == "-" else latest, "held back before")
+            self._send(kind, "" if latest == "-" else latest, Fact(Notice.HELD_BACK))
 
-    def _send(self, kind: str, who: str, note: str) -> None:
+    def _send(self, kind: str, who: str, what: Fact) -> None:
         """Send a notice in its own process; it counts as sent when that is on record."""
         held = self._throttle.send(kind, time.time())
         self._write()
@@ -120,7 +123,7 @@ class Notices:
         try:
             with open(self._layout.notify_output, "ab") as out, open(os.devnull, "rb") as null:
                 streams = null.fileno(), out.fileno(), out.fileno()
-                child = children.fork(lambda: hand_over(self._attempts, kind, who, note, held), streams)
+                child = children.fork(lambda: hand_over(self._attempts, kind, who, what, held), streams)
         except OSError as error:
             self._events.write(Kind.NOTICE_FAILED, who, notice=kind, error=error.strerror)
         else:
@@ -130,9 +133,9 @@ class Notices:
         files.write_rows(self._layout.notified, self._throttle.rows())
 
 
-def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str] = ()) -> int:
+def hand_over(attempts: RunDirectory, kind: str, who: str, what: Fact, held: Sequence[str] = ()) -> int:
     """Run the command with a notice on its standard input; returns its exit code. The end of its output is printed."""
-    notice = _build(attempts, kind, who, note, held)
+    notice = _build(attempts, kind, who, what, held)
     longest = setting("COMBORUN_NOTIFY_S", 60.0)
     words, text = ("bash", attempts.layout.notify), (json.dumps(notice) + "\n").encode()
     code, printed = commands.run(longest, *words, errors=True, stdin=text)
@@ -151,7 +154,7 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
     return code
 
 
-def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str]) -> dict[str, object]:
+def _build(attempts: RunDirectory, kind: str, who: str, what: Fact, held: Sequence[str]) -> dict[str, object]:
     quoted = "'" + attempts.path.replace("'", "'\\''") + "'"
     return {
         "schema": 1,
@@ -161,7 +164,8 @@ def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequenc
         "host": os.uname().nodename,
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "directory": attempts.path,
-        **_session(attempts, who, note),
+        **_session(attempts, who, what),
+        "fact": what.as_data(),
         **_totals(attempts),
         "resume": f"bash {quoted}/run_parallel.sh resume",
         "suppressed": len(held),
@@ -169,17 +173,18 @@ def _build(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequenc
     }
 
 
-def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
+def _session(attempts: RunDirectory, name: str, what: Fact) -> dict[str, object]:
     """How a session ended, and the last lines of its log."""
     number = attempts.latest(name) if name else 0
     end = attempts.end(name, number) if number else {}
+    note = said(end)
     log = attempts.at(name, number).log if name else ""
     return {
         "session": name,
         "outcome": outcome_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
-        "note": note if said(end) in note else f"{note}: {said(end)}",
+        "note": say(what) if not note or what.fields.get(records.ENDING) else f"{say(what)}: {note}",
         "log": log,
         "last_lines": last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }

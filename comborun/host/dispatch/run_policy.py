@@ -14,11 +14,11 @@ from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, Breaker, too_many
 from comborun.rules.endings.failures import HOST
 from comborun.rules.events import Kind
+from comborun.rules.facts import Fact, data_of
+from comborun.rules.holds import HoldReason, Notice
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import Counts, proven
-from comborun.rules.vocabulary import Outcome, outcome_of, several
-from comborun.words.endings import said
-from comborun.words.rows import why_not_counted
+from comborun.rules.vocabulary import Outcome, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,20 +90,21 @@ class RunPolicy:
         fields: dict[str, Any] = {"outcome": outcome_of(end), **of_end, "class": failure_of(end)}
         self._run.events.write(Kind.ENDED, name, number, **fields)
         if end.get("cause") == "stalled":
-            self.report_stall(name, number, said(end))
+            self.report_stall(name, number, end)
         if failure_of(end) == "disk_full":
-            self._run.notices.tell("host", name, "its disk is full")
+            self._run.notices.tell("host", name, Fact(Notice.SESSION_DISK_FULL, session=name))
 
-    def report_stall(self, name: str, number: int, why: str) -> None:
+    def report_stall(self, name: str, number: int, record: Mapping[str, Any]) -> None:
         """Report a stall once for each attempt: when it is seen, or when it has ended the session."""
         if self._told.first(STALL, name, number):
-            self._run.notices.tell("stalled", name, f"{name} makes no progress: {why}")
+            self._run.notices.tell("stalled", name, Fact(Notice.NO_PROGRESS, session=name, **records.how_ended(record)))
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
         """Send the notice of a session that gets no further attempt, and apply fail-fast."""
         outcome = outcome_of(session.end)
         if outcome in FAILED:
-            self._run.notices.tell("failed", session.name, f"{session.name} ended: {outcome}")
+            fact = Fact(Notice.SESSION_ENDED, session=session.name, outcome=outcome)
+            self._run.notices.tell("failed", session.name, fact)
         if why := self.too_many_failed(sessions):
             self._run.halt(why)
 
@@ -114,21 +115,21 @@ class RunPolicy:
                 self._write_breaker()
             return False
         closed = False
-        where, note = "" if self._attempts.backend.elsewhere else " on this host", said(end)
         failure = failure_of(end)
         for place, times in self.breaker.record(failure, gpus).items():
-            why = f"{failure} {times} times in a row"
             if place == HOST:
-                self._run.halt(f"{why}{where}, at last: {note}" if note else f"{why}{where}")
+                host = "" if self._attempts.backend.elsewhere else os.uname().nodename
+                found = {"failure": failure, "times": times, "host": host}
+                self._run.halt(Fact(HoldReason.FAILURES_IN_A_ROW, **found, **records.how_ended(end)))
                 continue
             closed = True
             files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
             of_gpu: dict[str, Any] = {"gpu": int(place), "class": failure, "times": times}
             self._run.events.write(Kind.QUARANTINE, **of_gpu)
-            self._run.notices.tell("host", "", f"GPU {place} gets no new sessions: {why} there")
+            self._run.notices.tell("host", "", Fact(Notice.QUARANTINED, gpu=place, failure=failure, times=times))
         self._write_breaker()
         if closed and len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
-            self._run.halt("no GPU is left: each is in quarantine")
+            self._run.halt(Fact(HoldReason.NO_GPU_LEFT))
         return closed
 
     def _write_breaker(self) -> None:
@@ -136,8 +137,8 @@ class RunPolicy:
 
     # All sessions
 
-    def too_many_failed(self, sessions: Iterable[Known]) -> str:
-        """Why fail-fast halts the run; empty if it does not."""
+    def too_many_failed(self, sessions: Iterable[Known]) -> Fact | None:
+        """Why fail-fast halts the run; None if it does not."""
         kept = [one for one in sessions if one.flag != DROPPED and one.name != AFTER]
         self.failed = {
             one.name for one in kept if one.over and outcome_of(one.end) in FAILED and not self._forgiven(one)
@@ -156,9 +157,11 @@ class RunPolicy:
         self.smoke_waits = not all(session.over for session in smokes)
         if self.smoke_waits:
             return
-        if missing := [self._with_why(session) for session in smokes if not self._proven(session)]:
+        if missing := [session for session in smokes if not self._proven(session)]:
             self.smoke_waits = True
-            self._run.halt(f"the smoke test left no record: {', '.join(missing)}")
+            whys = [data_of(Counts.of(session.end).facts) for session in missing]
+            names = [session.name for session in missing]
+            self._run.halt(Fact(HoldReason.SMOKE_TEST_UNPROVEN, sessions=names, whys=whys))
 
     def smoke_first(self, session: Known) -> bool:
         """Whether it waits until each session of the smoke test has left a record."""
@@ -167,11 +170,6 @@ class RunPolicy:
     def _proven(self, session: Known) -> bool:
         ends = (self._attempts.end(session.name, number) for number in range(session.attempt, 0, -1))
         return self._forgiven(session) or any(map(proven, ends))
-
-    def _with_why(self, session: Known) -> str:
-        """Its name, and why its rows don't count."""
-        why = why_not_counted(Counts.of(session.end).facts)
-        return f"{session.name} ({why})" if why else session.name
 
     # The end of the run
 
@@ -207,6 +205,5 @@ class RunPolicy:
     def report_done(self, sessions: Iterable[Known]) -> None:
         outcomes = [outcome_of(session.end) for session in sessions if session.flag != DROPPED]
         self._run.events.write(Kind.DONE)
-        self._run.notices.tell(
-            "finished", "", f"{outcomes.count(Outcome.SUCCEEDED)} of {several(len(outcomes), 'session')} succeeded"
-        )
+        fact = Fact(Notice.RUN_FINISHED, succeeded=outcomes.count(Outcome.SUCCEEDED), sessions=len(outcomes))
+        self._run.notices.tell("finished", "", fact)

@@ -9,10 +9,12 @@ from comborun.host.dispatch.notices import Notices
 from comborun.host.dispatch.sessions import Queue
 from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record.events import Events
-from comborun.host.record.holds import HALTED, Hold, Holds
+from comborun.host.record.holds import Hold, Holds
 from comborun.host.system import children, files
 from comborun.rules import records
 from comborun.rules.events import Kind
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HALTED, Notice
 from comborun.rules.names import bare, window
 
 TYPE_CHECKING = False
@@ -31,7 +33,7 @@ class RunState:
         self.layout = attempts.layout
         self.holds = Holds(self.layout)
         self.hold = Hold()
-        self.halted_why = ""
+        self.halted_why: Fact | None = None
         """why the run is halted, if that could not be written yet"""
         self.events = Events(self.layout)
         self.notices = Notices(attempts, self.events)
@@ -49,12 +51,12 @@ class RunState:
     def look_at_hold(self) -> Hold:
         self.hold = self.holds.look()
         if self.halted_why and not self.hold.kind:  # on a full disk it is in memory only, until there is room
-            if self.holds.order(HALTED, self.halted_why):
-                self.halted_why = ""
             self.hold = Hold(HALTED, self.halted_why)
+            if self.holds.order(HALTED, self.halted_why):
+                self.halted_why = None
         return self.hold
 
-    def halt(self, why: str) -> None:
+    def halt(self, why: Fact) -> None:
         """Start nothing new until a user resumes the run. The first reason is kept, and so is a user's hold."""
         if self.halted_why or self.holds.look().kind:
             return
@@ -62,7 +64,7 @@ class RunState:
             self.halted_why = why
         self.hold = Hold(HALTED, why)
         self.events.write(Kind.HALTED, reason=why)
-        self.notices.tell("host", "", f"the run is halted: {why}")
+        self.notices.tell("host", "", Fact(Notice.RUN_HALTED, reason=why.as_data()))
 
     def program(self, verb: str, *words: object) -> list[str]:
         """The command that runs a verb of the host program on this run."""

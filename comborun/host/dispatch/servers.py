@@ -12,14 +12,15 @@ import time
 
 from comborun.host.dispatch.sessions import Ending, Granted, Queued, Server
 from comborun.host.record import queue
-from comborun.host.record.attempts import LOST, stopping
+from comborun.host.record.attempts import stopping
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import records
-from comborun.rules.endings import breaker, failures
+from comborun.rules.endings import breaker
 from comborun.rules.events import Kind
-from comborun.rules.names import RUN
-from comborun.words.endings import said
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason, Notice
+from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Servers:
         self._servers = run.queue.servers
         self._given: dict[str, list[tuple[str, int]]] = {}
         """session -> name and attempt of the servers that its attempt got"""
-        self._stuck = ""
+        self._stuck: Fact | None = None
         """why no more sessions of a kind can start"""
 
     def read(self) -> list[Server]:
@@ -68,7 +69,7 @@ class Servers:
         if not self._servers:
             return
         wanted = {kind for one in self._run.queue.sessions.values() if one.state.left for kind in one.servers}
-        self._stuck = ""
+        self._stuck = None
         for server in self._servers.values():
             server.due = not server.lives and server.kind in wanted and not self._too_often(server)
             if not server.due:
@@ -76,14 +77,14 @@ class Servers:
             if server.kind not in wanted:
                 self.end(server, "no session that is left uses it")
         if self._stuck and not self._run.queue.busy:
-            self._halt()
+            self._halt(self._stuck)
 
-    def _halt(self) -> None:
+    def _halt(self, why: Fact) -> None:
         """Halt if nothing runs and all that wait need a server that can't be had."""
         there = {server.kind for server in self._servers.values() if server.lives}
         waiting = [one for one in self._run.queue.sessions.values() if isinstance(one.state, Queued)]
         if all(set(session.servers) - there for session in waiting):
-            self._run.halt(self._stuck)
+            self._run.halt(why)
 
     def keep(self) -> None:
         """Reserve what servers wait for, so that no session takes it in this round."""
@@ -101,7 +102,7 @@ class Servers:
         unhealthy = os.path.exists(at.unhealthy)
         state.ready = not unhealthy and os.path.exists(at.ready)
         if unhealthy:
-            self._ends.complain(server, f"the server {server.name} does not answer")
+            self._ends.complain(server, Fact(Notice.SERVER_SILENT, server=server.name))
         if state.ready != before:
             self._run.events.write(Kind.READY if state.ready else Kind.LOADING, server.path, server.attempt)
 
@@ -118,8 +119,10 @@ class Servers:
         """Whether it has failed so often in a row that it is not started any more, or not yet."""
         count, last = breaker.failures(self._past(server))
         if count > server.restarts:
-            self._stuck = f"the server {server.name} ended {count} times in a row ({self._how(server)})"
-            self._stuck += f"; its log is {RUN.attempt(server.path, server.attempt).log}"
+            end = files.read(self._at(server).end)
+            cause = {"cause": end.get("class") or end.get("cause", ""), "exit_code": end.get("code", "")}
+            attempt = {"attempt": server.attempt, **records.how_ended(end)}
+            self._stuck = Fact(HoldReason.SERVER_ENDS, server=server.name, times=count, **cause, **attempt)
             return True
         wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
         return 0 < last + wait - time.time() <= wait  # a clock that was set back makes no wait longer
@@ -131,14 +134,6 @@ class Servers:
             by_hand = end.get("cause") in ("stopped", "not_needed") or self._run.holds.forgiven(end.get("ended", ""))
             ready = files.read(self._at(server, number).ready)
             yield None if by_hand else records.seconds(end, "ended"), records.seconds(ready, "at")
-
-    def _how(self, server: Server) -> str:
-        """How its last attempt ended, in words."""
-        end = files.read(self._at(server).end)
-        code = f"exit code {end['code']}" if end.get("code") else ""
-        failure = failures.named(end.get("class") or end.get("cause", ""))
-        told = failure and failure.cause and failure.row.in_log and failure is not failures.Failure.LAUNCH_FAILED
-        return (failure.row.words if failure and told else "") or said(end) or code or end.get("cause") or LOST
 
     def _at(self, server: Server, number: int = 0) -> AttemptLayout:
         """The files of an attempt; by default of the latest one."""
@@ -179,10 +174,9 @@ class Servers:
         mine = [server for server in self._servers.values() if server.kind in kinds and not server.ready]
         return {server.gpu for server in mine if server.gpu is not None}
 
-    def waits(self, names: Iterable[str]) -> list[tuple[str, str, str, str]]:
-        """Lines of dispatch/waiting: of servers, and of the sessions that wait for them."""
-        refused = [(server.name, server.refused) for server in self._servers.values() if server.refused]
-        lines = [(name, blocker.reason, "", blocker.why) for name, blocker in refused]
+    def waits(self, names: Iterable[str]) -> list[tuple[str, Fact]]:
+        """What servers wait for, and sessions that wait for a server."""
+        waits = [(server.name, server.refused.fact) for server in self._servers.values() if server.refused]
         ready = self._ready()
         missing = [(name, [kind for kind in self._run.queue[name].servers if kind not in ready]) for name in names]
-        return lines + [(name, "server", "", kinds[0]) for name, kinds in missing if kinds]
+        return waits + [(name, Fact(Wait.SERVER_NOT_READY, server=kinds[0])) for name, kinds in missing if kinds]

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Iterator, Mapping, Tuple
 
     from comborun.host.system.children import Opening
+    from comborun.rules.facts import Fact
     from comborun.rules.room.placement import Blocker
 
     Gpus = Tuple[int, ...]
@@ -65,9 +66,9 @@ class Queued(State):
     __slots__ = ("not_before", "until", "why")
     left = True
 
-    def __init__(self, why: str = "", not_before: float | None = None, until: str = "") -> None:
+    def __init__(self, why: Fact | None = None, not_before: float | None = None, until: str = "") -> None:
         self.why = why
-        """why it runs once more; empty for its first attempt"""
+        """why it runs once more; None for its first attempt"""
         self.not_before = not_before
         """when its wait for a retry is over; None: it does not wait"""
         self.until = until

@@ -24,7 +24,7 @@ from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import DROPPED, rows
-from comborun.host.supervise.task import HELD, settle_s
+from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
 from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
@@ -32,6 +32,8 @@ from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal
 from comborun.rules import slurm
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
+from comborun.rules.facts import fact_in
+from comborun.rules.holds import TaskLeft
 from comborun.rules.names import AFTER
 from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
 
@@ -88,7 +90,7 @@ class Settling:
         self._cancel_spent()
         hold = self.run.look_at_hold()
         if self.person and hold.kind:
-            print(f"the run is {hold.kind} ({hold.why}). To resume: bash {self.layout.front} resume")
+            print(f"the run is {hold.kind} ({hold.words}). To resume: bash {self.layout.front} resume")
             return
         if self.person:
             self._release()
@@ -202,7 +204,7 @@ class Settling:
         said = files.read_text(output, TABLE_MOST).replace("\0", "").rstrip().split("\n")
         if not os.path.exists(output):
             cause, reason = "stopped", fact(Evidence.TASK_CANCELLED)
-        elif any(line.startswith("task: ") and HELD in line for line in said):
+        elif any(left.code in (TaskLeft.HELD, TaskLeft.STOPPED) for left in map(fact_in, said) if left):
             session.life = QUEUED  # it left because of a hold that is over
             return
         else:

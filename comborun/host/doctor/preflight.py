@@ -16,6 +16,8 @@ import time
 from comborun.host.system import files, machine
 from comborun.host.verbs.publish import runs_below
 from comborun.host.verbs.runs import size
+from comborun.rules.facts import Fact
+from comborun.rules.host import Lack
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 _CONDA = ("~/miniconda3", "~/anaconda3", "~/miniforge3", "~/mambaforge", "~/micromamba", "/opt/conda")
 _LEAST_KIB = 1 << 10
 """KiB for a few logs and records; with less nothing can start"""
-_ROOM = "`combo clean` removes old runs, `root:` names another disk"
+_NAMED_MOST = 8
 _COUNT_S = 1.0
 """for the files of one earlier run"""
 _FOLDERS_MOST = 4
@@ -33,9 +35,10 @@ _END = 1 << 20
 """bytes at the beginning and at the end of a checkpoint that are read"""
 
 
-def lacks(wanted: dict[str, Any]) -> list[str]:
-    found = dict.fromkeys(line for combo in wanted["programs"] for line in _combo(combo, wanted["windows"]))
-    return [*_relative(wanted), *found, *_disk(files.home(wanted["root"]), wanted)]
+def lacks(wanted: dict[str, Any]) -> list[Fact]:
+    found = [lack for combo in wanted["programs"] for lack in _combo(combo, wanted["windows"])]
+    once = [lack for place, lack in enumerate(found) if lack not in found[:place]]
+    return [*_relative(wanted), *once, *_disk(files.home(wanted["root"]), wanted)]
 
 
 def folders(wanted: dict[str, Any]) -> list[str]:
@@ -77,30 +80,29 @@ def _file(path: str) -> dict[str, Any]:
     }
 
 
-def _combo(combo: dict[str, Any], windows: bool) -> Iterator[str]:
+def _combo(combo: dict[str, Any], windows: bool) -> Iterator[Fact]:
     """`windows`: whether sessions run on this machine, and not on a node."""
     folder = files.home(combo["folder"])
     if folder and not os.path.isdir(folder):
-        make = f"; make it there, or `sync: [{{from: ., to: {combo['folder']}}}]` brings the grid file's"
-        yield f"workdir: there is no folder {combo['folder']}{_close(folder) or make}"
+        yield Fact(Lack.FOLDER, folder=combo["folder"], near=_close(folder))
         folder = ""
     for path in combo["files"]:
         place = os.path.join(folder, files.home(path))
         if os.path.isabs(place) and not os.path.exists(place):
-            copy = f" in {combo['folder']}; copy it there"
-            if os.path.isabs(files.home(path)):
-                copy = f"; copy it there, or `sync: [{{from: {os.path.basename(path)}, to: {path}}}]` brings it"
-            yield f"file: there is no {path}{_close(place) or copy}"
+            below = "" if os.path.isabs(files.home(path)) else combo["folder"]
+            yield Fact(Lack.FILE, path=path, below=below, near=_close(place))
     given = (os.path.join(folder, files.home(name)) for name in combo["conda"] if "/" in name)
     environments = [*filter(os.path.isdir, given), *_conda_environments(combo["setup"])]
     for name in combo["conda"]:
         if not any(os.path.basename(one) == name or one == files.home(name) for one in environments):
-            yield _no_environment(name, environments)
+            names = sorted({os.path.basename(one) for one in environments})
+            near = difflib.get_close_matches(name, names, 1)
+            yield Fact(Lack.ENVIRONMENT, name=name, near="".join(near), known=names[:_NAMED_MOST])
     if program := _program(combo, folder, environments, windows):
         yield program
 
 
-def _relative(wanted: dict[str, Any]) -> Iterator[str]:
+def _relative(wanted: dict[str, Any]) -> Iterator[Fact]:
     """What is relative to no folder of this host."""
     named: list[str] = []
     for combo in wanted["programs"]:
@@ -108,25 +110,12 @@ def _relative(wanted: dict[str, Any]) -> Iterator[str]:
             named += [*([combo["program"]] * ("/" in combo["program"])), *combo["files"]]
     paths = [path for path in dict.fromkeys(named) if not os.path.isabs(files.home(path))]
     if paths:
-        are = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} relative, and no `workdir` is set"
-        yield f"file: {are}: {wanted['bring']}"
-
-
-def _no_environment(name: str, environments: list[str]) -> str:
-    names = sorted({os.path.basename(one) for one in environments})
-    near = difflib.get_close_matches(name, names, 1)
-    other = (
-        f"there are {', '.join(names[:8])}"
-        if names
-        else "no conda was found: `source FOLDER/etc/profile.d/conda.sh` in `setup` says where it is"
-    )
-    return f"conda: there is no environment {name}; {f'did you mean {near[0]}?' if near else other}"
+        yield Fact(Lack.RELATIVE, paths=paths, **wanted["bring"])
 
 
 def _close(path: str) -> str:
-    """A file beside it with a similar name."""
-    near = difflib.get_close_matches(os.path.basename(path), files.entries(os.path.dirname(path)), 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    """A file beside it with a similar name; empty without one."""
+    return "".join(difflib.get_close_matches(os.path.basename(path), files.entries(os.path.dirname(path)), 1))
 
 
 def _conda_environments(setup: str) -> Iterator[str]:
@@ -139,32 +128,29 @@ def _conda_environments(setup: str) -> Iterator[str]:
     yield from filter(os.path.isdir, files.read_text(files.home("~/.conda/environments.txt")).splitlines())
 
 
-def _program(combo: dict[str, Any], folder: str, environments: list[str], windows: bool) -> str:
+def _program(combo: dict[str, Any], folder: str, environments: list[str], windows: bool) -> Fact | None:
     program, setup = combo["program"], combo["setup"]
     if "/" in program:
         place = os.path.join(folder, files.home(program))
         if not os.path.isabs(place) or os.access(place, os.X_OK) or program in combo["files"]:
-            return ""
-        return f"program: {program} " + (
-            f"is not executable; chmod +x {program}" if os.path.exists(place) else f"is not there{_close(place)}"
-        )
+            return None
+        if os.path.exists(place):
+            return Fact(Lack.NOT_EXECUTABLE, program=program)
+        return Fact(Lack.PROGRAM, program=program, near=_close(place))
     if not program or not windows or not combo["harmless"]:
-        return ""
+        return None
     activated = (os.path.join(folder, files.home(one)) for one in re.findall(r"(\S+/activate)\b", setup))
     places = [os.path.dirname(one) for one in activated]
     places += [
         f"{one}/bin" for one in environments if {os.path.basename(one), one} & set(map(files.home, combo["conda"]))
     ]
     if shutil.which(program, path=os.pathsep.join([*places, os.environ.get("PATH", "")])):
-        return ""
-    near = difflib.get_close_matches(
-        program, {name for place in os.get_exec_path() for name in files.entries(place)}, 1
-    )
-    meant = f"did you mean {near[0]}?" if near else "write its whole path, or add its folder to PATH in `setup`"
-    return f"program: {program} is not on the PATH; {meant}"
+        return None
+    there = {name for place in os.get_exec_path() for name in files.entries(place)}
+    return Fact(Lack.ON_PATH, program=program, near="".join(difflib.get_close_matches(program, there, 1)))
 
 
-def _disk(root: str, wanted: dict[str, Any]) -> Iterator[str]:
+def _disk(root: str, wanted: dict[str, Any]) -> Iterator[Fact]:
     """Whether there is room for anything at all, and for what the last run of this grid that has finished wrote."""
     earlier = runs_below(root, wanted["name"])
     finished = [run for run in earlier if os.path.exists(RunLayout(run).done)][-1:]
@@ -172,10 +158,9 @@ def _disk(root: str, wanted: dict[str, Any]) -> Iterator[str]:
         root = os.path.dirname(root)
     _, free = machine.disk_kib(root)
     if free is not None and free < _LEAST_KIB:
-        yield f"disk: {root}: the disk is full, {free} KiB are free; {_ROOM}"
+        yield Fact(Lack.DISK_FULL, root=root, free_kib=free)
     elif free is not None and finished:
         last = size(finished[0], _COUNT_S) >> 10
         goes_on = 0 if wanted["new"] else size(earlier[-1], _COUNT_S) >> 10
         if last - goes_on > free:
-            wrote = f"the last run of this grid wrote {last >> 10} MiB"
-            yield f"disk: {root}: {free >> 10} MiB are free, and {wrote}; {_ROOM}"
+            yield Fact(Lack.DISK_SHORT, root=root, free_mib=free >> 10, wrote_mib=last >> 10)

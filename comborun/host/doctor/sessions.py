@@ -14,6 +14,7 @@ from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.system import files, process
 from comborun.host.system.process import owner
 from comborun.rules.findings import Finding, error, fine, warning
+from comborun.words import host, say  # noqa: F401 - the table of words about hosts travels with the doctor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,10 +144,11 @@ def files_named(box: Box) -> Iterator[Finding]:
     wanted = json.loads(box.grid) if box.grid else {}
     lacks = preflight.lacks(wanted) if wanted else []
     gone = tuple(f"{folder}/" for folder in preflight.workdirs(wanted) if not os.path.isdir(folder))
-    for line in lacks:
-        yield error("grid", line, "sessions that need it fail at once")
+    for lack in lacks:
+        yield error("grid", say(lack), "sessions that need it fail at once")
+    missing = {os.path.basename(path) for lack in lacks for path in (lack.text("path"), *lack.texts("paths"))}
     for path in named:
-        said = path.startswith(gone) or os.path.basename(path) in " ".join(lacks)
+        said = path.startswith(gone) or os.path.basename(path) in missing
         if not said and not os.path.exists(path):
             found, cost = f"the grid names {path}, which is not here", "a command that needs it fails at once"
             yield warning("files", found, cost, f"ls -l {shlex.quote(path)}")

@@ -12,11 +12,14 @@ import time
 
 from comborun.host.system import files
 from comborun.rules import records
+from comborun.rules.facts import Fact
+from comborun.rules.holds import KINDS
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import attempts_of
 
-PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
-LEAVING = frozenset((DRAINING, HALTED))
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def over(run: RunLayout) -> bool:
@@ -33,14 +36,24 @@ def _has_ended(run: RunLayout, name: str) -> bool:
 
 
 class Hold:
-    """A hold; `kind` is empty without one."""
+    """A hold; `kind` is empty without one. `why`: words of the former version, which wrote no facts."""
 
-    __slots__ = ("at", "kind", "why")
+    __slots__ = ("at", "kind", "reason", "why")
 
-    def __init__(self, kind: str = "", why: str = "", at: str = "") -> None:
+    def __init__(self, kind: str = "", reason: Fact | None = None, at: str = "", why: str = "") -> None:
         self.kind = kind
-        self.why = why
+        self.reason = reason
         self.at = at
+        self.why = why
+
+    @property
+    def words(self) -> str:
+        from comborun.words import say  # supervisors start faster without it
+
+        return say(self.reason) if self.reason else self.why
+
+    def as_data(self) -> dict[str, Any]:
+        return {"kind": self.kind, "reason": self.reason and self.reason.as_data(), "why": self.why}
 
 
 class Holds:
@@ -52,13 +65,14 @@ class Holds:
     def look(self) -> Hold:
         record = files.read(self._hold)
         kind = record.get("kind", "")
-        if kind not in (PAUSED, DRAINING, HALTED):
+        if kind not in KINDS:
             return Hold()
-        return Hold(kind, record.get("why", ""), record.get("at", ""))
+        reason = record.get(records.REASON)
+        return Hold(kind, reason if isinstance(reason, Fact) else None, record.get("at", ""), record.get("why", ""))
 
-    def order(self, kind: str, why: str) -> bool:
+    def order(self, kind: str, reason: Fact) -> bool:
         """Hold the run; False when that can't be written."""
-        return files.write(self._hold, [("kind", kind), ("at", round(time.time(), 6)), ("why", records.clean(why))])
+        return files.write(self._hold, [("kind", kind), ("at", round(time.time(), 6)), (records.REASON, reason)])
 
     def read_resumed(self) -> None:
         self.resumed = records.seconds(files.read(self._resumed), "at") or 0.0

@@ -137,7 +137,7 @@ def take_port() -> tuple[int, int]:
     """
     folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
     if flaw := files.own_folder(folder, 0o700):
-        raise MissingResource(fact(Evidence.NO_PORT, said=flaw))
+        raise MissingResource(fact(Evidence.NO_PORT, said=flaw.as_data()))
     low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
     last = int(low[0]) - 1 if int(low[0]) > 8192 else 32767
     taken, first = _ports_in_use(), int.from_bytes(os.urandom(2), "big") % _PORTS

@@ -10,6 +10,7 @@ makes a new attempt, and first closes an earlier one that is open.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import sys
@@ -26,6 +27,8 @@ from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.holds import TaskLeft
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.vocabulary import outcome_of
 
@@ -34,10 +37,7 @@ if TYPE_CHECKING:
     from typing import NoReturn, Sequence
 
     from comborun.host.supervise.attempt import Attempt
-    from comborun.rules.facts import Fact
 
-HELD = "the run is held"
-"""the note of a task that leaves because of a hold; settle submits its session again"""
 _OVER = ("succeeded", "cancelled", "not_needed")
 
 
@@ -177,8 +177,13 @@ def _task(arguments: list[str]) -> int:
     if not row:
         raise Refusal(NO_RUN, f"{RUN.batch(int(arguments[1]))} has no line {index}")
     name, planned = row
-    attempt, why = 0, _kept_back(attempts, name)
-    if not why:
+    attempt, why = 0, ""
+    if fact := _kept_back(attempts, name):
+        from comborun.words import say
+
+        why = say(fact)
+        sys.stdout.write(json.dumps(fact.as_data()) + "\n")  # settle reads it
+    else:
         attempt, why = _attempt(attempts, name, planned, task)
     if why:
         sys.stdout.write(f"task: {name}: {why}\n")
@@ -204,15 +209,15 @@ def settle_s() -> float:
     return setting("COMBORUN_SETTLE_S", 65.0)
 
 
-def _kept_back(attempts: RunDirectory, name: str) -> str:
-    """Why its session must not run any more, or not now; empty if it may."""
+def _kept_back(attempts: RunDirectory, name: str) -> Fact | None:
+    """Why its session must not run any more, or not now; None if it may."""
     if os.path.exists(attempts.layout.stopped):
-        return f"{HELD}: stopped"
+        return Fact(TaskLeft.STOPPED)
     held = Holds(attempts.layout).look()
     if held.kind:
-        return f"{HELD}: {held.kind} ({held.why})"
+        return Fact(TaskLeft.HELD, hold=held.kind, reason=held.reason and held.reason.as_data())
     dropped = any(row.name == name and row.flag == DROPPED for row in rows(attempts.layout.queue))
-    return "the grid was changed since, and the session is not part of the run any more" if dropped else ""
+    return Fact(TaskLeft.DROPPED) if dropped else None
 
 
 def _attempt(attempts: RunDirectory, name: str, planned: int, task: str) -> tuple[int, str]:

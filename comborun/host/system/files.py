@@ -9,6 +9,8 @@ import stat
 import time
 
 from comborun.rules import counting, records
+from comborun.rules.facts import Fact
+from comborun.rules.host import FolderFlaw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,20 +208,20 @@ def home(path: str) -> str:
     return os.environ["HOME"] + path[1:] if path == "~" or path.startswith("~/") else path
 
 
-def own_folder(path: str, mode: int = 0o755) -> str:
-    """Make a folder that only this user may write. Returns why that fails, or an empty text."""
+def own_folder(path: str, mode: int = 0o755) -> Fact | None:
+    """Make a folder that only this user may write. Returns why that fails, or None."""
     try:
         if not os.path.lexists(path):
             os.makedirs(path, exist_ok=True)
             os.chmod(path, mode)
         found = os.lstat(path)
     except OSError as error:
-        return f"there is no folder {path}, and none can be made: {error.strerror}"
+        return Fact(FolderFlaw.NOT_MADE, path=path, error=error.strerror)
     if not stat.S_ISDIR(found.st_mode):
-        return f"{path} is not a folder"
+        return Fact(FolderFlaw.NO_FOLDER, path=path)
     if found.st_uid != os.getuid():
-        return f"{path} belongs to somebody else"
-    return f"others may write in {path} (mode {found.st_mode & 0o777:o})" if found.st_mode & 0o022 else ""
+        return Fact(FolderFlaw.FOREIGN, path=path)
+    return Fact(FolderFlaw.OPEN, path=path, mode=f"{found.st_mode & 0o777:o}") if found.st_mode & 0o022 else None
 
 
 def sync(path: str) -> None:

@@ -9,24 +9,22 @@ import resource
 from collections.abc import Collection, Sequence
 
 from comborun.host.system import files, process
+from comborun.rules.facts import Fact
+from comborun.rules.host import Limit
 
 _COUNT_MOST = 18
 """digits of the largest plausible count"""
 _START_TAKES = 4
 """processes of a session, at least: its window, its supervisor, its script and its program"""
-_LACKS = {
-    errno.EMFILE: "too many files are open here (`ulimit -n`)",
-    errno.ENFILE: "too many files are open on this machine",
-    errno.ENOMEM: "there is no memory for another process (`ulimit -v`)",
-}
+_LIMITS = {errno.EMFILE: Limit.OPEN_FILES, errno.ENFILE: Limit.MACHINE_FILES, errno.ENOMEM: Limit.MEMORY}
 
 
-def lack(error: int = 0) -> str:
-    """Why nothing more can be started here now; empty if it can be. `error`: the number of an error, or 0; for an error
+def limit_reached(error: int = 0) -> Fact | None:
+    """Why nothing more can be started here now; None if it can be. `error`: the number of an error, or 0; for an error
     that is of no limit, an attempt shows it.
     """
-    number = error if error == errno.EAGAIN or error in _LACKS else _tried()
-    return lacking(number) if number else ""
+    number = error if error == errno.EAGAIN or error in _LIMITS else _tried()
+    return limit_of(number) if number else None
 
 
 def _tried() -> int:
@@ -50,14 +48,14 @@ def _tried() -> int:
     return 0
 
 
-def lacking(number: int) -> str:
-    """The limit behind such an error; empty for an error that is of no limit."""
+def limit_of(number: int) -> Fact | None:
+    """The limit behind an error of the system; None for an error that is of no limit."""
     if number != errno.EAGAIN:
-        return _LACKS.get(number, "")
+        return Fact(_LIMITS[number]) if number in _LIMITS else None
     most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     if most == resource.RLIM_INFINITY or threads() + 2 * _START_TAKES < most:
-        return "the limit on processes of this machine, or of a control group, is reached"
-    return f"the limit on processes is reached: this user may have {most}, threads included (`ulimit -u`)"
+        return Fact(Limit.MACHINE_PROCESSES)
+    return Fact(Limit.PROCESSES, most=most)
 
 
 def threads() -> int:

@@ -23,11 +23,14 @@ from collections.abc import Callable
 from comborun.host.engines import slurm_of
 from comborun.host.record import attempts
 from comborun.host.record.events import Events
-from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
+from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
+from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
 from comborun.rules.vocabulary import Outcome, outcome_of, several
 
 TYPE_CHECKING = False
@@ -99,7 +102,7 @@ class Steering:
 
     def _was(self) -> str:
         before = self.holds.look()
-        return f"; it was {before.kind} ({before.why})" if before.kind else ""
+        return f"; it was {before.kind} ({before.words})" if before.kind else ""
 
     def _hold(self, kind: str, words: list[str]) -> int:
         was = self._was()
@@ -108,9 +111,9 @@ class Steering:
             if over(self.layout)
             else "running sessions continue"
         )
-        why = " ".join(words) or "by hand"
+        why = records.clean(" ".join(words))
         order = "pause" if kind == PAUSED else "drain"
-        done = self.holds.order(kind, why)
+        done = self.holds.order(kind, Fact(HoldReason.BY_PERSON, words=why))
         return self._ordered(done, f"{kind}: no new sessions start; {goes_on}{was}", order, why=why)
 
     def _resume(self) -> int:
@@ -135,7 +138,7 @@ class Steering:
             raise Refusal(LACKING, "the grid of this run has no notify")
         from comborun.host.dispatch import notices
 
-        code = notices.hand_over(self.attempts, "test", "", "a test: this is what a notice looks like")
+        code = notices.hand_over(self.attempts, "test", "", Fact(Notice.TEST))
         if not code:
             self._say(self.id, "the command took a test notice, and ended with 0")
         return code

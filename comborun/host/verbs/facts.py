@@ -15,6 +15,7 @@ from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
 from comborun.host.system import commands, driver, machine
 from comborun.host.verb_errors import answered
+from comborun.rules.facts import data_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def facts(wanted: list[str]) -> dict[str, Any]:
         "missing": [flaw for name in NEEDED if (flaw := commands.lack(name))],
         "lacking": [name for name in wanted if name not in there],
         "gpus": gpus(),
-        "absent": preflight.lacks(named) if named else [],
+        "absent": data_of(preflight.lacks(named)) if named else [],
         "checkpoints": preflight.checkpoints(named),
         "code": [found for folder in preflight.folders(named) if (found := code(folder))],
     }

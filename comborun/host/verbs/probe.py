@@ -186,11 +186,12 @@ class Probe:
         ]
 
     def _waiting(self) -> list[Document]:
-        """What sessions wait for, apart from their turn, by the dispatcher's word."""
+        """What sessions and servers wait for, apart from their turn, by the dispatcher's word."""
         return [
-            {"session": name, "reason": what, "until": records.seconds({"until": until}, "until"), "detail": detail}
-            for name, what, until, detail in _rows(self.layout.waiting, 4)
-            if name
+            {"session": row["session"], "until": records.seconds(row, "until"), "fact": fact}
+            for row in files.read_rows(self.layout.waiting)
+            for fact in records.facts(row)
+            if row.get("session")
         ]
 
     # Model servers
@@ -253,7 +254,7 @@ def _space(total: int | None, free: int | None) -> Document | None:
 
 def _hold(hold: Hold) -> Document | None:
     at = records.seconds({"at": hold.at}, "at")
-    return {"kind": hold.kind, "since": at, "why": hold.why} if hold.kind else None
+    return {"kind": hold.kind, "since": at, "why": hold.why, "reason": hold.reason} if hold.kind else None
 
 
 def _filled(record: dict[str, Any]) -> Document:

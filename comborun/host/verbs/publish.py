@@ -17,7 +17,7 @@ import tempfile
 import time
 import zlib
 
-from comborun.host.record.holds import over
+from comborun.host.record.holds import Holds, over
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal, answered
 from comborun.rules import records
@@ -106,8 +106,7 @@ def unreadable(directory: str) -> str:
 def describe(directory: str, digest: str) -> dict[str, Any]:
     layout = RunLayout(directory)
     number, own = newest_plan(directory), files.read_line(layout.digest)
-    done, hold = files.read(layout.done), files.read(layout.hold)
-    ended = over(layout)
+    done, hold, ended = files.read(layout.done), Holds(layout).look(), over(layout)
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
     state = "changed" if own != digest else "finished" if whole else "resumed"
     return {
@@ -118,9 +117,10 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
         "digest": own,
         "ended": ended or os.path.exists(layout.stopped),
         "whole": whole,
-        "held": bool(hold) or os.path.exists(layout.quarantine),
-        "hold": hold.get("kind", ""),
-        "why": hold.get("why", ""),
+        "held": bool(hold.kind) or os.path.exists(layout.quarantine),
+        "hold": hold.kind,
+        "reason": hold.reason and hold.reason.as_data(),
+        "why": hold.why,
         "started": _started(layout),
         "plan": files.read_text(layout.plan(number), _LAST),
     }

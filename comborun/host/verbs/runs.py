@@ -23,6 +23,7 @@ import time
 import zlib
 from base64 import b64encode
 
+from comborun.host.record.holds import Holds
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
@@ -55,7 +56,8 @@ def main(arguments: list[str]) -> int:
 def describe(directory: str) -> dict[str, Any]:
     """How a run has ended, why it can't continue, and whether it is a canary of another run."""
     run = RunLayout(directory)
-    held = files.read(run.hold)
+    hold = Holds(run).look()
+    held = hold.as_data() if hold.kind else {}
     if os.path.exists(run.stopped):
         held = {"kind": "stopped", "why": ""}
     canary = b'"canary_of": "' in files.tail(run.manifest, _PROVENANCE)[0]

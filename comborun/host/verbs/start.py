@@ -179,7 +179,7 @@ class Start:
         if not now.kind:
             return "nothing is left to do"
         again = shlex.join(["bash", self.layout.front, "resume"])
-        return f"the run is {now.kind} ({now.why}). To resume: {again}"
+        return f"the run is {now.kind} ({now.words}). To resume: {again}"
 
     def _leave(self) -> None:
         """Remove the secrets, unless a live dispatcher still needs them: it removes them at its end."""

@@ -10,16 +10,15 @@ import glob
 import os
 import time
 
-from comborun.host.record.holds import HALTED, Holds
+from comborun.host.record.holds import Holds
 from comborun.host.system import files
 from comborun.host.system.changes import Changes
 from comborun.host.verb_errors import USAGE, Refusal, answer
+from comborun.rules import records
+from comborun.rules.holds import HALTED
 from comborun.rules.names import RunLayout
+from comborun.rules.room.waits import PASSES, waits_for
 
-_ROOM = frozenset(("gpu", "gpu_memory", "unknown", "cpus", "host_memory", "token", "cap"))
-"""reasons that end with other sessions, or with an answer of nvidia-smi. A model server is not among them: it may fail
-soon
-"""
 _SETTLED_S, _OVERLOOKED_S = 2.0, 0.1
 BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 
@@ -62,10 +61,9 @@ def _waits(layout: RunLayout) -> bool:
             return False
     except OSError:
         return False
-    rows = [line.split("\t") for line in files.read_text(layout.waiting).splitlines()]
-    return any(row[1] in _ROOM for row in rows if len(row) > 1) and not _any(
-        RunLayout(glob.escape(layout.directory)).attempt("*", "*").grant
-    )
+    waits = [fact for row in files.read_rows(layout.waiting) for fact in records.facts(row)]
+    started = RunLayout(glob.escape(layout.directory)).attempt("*", "*").grant
+    return any(waits_for(wait) in PASSES for wait in waits) and not _any(started)
 
 
 def _any(pattern: str) -> bool:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from comborun.rules import records
 from comborun.rules.endings.failures import HOST, named
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
 
 _PLACE, _CLASS = re.compile("host|[0-9]{1,4}"), re.compile("[a-z_]+")
 
@@ -99,14 +101,13 @@ FAILED = frozenset(("failed", "partial", "lost"))
 """outcomes that fail-fast counts"""
 
 
-def too_many(count: int, total: int, limit: int, percent: int) -> str:
+def too_many(count: int, total: int, limit: int, percent: int) -> Fact | None:
     """Why to halt the run: too many sessions ended for good without success. A limit of 0 means none."""
-    why = ""
-    if limit and count >= limit:
-        why = f"the limit is {limit}"
-    if percent and total and count * 100 >= percent * total:
-        why = f"the limit is {percent} %"
-    return f"{count} of {total} sessions ended without success; {why}" if why and count else ""
+    limit = limit if count >= limit else 0
+    percent = percent if total and count * 100 >= percent * total else 0
+    if not count or not (limit or percent):
+        return None
+    return Fact(HoldReason.TOO_MANY_FAILED, failed=count, sessions=total, limit=limit, percent=percent)
 
 
 PROVEN_S = 1800.0

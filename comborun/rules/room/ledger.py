@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from comborun.rules.facts import Fact
 from comborun.rules.room.placement import HEADROOM, Blocker
+from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,15 +22,18 @@ if TYPE_CHECKING:
 @dataclass
 class Share:
     who: str
-    """the holder in words, if it belongs to another run"""
+    run: str
+    """the run that it belongs to; empty for this one"""
     request: Request
     gpus: Gpus
-    ours: bool
-    """whether it belongs to this run"""
     alone: bool
     mib: OfGpu
     """GPU -> its request, or its measured use if that is more"""
     memory: int
+
+    @property
+    def ours(self) -> bool:
+        return not self.run
 
 
 class Tally:
@@ -68,22 +73,26 @@ class Ledger:
         self.capacity = capacity
         self.shares: dict[str, Share] = {}
         self.ours, self.foreign = Tally(), Tally()
-        self.tokens: dict[str, str] = {}
+        self.tokens: dict[str, tuple[str, str]] = {}
+        """token -> the session that has it, and its run if that is another one"""
         self.back: dict[int, int] = {}
         """GPU -> MiB that were given back, but that no measurement has shown to be free yet"""
         self.kept = Reservation()
 
-    def take(self, key: str, request: Request, gpus: Iterable[int] = (), foreign: str = "") -> Share:
-        """Lease a request. `foreign`: the holder in words, if it is not of this run."""
+    def take(
+        self, key: str, request: Request, gpus: Iterable[int] = (), foreign: tuple[str, str] | None = None
+    ) -> Share:
+        """Lease a request. `foreign`: the session and its run, if that is not this one."""
         gpus = tuple(gpus)
+        who, run = foreign or (key, "")
         alone = request.alone if foreign else self.capacity.alone(request)
         mib = dict.fromkeys(gpus, request.gpu_memory)
-        return self._enter(key, Share(foreign or key, request, gpus, not foreign, alone, mib, request.memory))
+        return self._enter(key, Share(who, run, request, gpus, alone, mib, request.memory))
 
     def _enter(self, key: str, share: Share) -> Share:
         self.shares[key] = share
         self._tally(share).count(share, 1)
-        self.tokens.update(dict.fromkeys(share.request.tokens, share.who))
+        self.tokens.update(dict.fromkeys(share.request.tokens, (share.who, share.run)))
         return share
 
     def _tally(self, share: Share) -> Tally:
@@ -94,7 +103,7 @@ class Ledger:
         share = self.shares.pop(key, None)
         if share:
             self._tally(share).count(share, -1)
-            self.tokens = {token: who for token, who in self.tokens.items() if who != share.who}
+            self.tokens = {token: by for token, by in self.tokens.items() if by != (share.who, share.run)}
         return share
 
     def charge(self, key: str, held: Mapping[int, int], resident: int = 0) -> None:
@@ -148,7 +157,8 @@ class Ledger:
             else:
                 fitting.append(gpu)
         if len(fitting) < request.gpus:
-            most = max(blockers, key=lambda one: (one.rank, one.free), default=Blocker("gpu", "there is no GPU for it"))
+            none = Blocker(Fact(Wait.NO_GPU_FOR_IT))
+            most = max(blockers, key=lambda one: (one.rank, one.free), default=none)
             most.urgent = any(one.urgent for one in blockers)
             return most
         return self.least(fitting, request.gpus)
@@ -160,48 +170,54 @@ class Ledger:
 
     def _host_blocks(self, request: Request, who: str) -> Blocker | None:
         for token in request.tokens:
-            holder = self.tokens.get(token) or self.kept.tokens.get(token, who)
-            if holder != who:
-                return Blocker("token", f"only one on the host may have {token}, and {holder} has it", of=token)
+            holder, run = self.tokens.get(token) or (self.kept.tokens.get(token, who), "")
+            if (holder, run) != (who, ""):
+                return Blocker(Fact(Wait.TOKEN_TAKEN, token=token, session=holder, run=run), of=token)
         count = self._in_group(request.group, None)
         if request.group and 0 < request.per_host <= count:
-            why = f"{count} of {request.group} run, as many as its per_host allows"
-            return Blocker("cap", why, of=request.group)
+            return Blocker(Fact(Wait.GROUP_FULL_ON_HOST, group=request.group, sessions=count), of=request.group)
         return self._cpus_block(request) or self._main_memory_blocks(request)
 
     def _cpus_block(self, request: Request) -> Blocker | None:
-        limit = self.capacity.cpus
-        taken = self.ours.cpus + self.foreign.cpus + self.kept.cpus
-        if not request.cpus or limit is None or request.cpus <= limit - taken:
+        limit, held, foreign, kept = self.capacity.cpus, self.ours.cpus, self.foreign.cpus, self.kept.cpus
+        if not request.cpus or limit is None or request.cpus <= limit - held - foreign - kept:
             return None
-        rest = _rest(self.foreign.cpus, self.kept.cpus)
-        return Blocker("cpus", f"needs {request.cpus} cores; this run holds {self.ours.cpus} of {limit}{rest}")
+        return Blocker(Fact(Wait.CORES_TAKEN, needs=request.cpus, held=held, of=limit, foreign=foreign, kept=kept))
 
     def _main_memory_blocks(self, request: Request) -> Blocker | None:
         if not request.memory:
             return None
-        if self.capacity.memory is None or not self.capacity.fresh:
-            return Blocker("unknown", "main memory is being measured", urgent=True)
-        free = self.capacity.memory - self.ours.memory - self.foreign.memory - self.kept.memory
+        capacity, held, foreign, kept = self.capacity, self.ours.memory, self.foreign.memory, self.kept.memory
+        if capacity.memory is None or not capacity.fresh:
+            return Blocker(Fact(Wait.MEMORY_UNMEASURED), urgent=True)
+        free = capacity.memory - held - foreign - kept
         if request.memory <= free:
             return None
-        capacity = f"{max(0, free)} of {self.capacity.memory_total or 0} MiB of main memory are free"
-        use = f"{self.capacity.use_by_others.get(None, '')}, this run holds {self.ours.memory}"
-        rest = _rest(self.foreign.memory, self.kept.memory)
-        return Blocker("host_memory", f"needs {request.memory} MiB; {capacity}: {use}{rest}")
+        fact = Fact(
+            Wait.MEMORY_TAKEN,
+            needs_mib=request.memory,
+            free_mib=max(0, free),
+            total_mib=capacity.memory_total or 0,
+            others_mib=capacity.others.get(None),
+            reserve_mib=capacity.memory_reserve,
+            held_mib=held,
+            foreign_mib=foreign,
+            kept_mib=kept,
+        )
+        return Blocker(fact)
 
     def _gpu_blocks(self, request: Request, gpu: int, who: str) -> Blocker | None:
         """Why a GPU is refused for another reason than memory."""
         capacity, load = self.capacity, self.load(gpu)
-        if gpu in capacity.closed:
-            return Blocker("gpu", f"GPU {gpu} is {capacity.closed[gpu]}")
+        if gpu in capacity.quarantine:
+            return Blocker(Fact(Wait.GPU_IN_QUARANTINE, gpu=gpu))
         if self.kept.gpus.get(gpu, who) != who:
-            return Blocker("gpu", f"GPU {gpu} is kept for {self.kept.gpus[gpu]}, which has waited longer")
+            return Blocker(Fact(Wait.GPU_KEPT, gpu=gpu, session=self.kept.gpus[gpu]))
         if self.ours.alone[gpu] + self.foreign.alone[gpu]:
-            return Blocker("gpu", f"a session uses GPU {gpu} alone", 2)
+            return Blocker(Fact(Wait.GPU_USED_ALONE, gpu=gpu), 2)
         if load and capacity.alone(request):
-            why = "ran out of GPU memory" if request.alone else "has no gpu_memory in the grid"
-            return Blocker("gpu", f"{why}, so it needs an empty GPU; GPU {gpu} has {several(load)}", 2)
+            code = Wait.GPU_NOT_EMPTY_AGAIN if request.alone else Wait.GPU_NOT_EMPTY
+            return Blocker(Fact(code, gpu=gpu, sessions=load), 2)
         return self._many(request, gpu)
 
     def _many(self, request: Request, gpu: int) -> Blocker | None:
@@ -209,17 +225,11 @@ class Ledger:
         capacity, load, ours = self.capacity, self.load(gpu), self.ours.load[gpu]
         in_group = self._in_group(request.group, gpu)
         if capacity.per_gpu and load >= capacity.per_gpu:
-            return Blocker("gpu", f"GPU {gpu} has {several(load)}, and limits.per_gpu is {capacity.per_gpu}", 3)
+            return Blocker(Fact(Wait.GPU_FULL, gpu=gpu, sessions=load, per_gpu=capacity.per_gpu), 3)
         if ours >= capacity.most.get(gpu, ours + 1):
-            return Blocker(
-                "cap",
-                f"GPU {gpu} has {several(ours)}; its limit is {capacity.most[gpu]} since one ran out of memory",
-                3,
-            )
+            return Blocker(Fact(Wait.GPU_REDUCED, gpu=gpu, sessions=ours, most=capacity.most[gpu]), 3)
         if request.group and 0 < request.per_gpu <= in_group:
-            return Blocker(
-                "cap", f"GPU {gpu} has {several(in_group)} of {request.group}, as many as its per_gpu allows", 3
-            )
+            return Blocker(Fact(Wait.GROUP_FULL_ON_GPU, gpu=gpu, sessions=in_group, group=request.group), 3)
         return None
 
     def _memory_blocks(self, request: Request, gpu: int) -> Blocker | None:
@@ -227,30 +237,35 @@ class Ledger:
         if free is not None and not request.gpu_memory:
             free = self.most(gpu)  # sessions of this run share it as the limits allow
         if not self.capacity.measured:  # the name of its GPU must be known
-            blocker = Blocker("unknown", f"GPU {gpu} is being measured", 6, urgent=True)
+            blocker = Blocker(Fact(Wait.GPU_UNMEASURED, gpu=gpu), 6, urgent=True)
         elif not asked:
             pass
         elif free is None:
-            blocker = Blocker("unknown", f"nvidia-smi does not tell how much memory of GPU {gpu} is used", 6)
+            blocker = Blocker(Fact(Wait.GPU_USE_UNKNOWN, gpu=gpu), 6)
         elif free < asked <= free + self.back.get(gpu, 0):
-            blocker = Blocker("unknown", f"GPU {gpu} is measured again, since something ended there", 5, urgent=True)
+            blocker = Blocker(Fact(Wait.GPU_MEASURED_AFTER_END, gpu=gpu), 5, urgent=True)
         elif free < asked:
-            least = "" if request.gpu_memory else ", a tenth, since the grid sets no gpu_memory"
-            blocker = Blocker("gpu_memory", f"needs {asked} MiB{least}; {self._told(gpu)}", 4, free=free)
+            blocker = Blocker(self._gpu_memory_taken(gpu, asked, tenth=not request.gpu_memory), 4, free=free)
         elif not self.capacity.fresh:
-            blocker = Blocker("unknown", f"GPU {gpu} is measured again", 5, urgent=True)
+            blocker = Blocker(Fact(Wait.GPU_MEASURED_AGAIN, gpu=gpu), 5, urgent=True)
         return blocker
 
-    def _told(self, gpu: int) -> str:
-        """Says who uses the memory of a GPU."""
-        load, mib = self.ours.load[gpu], self.ours.mib[gpu]
-        free, total = max(0, self.free(gpu) or 0), self.capacity.totals.get(gpu, 0)
-        parts = [self.capacity.use_by_others.get(gpu, "")]
-        if load:
-            parts.append(f"{several(load)} of this run {'holds' if load == 1 else 'hold'} {mib}")
-        if self.foreign.mib[gpu]:
-            parts.append(f"other runs of yours hold {self.foreign.mib[gpu]}")
-        return f"{free} of {total} MiB of GPU {gpu} are free: {', '.join([*parts, f'headroom {HEADROOM}'])}"
+    def _gpu_memory_taken(self, gpu: int, asked: int, *, tenth: bool) -> Fact:
+        capacity = self.capacity
+        return Fact(
+            Wait.GPU_MEMORY_TAKEN,
+            gpu=gpu,
+            needs_mib=asked,
+            tenth=tenth,
+            free_mib=max(0, self.free(gpu) or 0),
+            total_mib=capacity.totals.get(gpu, 0),
+            others_mib=capacity.others.get(gpu),
+            reserve_mib=capacity.reserve,
+            sessions=self.ours.load[gpu],
+            held_mib=self.ours.mib[gpu],
+            foreign_mib=self.foreign.mib[gpu],
+            headroom_mib=HEADROOM,
+        )
 
     def keep(self, who: str, request: Request, gpus: Iterable[int]) -> None:
         """Reserve what a request needs for the rest of this round."""
@@ -268,7 +283,7 @@ class Ledger:
     def open(self, request: Request) -> list[int]:
         """The GPUs that a request could have."""
         alone, foreign = self.capacity.alone(request), self.foreign
-        there = [gpu for gpu in self.capacity.candidates(request) if gpu not in self.capacity.closed]
+        there = [gpu for gpu in self.capacity.candidates(request) if gpu not in self.capacity.quarantine]
         there = [gpu for gpu in there if not foreign.alone[gpu] and not (alone and foreign.load[gpu])]
         needs = self.capacity.needs
         return [gpu for gpu in there if not needs(request, gpu) or self.most(gpu) >= needs(request, gpu)]
@@ -281,12 +296,3 @@ class Ledger:
         if request.memory and (memory is None or request.memory > memory - self.foreign.memory):
             return False
         return len(set(self.open(request)) - set(barred)) >= request.gpus
-
-
-def _rest(foreign: int, kept: int) -> str:
-    others = f", other runs of yours hold {foreign}" if foreign else ""
-    return f"{others}, {kept} are kept for a session that has waited longer" if kept else others
-
-
-def several(count: int) -> str:
-    return f"{count} session" if count == 1 else f"{count} sessions"

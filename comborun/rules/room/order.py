@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from comborun.rules.room.ledger import Ledger, Reservation
 from comborun.rules.room.placement import Blocker, Request
+from comborun.rules.room.waits import WaitFor
 
-_NOT_PASSED = frozenset({"unknown", "token", "slots", "lease"})
+_NOT_PASSED = frozenset((WaitFor.UNKNOWN, WaitFor.TOKEN, WaitFor.SLOT, WaitFor.LEASE))
 """others may always overtake a session that waits for one of these; a token is reserved for it at once"""
 
 
@@ -38,7 +39,7 @@ class BackfillQueue:
         self._barred[request] = frozenset(barred)
         for token in request.tokens:
             self.ledger.kept.tokens.setdefault(token, who)
-        if blocker.reason in _NOT_PASSED or blocker.of or not self.ledger.possible(request, barred):
+        if blocker.waits_for in _NOT_PASSED or blocker.of or not self.ledger.possible(request, barred):
             return
         ours = sum(share.ours for share in self.ledger.shares.values())
         if self._passes.setdefault(request, ours) <= 0:

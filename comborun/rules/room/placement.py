@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from comborun.rules.facts import Fact
+from comborun.rules.room.waits import Never, waits_for
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, Tuple
@@ -64,9 +67,8 @@ class Request:
 class Blocker:
     """Why a request does not fit now."""
 
-    reason: str
-    """gpu gpu_memory cpus host_memory token cap stagger lease unknown"""
-    why: str
+    fact: Fact
+    """with a code of `Wait`"""
     rank: int = 1
     """among the reasons of several GPUs, the one with the highest rank is reported"""
     free: int = 0
@@ -74,6 +76,10 @@ class Blocker:
     """it needs a new measurement, not the end of a session"""
     of: str = ""
     """the token, or the group whose cap is reached"""
+
+    @property
+    def waits_for(self) -> str:
+        return waits_for(self.fact)
 
 
 def grantable(total: int, others: int, reserve: int, headroom: int = 0) -> int:
@@ -111,30 +117,28 @@ class Capacity:
     totals: OfGpu = field(default_factory=dict)
     """GPU -> its total MiB"""
     memory_total: int | None = None
-    use_by_others: dict[int | None, str] = field(default_factory=dict)
-    """GPU (None: main memory) -> the use by others, in words"""
+    others: dict[int | None, int] = field(default_factory=dict)
+    """GPU (None: main memory) -> MiB that others use"""
     has_driver: bool = False
     """whether a driver reports what others hold of a GPU"""
     measured: bool = True
     """whether the driver has answered"""
     fresh: bool = True
     """whether the last measurement is recent enough"""
-    closed: dict[int, str] = field(default_factory=dict)
-    """GPU -> why nothing starts there"""
+    quarantine: frozenset[int] = frozenset()
+    """GPUs on which nothing starts"""
     most: OfGpu = field(default_factory=dict)
     """GPU -> the most sessions of this run there, after some ran out of its memory"""
 
     def measure_gpu(self, gpu: int, total: int, others: int) -> None:
         self.totals[gpu] = total
         self.gpu_memory[gpu] = grantable(total, others, self.reserve, HEADROOM)
-        self.use_by_others[gpu] = f"others use {others}" + (f" (reserved: {self.reserve})" if self.reserve else "")
+        self.others[gpu] = others
 
     def measure_memory(self, total: int, others: int) -> None:
         self.memory_total = total
         self.memory = grantable(total, others, self.memory_reserve)
-        self.use_by_others[None] = f"others use {others}" + (
-            f" (reserved: {self.memory_reserve})" if self.memory_reserve else ""
-        )
+        self.others[None] = others
 
     def needs(self, request: Request, gpu: int) -> int:
         """MiB that must be free on a GPU: a tenth of it for a session that does not say what it needs."""
@@ -151,22 +155,26 @@ class Capacity:
         return request.alone or (bool(request.gpus) and not request.gpu_memory and not self.per_gpu)
 
 
-def never(request: Request, capacity: Capacity) -> str:
-    """Why a request can never start on this host; empty: it can."""
+def never(request: Request, capacity: Capacity) -> Fact | None:
+    """Why a request can never start on this host; None if it can."""
     candidates = capacity.candidates(request)
-    sizes = {gpu: capacity.totals[gpu] - capacity.reserve - HEADROOM for gpu in candidates if gpu in capacity.totals}
-    fitting = [gpu for gpu in candidates if gpu not in sizes or sizes[gpu] >= request.gpu_memory]
+    least = request.gpu_memory + capacity.reserve + HEADROOM
+    fitting = [gpu for gpu in candidates if capacity.totals.get(gpu, least) >= least]
     if request.gpus > len(candidates):
-        among = f" of {','.join(map(str, request.only))}" if request.only else ""
-        return f"it asks for {request.gpus} GPU{'s' * (request.gpus != 1)}{among}, and may use {len(candidates)}"
+        return Fact(Never.GPUS_TOO_MANY, gpus=request.gpus, may_use=len(candidates), only=list(request.only))
     if capacity.cpus is not None and request.cpus > capacity.cpus:
-        return f"it asks for {request.cpus} core{'s' * (request.cpus != 1)}, and may use {capacity.cpus}"
-    if capacity.memory_total is not None and request.memory > capacity.memory_total - capacity.memory_reserve:
-        has = f"the host has {capacity.memory_total}, reserved {capacity.memory_reserve}"
-        return f"it asks for {request.memory} MiB of memory; {has}"
+        return Fact(Never.CORES_TOO_MANY, cores=request.cpus, may_use=capacity.cpus)
+    total, reserve = capacity.memory_total, capacity.memory_reserve
+    if total is not None and request.memory > total - reserve:
+        return Fact(Never.MEMORY_TOO_MUCH, mib=request.memory, total_mib=total, reserve_mib=reserve)
     if len(fitting) < request.gpus:
-        of_each = "a GPU" if request.gpus == 1 else f"each of {request.gpus} GPUs"
-        has = ", ".join(f"GPU {gpu} has {capacity.totals.get(gpu, 'an unknown number')}" for gpu in candidates)
-        kept = f"reserved {capacity.reserve}, headroom {HEADROOM}"
-        return f"it asks for {request.gpu_memory} MiB of {of_each}; {has} ({kept})"
-    return ""
+        has = {str(gpu): capacity.totals.get(gpu) for gpu in candidates}
+        return Fact(
+            Never.GPU_MEMORY_TOO_MUCH,
+            mib=request.gpu_memory,
+            gpus=request.gpus,
+            totals_mib=has,
+            reserve_mib=capacity.reserve,
+            headroom_mib=HEADROOM,
+        )
+    return None

@@ -6,7 +6,7 @@ import contextlib
 import io
 from dataclasses import replace
 
-from monitor_stage import Seen, a_plan, a_session, a_view, an_answer
+from monitor_stage import Seen, a_hold, a_plan, a_session, a_view, an_answer
 
 from comborun.cli.launch import show_tried
 from comborun.cli.status import exit_code
@@ -40,13 +40,13 @@ def test_a_smoke_test_is_not_among_what_was_planned() -> None:
 
 
 def test_a_run_that_was_halted_has_not_succeeded() -> None:
-    assert code(UNSMOKED, host=("hold kind=halted since=1 why=no record",), dispatcher=None) == 1
+    assert code(UNSMOKED, host=(a_hold("halted", "no record"),), dispatcher=None) == 1
 
 
 def test_a_run_whose_dispatcher_is_gone_does_not_go_on() -> None:
     assert code(Seen("grass_act"), dispatcher=None) == 1
     assert code(Seen("grass_act"), dispatcher=None, stopped=True) == 0, "it is being stopped, as somebody asked"
-    assert code(Seen("grass_act"), host=("hold kind=paused since=1 why=",), dispatcher=None) == 0
+    assert code(Seen("grass_act"), host=(a_hold("paused", ""),), dispatcher=None) == 0
     assert code(SUCCEEDED, done={"at": 1}, dispatcher=None) == 0
 
 

@@ -16,8 +16,12 @@ from comborun.host.admission.leasebook import Measured, Measuring
 from comborun.host.admission.leases import Lease, Leases
 from comborun.host.record.events import Events
 from comborun.host.system import driver, files, machine, process
+from comborun.rules.facts import Fact
+from comborun.rules.holds import Notice
+from comborun.rules.host import FolderFlaw
 from comborun.rules.names import RunLayout
 from comborun.rules.room.placement import Blocker, Card, Request
+from comborun.rules.room.waits import Wait, waits_for
 
 # The driver
 
@@ -147,7 +151,7 @@ def test_what_is_no_lease_promises_nothing(folder: Path, text: str) -> None:
     folder.mkdir()
     (folder / "other.lease").write_text(text.replace("%s", process.boot_id()))
     leases = Leases("mine")
-    assert leases.enter() == ""
+    assert leases.enter() is None
     assert leases.others == []
     leases.leave()
 
@@ -156,18 +160,18 @@ def test_two_runs_see_what_the_other_promises_until_it_has_ended(folder: Path, t
     one, two = Leases("one"), Leases("two")
     at = attempt(tmp_path, "one", "env_a")
     lease = Lease("one", "env_a", Request(gpus=1, gpu_memory=500), (0,), at)
-    assert one.enter() == ""
+    assert one.enter() is None
     assert one.write([lease])
     one.leave()
     assert (folder.stat().st_mode & 0o777, (folder / "one.lease").stat().st_mode & 0o777) == (0o755, 0o644)
-    assert two.enter() == ""
+    assert two.enter() is None
     assert [(other.who, other.run) for other in two.others] == [("env_a", "one")]
     two.leave()
     two.read()
     files.write(f"{at}/end", [("cause", "exited")])
     two.read()
     assert two.others == []
-    assert one.enter() == ""
+    assert one.enter() is None
     assert one.write([])
     one.leave()
     assert [file.name for file in folder.iterdir()] == ["lock"]
@@ -177,17 +181,18 @@ def test_a_folder_that_others_may_write_is_none(folder: Path) -> None:
     folder.mkdir()
     folder.chmod(0o777)
     leases = Leases("mine")
-    assert leases.enter() == f"others may write in {folder} (mode 777)"
+    flaw = Fact(FolderFlaw.OPEN, path=str(folder), mode="777")
+    assert leases.enter() == Fact(Wait.LEASES_UNUSABLE, flaw=flaw.as_data())
     folder.chmod(0o755)
-    assert leases.enter() == ""
+    assert leases.enter() is None
     leases.leave()
 
 
 def test_while_another_run_holds_the_lock_nothing_is_promised(folder: Path) -> None:
     holder, leases = Leases("one"), Leases("two")
-    assert holder.enter() == ""
+    assert holder.enter() is None
     began = time.monotonic()
-    assert leases.enter() == f"another run holds {folder}/lock"
+    assert leases.enter() == Fact(Wait.LEASES_LOCKED, folder=str(folder))
     waited = time.monotonic()
     assert leases.enter(), "not asked again at once: those that need no lease go on"
     assert time.monotonic() - waited < waited - began
@@ -203,12 +208,12 @@ class Desk:
     def __init__(self, folder: Path, *total: int, **policy: int) -> None:
         (folder / "dispatch").mkdir(parents=True, exist_ok=True)
         self.folder, self.total, self.number = folder, total, 0
-        self.told: list[str] = []
+        self.told: list[Fact] = []
         self.begin(**policy)
 
     def begin(self, **policy: int) -> None:
         """A dispatcher."""
-        tell = lambda kind, who, text: self.told.append(text)  # noqa: E731
+        tell = lambda kind, who, what: self.told.append(what)  # noqa: E731
         self.admission = Admission(str(self.folder), "run", Events(RunLayout(str(self.folder))), tell)
         words = {key: str(value) for key, value in policy.items()}
         self.admission.configure({"gpus": ",".join(map(str, range(len(self.total)))), **words})
@@ -249,7 +254,7 @@ class Desk:
 
     def waits(self, *names: str) -> list[str]:
         assert self.pick(*names) is None
-        return [what for _, what, _, _ in self.admission.waits(names)]
+        return [waits_for(fact) for _, fact in self.admission.waits(names)]
 
 
 @pytest.fixture
@@ -274,7 +279,7 @@ def test_after_one_ran_out_of_memory_beside_others_one_fewer_runs_there_until_a_
         desk.start(name)
     assert desk.fail("a", "gpu_memory"), "not alone: it says nothing of the GPU"
     assert [(one.session, one.fields) for one in events(desk.folder, "gpu_cap")] == [("a", {"gpu": 0, "most": 2})]
-    assert len(desk.told) == 1
+    assert desk.told == [Fact(Notice.FEWER, gpu=0, most=2, sessions=3)]
     assert desk.waits("a") == ["cap"]
     desk.fail("b", "")
     desk.admission.again("a", alone=True)
@@ -299,14 +304,14 @@ def test_starts_without_a_gpu_are_apart_and_one_with_a_gpu_is_found_behind_them(
     pick = desk.pick("b", "c")
     assert pick.name == "c"
     assert desk.pick("b") is None
-    assert [what for _, what, _, _ in desk.admission.waits(["b"])] == ["stagger"]
+    assert desk.admission.waits(["b"]) == [("b", Fact(Wait.STARTS_APART, seconds=60.0))]
     assert desk.admission.due() < time.monotonic() + 61
 
 
 def test_what_can_never_start_is_given_up_with_the_reason(desk: Desk) -> None:
     desk.ask("a", 1, 20000)
     pick = desk.pick("a")
-    assert "GPU 0 has 10128" in pick.never
+    assert pick.never.fields["totals_mib"] == {"0": 10128}
     assert not desk.admission.book.made
 
 
@@ -318,7 +323,7 @@ def test_what_a_waiting_server_needs_is_kept_unless_another_server_has_it(desk: 
     desk.admission.round()
     desk.admission.keep("server", [])
     assert desk.admission.pick(["small"], desk.at) is None
-    assert desk.admission.waits(["small"])[0][3] == "GPU 0 is kept for server, which has waited longer"
+    assert desk.admission.waits(["small"]) == [("small", Fact(Wait.GPU_KEPT, gpu=0, session="server"))]
     desk.admission.round()
     desk.admission.keep("server", ["there"])
     assert desk.admission.pick(["small"], desk.at), "that one ends when its clients have"
@@ -328,9 +333,9 @@ def test_another_run_that_was_faster_leaves_no_room(desk: Desk, tmp_path: Path) 
     desk.ask("a", 1, 6000)
     other = Leases("other")
     at = attempt(tmp_path, "other", "env_x")
-    assert other.enter() == ""
+    assert other.enter() is None
     assert other.write([Lease("other", "env_x", Request(gpus=1, gpu_memory=6000), (0,), at)])
     other.leave()
     found = desk.admission.take("a", desk.at("a"))
-    assert found.reason == "gpu_memory"
-    assert "other runs of yours hold 6000" in found.why
+    assert found.waits_for == "gpu_memory"
+    assert found.fact.count("foreign_mib") == 6000

@@ -7,6 +7,8 @@ import os
 import resource
 
 from comborun.host.system import files, machine
+from comborun.rules.facts import Fact
+from comborun.rules.host import Limit
 
 
 def test_what_was_killed_for_memory_is_counted_in_the_group_before_the_host(monkeypatch):
@@ -26,9 +28,9 @@ def test_where_few_files_may_be_open_a_command_still_inherits_its_lock_and_what_
         fd = files.inheritable(os.open(os.devnull, os.O_RDONLY))
         assert 50 <= fd < 100
         os.close(fd)
-        assert machine.lack() == ""
+        assert machine.limit_reached() is None
         resource.setrlimit(resource.RLIMIT_NOFILE, (4, before[1]))
-        assert "ulimit -n" in machine.lack()
+        assert machine.limit_reached() == Fact(Limit.OPEN_FILES)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
-    assert "ulimit -n" in machine.lack(errno.EMFILE)
+    assert machine.limit_reached(errno.EMFILE) == Fact(Limit.OPEN_FILES)

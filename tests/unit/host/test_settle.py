@@ -13,6 +13,8 @@ from comborun.host.dispatch import slurm_reconcile
 from comborun.host.system import files
 from comborun.host.verbs import start
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
 
 __all__ = ["cluster"]
 
@@ -117,7 +119,7 @@ def test_what_was_cancelled_in_slurm_before_it_began_is_cancelled(run: Cluster) 
 
 
 @pytest.mark.parametrize(
-    ("said", "cause"), [("bash: no such file\n", "launch_failed"), ("task: env_one: the run is held: stopped\n", "")]
+    ("said", "cause"), [("bash: no such file\n", "launch_failed"), ('{"code": "task_stopped"}\ntask: left\n', "")]
 )
 def test_a_task_that_claimed_nothing_is_told_by_its_output(run: Cluster, said: str, cause: str) -> None:
     submitted(run)
@@ -143,7 +145,8 @@ def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Clus
     end(run, "env_one", cause="exited", code="0", completeness="none", records="0", **{"class": "no_result"})
     run.says("squeue")
     assert go(run) == 0
-    assert files.read(str(run.run / "dispatch/hold"))["why"] == "the smoke test left no record: env_one"
+    hold = Fact(HoldReason.SMOKE_TEST_UNPROVEN, sessions=["env_one"], whys=[""])
+    assert files.read(str(run.run / "dispatch/hold"))["reason"] == hold
     assert not (run.run / "slurm/batch-2.tsv").exists()
 
 

@@ -13,6 +13,8 @@ from comborun.host.supervise import task as task_module
 from comborun.host.supervise.attempt import Attempt
 from comborun.host.supervise.task import SlurmPlace
 from comborun.host.system import files
+from comborun.rules.facts import Fact, fact_in
+from comborun.rules.holds import HoldReason
 
 __all__ = ["cluster"]
 
@@ -78,15 +80,17 @@ def test_a_task_leaves_where_its_session_is_not_to_run(
     run: Cluster, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if what == "held":
-        files.write(str(run.run / "dispatch/hold"), [("kind", "paused"), ("why", "by hand")])
+        files.write(
+            str(run.run / "dispatch/hold"), [("kind", "paused"), ("reason", Fact(HoldReason.BY_PERSON, words=""))]
+        )
     elif what == "stopped":
         (run.run / "dispatch/stopped").touch()
     else:
         (run.run / "dispatch/queue.jsonl").write_text(queue_rows(env_one="dropped"))
     assert begins(run) == ""
-    said = capsys.readouterr().out
+    fact, said = capsys.readouterr().out.splitlines()
+    assert fact_in(fact).code == f"task_{what}"
     assert said.startswith("task: env_one: ")
-    assert (task_module.HELD in said) is (what != "dropped")
 
 
 def test_a_task_makes_the_attempt_that_it_was_submitted_for_unless_another_task_has_made_it(run: Cluster) -> None:

@@ -67,7 +67,9 @@ def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
 def test_a_last_line_that_is_the_cause_is_told_once(last: str, more: bool) -> None:
     status = story()[1]
     grass = next(one for one in status.sessions if one.life is Life.RUNNING)
-    failed = grass._replace(life=Life.ENDED, outcome=Outcome.FAILED, note="setup line 1 failed: false", last_line=last)
+    failed = grass._replace(
+        life=Life.ENDED, outcome=Outcome.FAILED, end_note="setup line 1 failed: false", last_line=last
+    )
     (line,) = changes(replace(status, sessions=(grass,)), replace(status, sessions=(failed,)))
     assert "setup line 1 failed: false" in line
     assert (f"last line: {last}" in line) is more
@@ -85,8 +87,9 @@ def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
 
 
 def test_the_document_has_what_was_promised() -> None:
-    server = f"servers name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why="
-    shown = json.loads(to_json(status_of(*a_busy_run((*a_host("42188 81559 97", "  "), server)))))
+    server = {"name": "vlm", "attempt": 1, "state": "loading", "since": NOW - 180, "gpus": [0, 1], "port": 31337}
+    host = (*a_host((42188, 81559, 97), (None, None, None)), {"servers": [server]})
+    shown = json.loads(to_json(status_of(*a_busy_run(host))))
     assert shown["run"] == "walkers-20260729T101500Z-ab12"
     assert (shown["host"], shown["reachable"], shown["finished"]) == ("gpu-box", True, False)
     assert len(shown["sessions"]) == 8
@@ -119,6 +122,7 @@ def test_the_document_has_what_was_promised() -> None:
             "cause": None,
             "why": None,
             "waits": None,
+            "fact": None,
         }
     ]
     assert (shown["load"], shown["cpus"]) == (41.3, 64)

@@ -39,7 +39,7 @@ def queued(name: str, planned: int = 100) -> SessionStatus:
 
 LOST = ended("a", 10, 5000.0)._replace(outcome=Outcome.LOST)
 LEAST = running("a", 25, 50.0)._replace(whole=False)
-LATE = queued("b", 2)._replace(waiting=Waiting("b", "retry", NOW + 48))
+LATE = queued("b", 2)._replace(waiting=Waiting("b", NOW + 48))
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_at
+from monitor_stage import (
+    HOST,
+    NO_DISK,
+    NOW,
+    Seen,
+    a_hold,
+    a_plan,
+    a_quarantine,
+    a_session,
+    a_view,
+    a_wait,
+    an_answer,
+    look_at,
+)
 
 from comborun.model.judging import EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import Plan
@@ -13,6 +28,9 @@ from comborun.model.servers import ModelServer
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
 from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact, facts_of
+from comborun.rules.room.waits import Wait
+from comborun.words import say
 
 PLAN = replace(
     a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),
@@ -22,11 +40,12 @@ PLAN = replace(
 GRASS = Seen("grass_act", started=NOW - 600, counts=(60, 50), changed=NOW - 4)
 STAIRS = Seen("stairs_act", started=NOW - 300, counts=(20, 20))
 MAZE = Seen("maze_act", started=NOW - 300)
-HALTED = "hold kind=halted since=1 why=three in a row"
+HALTED = a_hold("halted", "three in a row")
+Header = tuple[dict[str, Any], ...]
 
 
-def told(name: str, *seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> Explanation:
-    answer = an_answer(*seen, host=("load=1 cpus=2", *header), **{"slots": 2, **fields})  # type: ignore[arg-type]
+def told(name: str, *seen: Seen, plan: Plan = PLAN, header: Header = (), **fields: object) -> Explanation:
+    answer = an_answer(*seen, host=(*HOST, *header), **{"slots": 2, **fields})  # type: ignore[arg-type]
     view, history = a_view(plan), look_at(answer)
     return explain(view, history, classify(view, history), name)
 
@@ -35,8 +54,14 @@ def words(one: Explanation) -> list[str]:
     return [command.words.replace("walkers-20260729T101500Z-ab12", "RUN") for command in one.commands]
 
 
-def wait(reason: str, until: float | str = "", detail: str = "") -> str:
-    return f"waiting session=maze_act reason={reason} until={until} detail={detail}"
+def codes(one: Explanation) -> list[str]:
+    return [reason.code for reason in one.reasons]
+
+
+def reason(one: Explanation, code: str) -> Fact:
+    """The only reason with this code."""
+    (found,) = [fact for fact in one.reasons if fact.code == code]
+    return found
 
 
 def with_first(**fields: object) -> Plan:
@@ -47,181 +72,203 @@ def with_first(**fields: object) -> Plan:
 def test_its_turn_is_told_in_numbers_with_who_is_expected_to_end_first() -> None:
     maze = told("maze_act", GRASS, STAIRS)
     assert maze.state == "queued"
-    assert maze.reasons == (
-        "2 of 2 slots busy",
-        "the next to end is grass_act, about 10:36 (in 6 min)",
-        "it is expected to end at 10:55 (in 25 min)",
-    )
+    assert codes(maze) == ["slots_busy", "next_to_end", "expected_to_end"]
+    assert maze.reasons[0] == Fact("slots_busy", busy=2, slots=2)
+    assert maze.reasons[1].text("session") == "grass_act"
+    assert maze.reasons[1].count("in_s") // 60 == 6
     assert words(maze) == ["slots 3 --run RUN"]
 
 
 @pytest.mark.parametrize("cause", ["not_needed", "stopped"])
 def test_what_never_began_has_no_log_and_took_no_time(cause: str) -> None:
     maze = told("maze_act", replace(MAZE, started=None).ended(cause, "none"))
-    assert maze.reasons[0].startswith("attempt 1 was called off at 10:29:59 and never began")
+    assert (maze.reasons[0].code, maze.reasons[0].number("at")) == ("attempt_was_called_off", NOW - 1)
     assert not any(word.startswith("logs") for word in words(maze))
     begun = told("maze_act", MAZE.ended(cause, "none"))
     assert any(word.startswith("logs") for word in words(begun))
 
 
 @pytest.mark.parametrize(
-    ("header", "fields", "reason"),
+    ("header", "fields", "code"),
     [
-        ((), {"stopped": True, "dispatcher": None}, "stopped: nothing new starts"),
-        ((), {"dispatcher": None}, "the dispatcher is gone, nothing new starts"),
-        ((f"hold kind=paused since={NOW - 120} why=the box is full",), {}, "paused: the box is full"),
-        ((f"hold kind=paused since={NOW - 120} why=mine",), {"dispatcher": None}, "paused: mine"),
-        (("disk_kib=1000 disk_available_kib=0",), {}, "the disk of the run is full"),
+        ((), {"stopped": True, "dispatcher": None}, "run_is_being_stopped"),
+        ((), {"dispatcher": None}, "dispatcher_gone"),
+        ((a_hold("paused", "the box is full", NOW - 120),), {}, "held"),
+        ((a_hold("paused", "mine", NOW - 120),), {"dispatcher": None}, "held"),
+        ((NO_DISK,), {}, "run_disk_full"),
     ],
 )
-def test_what_holds_the_whole_run_comes_first(header: tuple[str, ...], fields: dict[str, object], reason: str) -> None:
+def test_what_holds_the_whole_run_comes_first(header: Header, fields: dict[str, object], code: str) -> None:
     maze = told("maze_act", GRASS, STAIRS, header=header, **fields)
-    assert maze.reasons[0].startswith(reason)
-    assert not any("the next to end" in one for one in maze.reasons)
-    if "paused" in reason:
-        assert maze.reasons[1].startswith("nothing new starts since 10:28 (2 min ago), until `combo resume ")
-        assert max(map(len, maze.reasons)) < 100, "short lines, with the command apart from the reason"
-        assert not [one for one in maze.reasons if "dispatcher" in one], "it is not said to be lost"
-    if "disk" not in reason:
+    assert codes(maze)[0] == code
+    assert "next_to_end" not in codes(maze)
+    if code == "held":
+        assert maze.reasons[1].code == "nothing_starts_until_resume"
+        assert maze.reasons[1].number("in_s") == -120
+        assert "dispatcher_gone" not in codes(maze), "it is not said to be lost"
+    if code != "run_disk_full":
         assert words(maze)[0] == "resume RUN"
 
 
 def test_what_a_halt_keeps_from_starting_again_says_so() -> None:
     first = GRASS.ended("gpu_memory", "none", code=1)
     grass = told("grass_act", first, header=(HALTED,), dispatcher=None)
-    assert any("2 more starts may follow when the run goes on" in reason for reason in grass.reasons)
+    assert reason(grass, "starts_left").fields.items() >= {"left": 2, "held": True}.items()
     stairs = told("stairs_act", first, header=(HALTED,), dispatcher=None)
-    assert not any("dispatcher" in reason for reason in stairs.reasons), "it left because the run is halted"
+    assert "dispatcher_gone" not in codes(stairs), "it left because the run is halted"
     assert words(stairs) == ["resume RUN"]
 
 
 TWO_GPUS = replace(PLAN, sessions=(*PLAN.sessions[:2], replace(PLAN.sessions[2], gpus=1)), gpus=(0, 1))
 ON_0 = replace(GRASS, gpus="0"), replace(STAIRS, gpus="0")
+FULL = Fact(Wait.GPU_FULL, gpu=0, sessions=2, per_gpu=2)
 
 
 def test_gpus_say_who_holds_them_and_which_are_under_quarantine() -> None:
-    header = ("quarantine gpu=1 failure=gpu_fault since=5", wait("gpu", detail="GPU 0 is full"))
+    header = (a_quarantine(1, "gpu_fault"), a_wait("maze_act", FULL))
     assert told("maze_act", *ON_0, plan=TWO_GPUS, header=header).reasons[:4] == (
-        "it waits for a GPU: GPU 0 is full",
-        "it needs 1 GPU of 0, 1, at most 2 sessions on each",
-        "GPU 1 gets no more sessions (GPU fault again and again)",
-        "GPU 0 is held by grass_act, stairs_act",
+        Fact("waits", waits_for="gpu", reason=FULL.as_data()),
+        Fact("needs_gpus", gpus=1, of=[0, 1], memory_mib=0, per_gpu=2),
+        Fact("gpus_in_quarantine", gpus=[1], failures=["gpu_fault"]),
+        Fact("gpu_is_held", gpu=0, servers=[], sessions=["grass_act", "stairs_act"], count=2),
     )
-    only_slots_lack = told("maze_act", *ON_0, plan=TWO_GPUS).reasons
-    assert not [one for one in only_slots_lack if "held by" in one]
+    assert "gpu_is_held" not in codes(told("maze_act", *ON_0, plan=TWO_GPUS)), "only slots lack"
 
 
 FAILED = MAZE.ended("gpu_memory", "none", code=1)
-AGAIN = "its attempt 1 failed; again in 40 s: out of GPU memory, attempt 2 of 3"
+AFTER_1, ASKED_1 = Fact(Wait.RETRY_AFTER, failure="gpu_memory", attempt=1), Fact(Wait.RETRY_ASKED, attempt=1)
 
 
 @pytest.mark.parametrize(
-    ("seen", "header", "reasons", "retry"),
+    ("seen", "header", "stopped", "start", "second", "retry"),
     [
-        (FAILED, wait("retry", NOW + 40), (AGAIN, "2 sessions"), True),
-        # what only says again how it failed is left out
-        (FAILED, wait("retry", NOW + 40, "gpu_memory, after attempt 1"), (AGAIN, "2 sessions"), True),
-        (FAILED, wait("retry", NOW + 40, "asked for after attempt 1"), (AGAIN, "asked for after attempt 1"), True),
+        (
+            FAILED,
+            a_wait("maze_act", AFTER_1, NOW + 40),
+            False,
+            {"in_s": 40, "attempt": 2, "of": 3},
+            "sessions_before_it",
+            True,
+        ),
+        (
+            FAILED,
+            a_wait("maze_act", ASKED_1, NOW + 40),
+            False,
+            {"in_s": 40, "attempt": 2, "of": 3},
+            "retry_asked",
+            True,
+        ),
         # which another retry would not change
         (
             MAZE.ended("stopped", "none"),
-            wait("retry", detail="asked for after attempt 1"),
-            ("its attempt 1 was stopped; again as soon as a slot is free: asked for after attempt 1", "2 sessions"),
+            a_wait("maze_act", ASKED_1),
+            True,
+            {"reason": ASKED_1.as_data()},
+            "sessions_before_it",
             False,
         ),
     ],
 )
 def test_a_retry_says_when_which_attempt_and_what_happened(
-    seen: Seen, header: str, reasons: tuple[str, str], retry: bool
+    seen: Seen, header: dict[str, Any], stopped: bool, start: dict[str, object], second: str, retry: bool
 ) -> None:
     maze = told("maze_act", seen, header=(header,))
-    assert maze.reasons[0] == reasons[0]
-    assert maze.reasons[1].startswith(reasons[1])
+    again = maze.reasons[0]
+    assert (again.code, again.count("attempt"), again.fields["stopped"]) == ("waits_for_next_start", 1, stopped)
+    assert start.items() <= again.fields["start"].items()
+    assert codes(maze)[1] == second
     assert ("retry maze_act --run RUN" in words(maze)) is retry
 
 
 def test_what_runs_says_how_far_it_is_and_what_would_end_it() -> None:
     grass = told("grass_act", ON_0[0], STAIRS, plan=with_first(watch=WatchRules(1200, 7200)))
-    assert grass.reasons == (
-        "attempt 1 has been running for 10 min 00 s on GPU 0",
-        "60 of 100 episodes done, 50 of 60 successful",
-        "its log last grew 4 s ago",
-        "it is ended when it shows no progress for 20 min 00 s",
-        "it is ended when it has run for 2 h 00 min, in 1.8 h",
-        "ends 10:34–10:38 (in 4–8 min)",
+    assert grass.reasons[:5] == (
+        Fact("attempt_runs", attempt=1, gpus=[0], node="", task="", seconds=600),
+        Fact("work_done", done=60, planned=100, unit="episode", successes=50, recorded=60),
+        Fact("log_grew", ago_s=4),
+        Fact("stall_limit", seconds=1200),
+        Fact("time_limit", seconds=7200, in_s=6600),
     )
+    assert codes(grass)[5:] == ["ends_about"]
     assert words(grass) == ["logs -f grass_act --run RUN", "attach grass_act --run RUN", "stop grass_act --run RUN"]
 
 
 def test_a_stalled_one_says_since_when_and_whether_anything_ends_it_and_an_orphan_what_judges_it() -> None:
     grass = told("grass_act", replace(GRASS, stalled=NOW - 1500))
     assert grass.state == "stalled"
-    assert "no progress since 10:05:00 (25 min)" in grass.reasons
-    assert "this does not end it: the grid sets no `limits: {stall_after: ...}`" in grass.reasons
+    assert Fact("no_progress_since", at=NOW - 1500, seconds=1500) in grass.reasons
+    assert "no_stall_limit" in codes(grass)
     orphan = told("grass_act", replace(GRASS, life="orphaned"))
-    assert any("its supervisor is gone, but the command goes on" in reason for reason in orphan.reasons)
+    assert "supervisor_is_gone" in codes(orphan)
 
 
 def test_what_has_failed_says_how_what_was_wanted_and_that_no_retry_is_left() -> None:
     ended = GRASS.ended("exited", "partial", code=3, records=37, successes=4, peak_memory_kib=3 << 20)
     grass = told("grass_act", ended, plan=with_first(evidence=EvidenceRules(line="^done$", files=("all.json",))))
-    assert grass.reasons == (
-        "attempt 1 ended at 10:29:59 after 9 min 59 s: exit code 3",
-        "37 of 100 episodes done, 4 of 37 successful",
-        "to be complete, it needs 100 records in *.jsonl and a log line that matches ^done$ and a file all.json",
-        "its processes held 3.00 GiB of memory at most, by samples",
-        "its failure counts as `error`, which is not retried (1 of 3 starts used)",
+    assert codes(grass) == ["attempt_ended", "work_done", "evidence_needed", "peak_memory", "no_start_left"]
+    assert grass.reasons[0].fields.items() >= {"attempt": 1, "at": NOW - 1, "seconds": 599}.items()
+    assert grass.reasons[2:4] == (
+        Fact("evidence_needed", records=100, record_files=["*.jsonl"], line="^done$", files=["all.json"]),
+        Fact("peak_memory", bytes=3 << 30),
     )
+    left = {"failure": "error", "made": 1, "most": 3, "renewed": False, "retries": 0}
+    assert grass.reasons[4] == Fact("no_start_left", **left)
     assert words(grass) == ["logs grass_act --run RUN", "retry grass_act --run RUN"]
 
 
 def test_what_may_be_started_again_says_how_often_and_what_went_before() -> None:
     attempts = [replace(GRASS, attempt=number).ended("gpu_memory", "none", code=1) for number in (1, 2, 3)]
-    said = ("2 more starts may follow (1 of 3", "1 more start may follow (2 of 3", "no start is left (3 of 3")
-    for count, words_of_it in enumerate(said, 1):
-        reasons = told("grass_act", *attempts[:count]).reasons
-        assert any(words_of_it in reason for reason in reasons)
-    assert reasons[-1] == "attempt 2 before it: out of GPU memory, 0 episodes"
+    for count, left in ((1, 2), (2, 1)):
+        assert reason(told("grass_act", *attempts[:count]), "starts_left").fields.items() >= {
+            "left": left, "made": count
+        }.items()  # fmt: skip
+    last = told("grass_act", *attempts)
+    assert reason(last, "no_start_left").fields.items() >= {"made": 3, "retries": 2}.items()
+    assert (last.reasons[-1].code, last.reasons[-1].count("attempt")) == ("earlier_attempt", 2)
 
 
 def test_a_start_that_was_asked_for_follows_whatever_the_grid_allows() -> None:
     failed = [replace(GRASS, attempt=number).ended("exited", "none", code=1) for number in (1, 2)]
-    asked = told("grass_act", *failed, header=("again grass_act=2",))
-    assert any("asked for after attempt 2" in reason for reason in asked.reasons)
+    asked = told("grass_act", *failed, header=({"again": [["grass_act", 2]]},))
+    assert reason(asked, "waits_for_next_start")
     assert "retry grass_act --run RUN" not in words(asked), "it was asked for"
-    before = told("grass_act", *failed, header=("again grass_act=1",))
-    assert any("1 of 3 starts used since" in reason for reason in before.reasons), "budgets begin anew"
+    before = told("grass_act", *failed, header=({"again": [["grass_act", 1]]},))
+    assert reason(before, "no_start_left").fields["renewed"], "budgets begin anew"
 
 
 def test_what_was_amended_away_says_so_and_the_last_command_waits_for_all_the_others() -> None:
     grass = told("grass_act", GRASS.ended(records=100, successes=90), plan=with_first(flag="dropped"))
-    assert grass.reasons[0].startswith("the grid has changed")
-    after = told("after", GRASS, STAIRS)
-    assert after.reasons == ("the grid's last command runs once all sessions have ended: 3 have not",)
+    assert codes(grass)[0] == "session_is_dropped"
+    assert told("after", GRASS, STAIRS).reasons == (Fact("after_waits", sessions=3),)
 
 
 def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> None:
     log = b"\x1b[31mloading\x1b[0m\r\n\n" + b"".join(b"line %d\n" % number for number in range(12))
-    data = to_document(told("grass_act", GRASS).with_log(log))
-    assert list(data["last_lines"]) == [f"line {number}" for number in range(2, 12)]
+    grass = told("grass_act", GRASS).with_log(log)
+    data = json.loads(json.dumps(to_document(grass)))
+    assert data["last_lines"] == [f"line {number}" for number in range(2, 12)]
     assert data["commands"][0]["command"].startswith("combo logs -f grass_act")
+    assert data["reasons"] == list(map(say, grass.reasons))
+    assert facts_of(data["facts"]) == grass.reasons
     assert set(data) == {
         *("run", "session", "policy", "environment", "state", "outcome", "attempt"),
-        *("reasons", "last_lines", "commands"),
+        *("reasons", "facts", "last_lines", "commands"),
     }
 
 
 def test_a_server_explains_itself() -> None:
     asking = replace(a_session("flat", "grass"), servers=(("vlm", "d1"),))
     plan = replace(a_plan([asking]), servers=(ModelServer("vlm", ("serve",), "", None, ()),))
-    ended = f"servers name=vlm attempt=2 state=ended since={NOW - 20} gpus= port= cause=timed_out why=not ready in 3 s"
+    server = {"name": "vlm", "attempt": 2, "state": "ended", "since": NOW - 20, "cause": "timed_out", "why": "slow"}
+    ended = {"servers": [server]}
     view, history = a_view(plan), look_at(an_answer(host=(HALTED, ended), dispatcher=None))
     one = explain_server(view, classify(view, history), "vlm")
     assert (server_names(plan), one.state, one.attempt) == (("vlm",), "ended", 2)
-    assert one.reasons[0].startswith("halted: ")
-    assert one.reasons[1] == "it has ended 20 s ago (timed_out: not ready in 3 s)"
-    assert "1 session of the run uses it" in one.reasons
+    assert codes(one) == ["run_held", "server_is", "server_is_used", "server_start"]
+    state = Fact("server_state", state="ended", since_s=20, cause="timed_out", note="slow")
+    assert reason(one, "server_is").fields["server"] == state.as_data()
+    assert reason(one, "server_is_used").count("sessions") == 1
     assert [one.words.split()[0] for one in one.commands] == ["resume", "logs"]
     over = look_at(an_answer(host=(ended,), dispatcher=None, done={"at": NOW, "succeeded": 1}))
     (first, *_) = explain_server(view, classify(view, over), "vlm").reasons
-    assert first.startswith("it has ended"), "nothing is left that a resume would start"
+    assert first.code == "server_is", "nothing is left that a resume would start"

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
+from monitor_stage import (
+    HOST,
+    NO_DISK,
+    NOW,
+    Seen,
+    a_hold,
+    a_plan,
+    a_quarantine,
+    a_session,
+    a_view,
+    a_wait,
+    an_answer,
+    status_of,
+)
 
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Plan
 from comborun.monitor.status import RunStatus, document
 from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
+from comborun.rules.room.waits import Wait, WaitFor
 from comborun.rules.vocabulary import Life, Outcome
+from comborun.words import say
 
 RETRY = (RetryRule(Failure.GPU_MEMORY, 2, 60.0), RetryRule(Failure.STALLED, 1, 10.0))
 PLAN = replace(
@@ -21,22 +39,24 @@ PLAN = replace(
 )
 RUNNING = Seen("grass_act")
 FAILED = RUNNING.ended("gpu_memory", "partial", code=1, records=3, successes=1)
-PAUSED = "hold kind=paused since=1785320000.5 why=the training job needs the GPU until 11:00"
-HALTED = "hold kind=halted since=1 why=3 failed"
+LUNCH = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU until 11:00")
+PAUSED, HALTED, DRAINING = a_hold("paused", LUNCH.text("words")), a_hold("halted", "3 failed"), a_hold("draining", "")
+Header = tuple[dict[str, Any], ...]
 
 
-def look(*seen: Seen, plan: Plan = PLAN, header: tuple[str, ...] = (), **fields: object) -> RunStatus:
-    answer = an_answer(*seen, host=("load=1 cpus=2", *header), **fields)  # type: ignore[arg-type]
+def look(*seen: Seen, plan: Plan = PLAN, header: Header = (), **fields: object) -> RunStatus:
+    answer = an_answer(*seen, host=(*HOST, *header), **fields)  # type: ignore[arg-type]
     return status_of(a_view(plan), answer)
 
 
-def wait(reason: str = "retry", until: float | str = "", detail: str = "") -> str:
-    return f"waiting session=grass_act reason={reason} until={until} detail={detail}"
+RETRY_1 = Fact(Wait.RETRY_AFTER, failure="gpu_memory", attempt=1)
 
 
 def test_a_session_that_will_be_started_again_is_queued_and_says_when_and_why() -> None:
-    grass, _ = look(FAILED, header=(wait(until=NOW + 40),)).sessions
+    grass, _ = look(FAILED, header=(a_wait("grass_act", RETRY_1, NOW + 40),)).sessions
     assert (grass.life, grass.outcome, grass.failure) == (Life.QUEUED, None, Failure.GPU_MEMORY)
+    again = {"waits_for": "retry", "in_s": 40, "failure": "gpu_memory", "attempt": 2, "of": 3}
+    assert grass.facts == (Fact("starts_again", **again),)
     assert grass.note == "again in 40 s: out of GPU memory, attempt 2 of 3"
     assert (grass.done, grass.successes) == (3, 1)
 
@@ -47,96 +67,85 @@ def test_a_session_that_will_be_started_again_is_queued_and_says_when_and_why() 
 def test_an_attempt_that_was_asked_for_queues_its_session_also_in_a_halted_run(
     asked: int, stopped: bool, life: Life
 ) -> None:
-    header = (HALTED, f"again grass_act={asked}")
+    header = (HALTED, {"again": [["grass_act", asked]]})
     grass, _ = look(FAILED, header=header, dispatcher=None, stopped=stopped).sessions
     assert grass.life is life
 
 
 def test_a_session_that_was_quick_does_not_wait_for_what_it_waited_for_before() -> None:
     """The dispatcher says what is waited for less often than sessions start and end."""
-    before = wait("unknown", detail="GPU 0 is measured again")
+    before = a_wait("grass_act", Fact(Wait.GPU_MEASURED_AGAIN, gpu=0))
     grass, _ = look(RUNNING.ended(records=100, successes=40), header=(before,)).sessions
-    assert (grass.life, grass.outcome, grass.note) == (Life.ENDED, Outcome.SUCCEEDED, "")
+    assert (grass.life, grass.outcome, grass.facts) == (Life.ENDED, Outcome.SUCCEEDED, ())
     grass, _ = look(FAILED, header=(before,)).sessions
     assert (grass.life, grass.outcome) == (Life.ENDED, Outcome.PARTIAL)
-    grass, _ = look(FAILED, header=(wait(detail="gpu_memory, after attempt 1"), before)).sessions
-    assert grass.life is Life.QUEUED
-    assert grass.waiting.detail == "GPU 0 is measured again"
-    token = wait("token", detail="only one on the host may have ray")
-    grass, _ = look(FAILED, header=(wait(detail="gpu_memory, after attempt 1"), token)).sessions
-    assert grass.note == "again as soon as there is an exclusive token: out of GPU memory, attempt 2 of 3"
+    grass, _ = look(FAILED, header=(a_wait("grass_act", RETRY_1), before)).sessions
+    assert (grass.life, grass.waiting and grass.waiting.waits_for) == (Life.QUEUED, WaitFor.UNKNOWN)
+    token = a_wait("grass_act", Fact(Wait.TOKEN_TAKEN, token="ray", session="stairs_act"))
+    grass, _ = look(FAILED, header=(a_wait("grass_act", RETRY_1), token)).sessions
+    assert [(one.code, one.text("waits_for")) for one in grass.facts] == [("starts_again", "token")]
+
+
+def test_words_of_the_former_version_are_shown_as_they_are() -> None:
+    waits = {"session": "grass_act", "reason": "gpu_memory", "until": None, "detail": "needs 4000 MiB"}
+    header = ({"waiting": [waits], "hold": {"kind": "paused", "since": 5, "why": "by hand"}},)
+    status = look(header=header)
+    data = document(status)
+    assert data["hold"] == {"kind": "paused", "since": 5, "why": "by hand", "fact": None}
+    assert data["sessions"][0]["waiting"] == {
+        "for": "gpu_memory", "until": None, "detail": "needs 4000 MiB", "fact": None
+    }  # fmt: skip
+    assert status.advice
+    assert say(status.advice).endswith("nothing new starts: by hand")
 
 
 STOPPED = RUNNING.ended("stopped", "partial")
-DRAINING = "hold kind=draining since=1 why="
 GONE = {"dispatcher": None}
-TWO_LACK = "1 of 2 sessions without success, 1 never started"
+LACK = {"lack": 2, "never": 1, "sessions": 2}
 
 
 @pytest.mark.parametrize(
-    ("seen", "header", "fields", "hint"),
+    ("seen", "header", "fields", "code", "told"),
     [
-        (None, (), {}, ""),
-        (RUNNING.ended(records=100), (), {"done": {}, **GONE}, ""),
-        (RUNNING, (), GONE, "the dispatcher is gone, nothing new starts: run `RESUME` to continue"),
-        (STOPPED, (), {"stopped": True, **GONE}, f"stopped, {TWO_LACK}: run `RESUME` to continue"),
+        (None, (), {}, "", {}),
+        (RUNNING.ended(records=100), (), {"done": {}, **GONE}, "", {}),
+        (RUNNING, (), GONE, "dispatcher_gone", {}),
+        (STOPPED, (), {"stopped": True, **GONE}, "run_was_stopped", LACK),
         # a start would respect the drain: so by a resume
-        (FAILED, (DRAINING,), {"stopped": True, **GONE}, f"stopped, {TWO_LACK}: run `RESUME` to continue"),
-        (
-            RUNNING,
-            (PAUSED,),
-            {},
-            "paused: run `RESUME` to continue; nothing new starts: the training job needs the GPU until 11:00",
-        ),
-        (
-            RUNNING,
-            ("quarantine gpu=1 failure=gpu_fault since=1",),
-            {},
-            "GPU 1 gets no more sessions (GPU fault again and again): run `RESUME` to continue",
-        ),
-        (
-            FAILED,
-            (HALTED,),
-            GONE,
-            (
-                "halted: run `RESUME` to continue; nothing new starts,"
-                " 1 of 2 sessions without success, 1 never started: 3 failed"
-            ),
-        ),
-        (
-            RUNNING,
-            ("disk_kib=1000 disk_available_kib=0",),
-            {},
-            "the disk of the run is full: free some space, and the run continues by itself",
-        ),
-        (
-            RUNNING,
-            ("disk_kib=1000 disk_available_kib=0",),
-            GONE,
-            "the dispatcher is gone, nothing new starts: run `RESUME` to continue",
-        ),
+        (FAILED, (DRAINING,), {"stopped": True, **GONE}, "run_was_stopped", LACK),
+        (RUNNING, (PAUSED,), {}, "run_held", {"hold": "paused", "reason": LUNCH.as_data(), "sessions_continue": False}),
+        (RUNNING, (DRAINING,), {}, "run_held", {"hold": "draining", "sessions_continue": True}),
+        (RUNNING, (a_quarantine(1, "gpu_fault"),), {}, "quarantine_advice", {}),
+        (FAILED, (HALTED,), GONE, "run_held", {"hold": "halted", **LACK}),
+        (RUNNING, (NO_DISK,), {}, "run_disk_full", {}),
+        (RUNNING, (NO_DISK,), GONE, "dispatcher_gone", {}),
     ],
 )
 def test_a_run_in_which_nothing_starts_says_why_and_how_to_go_on(
-    seen: Seen | None, header: tuple[str, ...], fields: dict[str, object], hint: str
+    seen: Seen | None, header: Header, fields: dict[str, object], code: str, told: dict[str, object]
 ) -> None:
     status = look(*([seen] if seen else []), header=header, **fields)
-    assert status.hint == hint.replace("RESUME", "combo resume RUN").replace("RUN", status.run)
+    assert (status.advice.code if status.advice else "") == code
+    assert status.advice is None or {"run": status.run, **told}.items() <= status.advice.fields.items()
 
 
-@pytest.mark.parametrize(("code", "how"), [(127, "ended with code 127 2 min ago"), (124, "took too long 2 min ago")])
-def test_a_notice_that_the_users_command_did_not_take_is_told_with_the_way_to_try_it(code: int, how: str) -> None:
-    status = look(RUNNING, header=(f"notice_code={code} notice_at={NOW - 120}",))
-    said = f"the notify command {how}: notices are not delivered; `combo notify {status.run}` tests it"
-    assert (status.notify_problem, look(RUNNING).notify_problem) == (said, "")
+@pytest.mark.parametrize(("code", "timed_out"), [(127, False), (124, True)])
+def test_a_notice_that_the_users_command_did_not_take_is_told(code: int, timed_out: bool) -> None:
+    status = look(RUNNING, header=({"notice_failed": [code, NOW - 120]},))
+    fact = Fact("notices_fail", run=status.run, exit_code=code, timed_out=timed_out, ago_s=120)
+    assert (status.notify_problem, look(RUNNING).notify_problem) == (fact, None)
 
 
 def test_programs_get_all_of_it() -> None:
     failed = RUNNING.ended("gpu_memory", "none", code=1, peak_memory_kib=2048)
-    header = (wait(until=NOW + 40, detail="so it is"), PAUSED, "quarantine gpu=0 failure=killed since=5")
+    header = (a_wait("grass_act", RETRY_1, NOW + 40), PAUSED, a_quarantine(0, "killed"))
     data = document(look(failed, header=header))
-    assert data["hold"]["kind"] == "paused"
+    assert (data["hold"]["kind"], data["hold"]["fact"]) == ("paused", LUNCH.as_data())
+    assert data["hold"]["why"] == LUNCH.text("words")
     assert data["quarantine"] == [{"gpu": 0, "failure": "killed", "since": 5.0}]
+    assert [one["code"] for one in data["facts"]] == ["run_held"]
     grass = data["sessions"][0]
-    assert grass["waiting"] == {"for": "retry", "until": NOW + 40, "detail": "so it is"}
+    waiting = {"for": "retry", "until": NOW + 40, "fact": RETRY_1.as_data()}
+    assert waiting.items() <= grass["waiting"].items()
+    assert [one["code"] for one in grass["facts"]] == ["starts_again"]
     assert (grass["failure"], grass["peak_memory"], grass["state"]) == ("gpu_memory", 2048 * 1024, "queued")

@@ -16,8 +16,8 @@ ANSWER: dict[str, object] = {"run": "r", "now": 5.5, "boot": "b", "dispatcher": 
 
 
 def test_what_a_gpu_does_not_tell_is_unknown_and_never_nothing() -> None:
-    told = "gpu index=3 used_mib= total_mib= utilization=", "gpu index=0 used_mib=2 total_mib=81559 utilization="
-    cards = parse_snapshot(an_answer(host=(*told, "gpu index=1"))).use.gpus
+    gpus = [{"index": 3, "used": None, "total": None}, {"index": 0, "used": 2, "total": 81559}, {"index": 1}]
+    cards = parse_snapshot(an_answer(host=({"use": {"gpus": gpus}},))).use.gpus
     assert cards == (Card(3), Card(0, used=2, total=81559), Card(1))
 
 

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from monitor_stage import HOST, NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, picture, status_of
+from monitor_stage import (
+    HOST,
+    NOW,
+    Seen,
+    a_busy_run,
+    a_host,
+    a_plan,
+    a_session,
+    a_view,
+    a_wait,
+    an_answer,
+    picture,
+    status_of,
+)
 
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Limits
@@ -18,16 +32,20 @@ from comborun.monitor.columns import bar
 from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
 from comborun.monitor.table import host_lines
-from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
+from comborun.monitor.wording import STYLES, SYMBOLS
 from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason
 from comborun.rules.room.placement import Card
+from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB
+from comborun.words.times import brief, clock, duration
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 
 
-def busy(host: Sequence[str] = HOST) -> RunStatus:
+def busy(host: Sequence[Mapping[str, Any]] = HOST) -> RunStatus:
     view, answer = a_busy_run(host)
     return status_of(view, answer)
 
@@ -59,9 +77,10 @@ def troubled() -> RunStatus:
         Seen("stairs_act").ended("exited", "none", code=1, **{"class": "gpu_memory"}),
         Seen("maze_act", started=NOW - 900).ended("exited", "none", code=2, log=b"ValueError: no such scene\n"),
     )
+    fault = Fact(HoldReason.FAILURES_IN_A_ROW, failure="GPU fault", times=3)
     header = (
-        f"hold kind=halted since={NOW - 60} why=GPU fault 3 times in a row",
-        f"waiting session=stairs_act reason=retry until={NOW + 40} detail=",
+        {"hold": {"kind": "halted", "since": NOW - 60, "reason": fault.as_data()}},
+        a_wait("stairs_act", Fact(Wait.RETRY_AFTER, failure="gpu_memory", attempt=1), NOW + 40),
     )
     return status_of(a_view(plan), an_answer(*seen, host=(*HOST, *header)))
 
@@ -80,7 +99,7 @@ def granted(each: str) -> RunStatus:
     return replace(status, sessions=sessions)
 
 
-FOUR_GPUS = a_host("30105 32607 100", "2 32607 0", "17001 32607 61", "  ")
+FOUR_GPUS = a_host((30105, 32607, 100), (2, 32607, 0), (17001, 32607, 61), (None, None, None))
 SCENES = {
     "busy-40": lambda: picture(busy(), 40),
     "busy-80": lambda: picture(busy(), 80),
@@ -166,21 +185,22 @@ def test_a_time_on_another_day_carries_its_weekday() -> None:
     assert clock(1e17) == "?"
 
 
+ENDED = {"name": "pi-gpu1", "attempt": 3, "state": "ended", "since": NOW - 20, "cause": "signal", "why": "Killed"}
 SERVERS = (
-    f"servers name=vlm attempt=1 state=loading since={NOW - 180} gpus=0,1 port=31337 cause= why=",
-    f"servers name=pi-gpu0 attempt=2 state=ready since={NOW - 60} gpus=2 port=31338 cause= why=",
-    f"servers name=pi-gpu1 attempt=3 state=ended since={NOW - 20} gpus= port= cause=signal why=its log says: Killed",
-    "waiting session=pi-gpu1 reason=gpu_memory until= detail=asks for 8192 MiB",
+    {"servers": [{"name": "vlm", "attempt": 1, "state": "loading", "since": NOW - 180, "gpus": [0, 1], "port": 31337}]},
+    {"servers": [{"name": "pi-gpu0", "attempt": 2, "state": "ready", "since": NOW - 60, "gpus": [2], "port": 31338}]},
+    {"servers": [ENDED]},
+    a_wait("pi-gpu1", Fact(Wait.SLOTS_TAKEN)),
 )
 
 
 def test_there_is_a_line_for_each_server_and_one_that_halted_the_run_stays() -> None:
-    assert [line for line in picture(busy(SERVERS), 110).splitlines() if line.startswith("server")] == [
+    assert [line for line in picture(busy(SERVERS), 130).splitlines() if line.startswith("server")] == [
         "server  ○ vlm is loading for 3 min  GPU 0,1",
         "server  ● pi-gpu0 is ready for 1 min on port 31338  GPU 2  start 2",
-        "server  ! pi-gpu1 has ended 20 s ago (signal: its log says: Killed)  start 3  waits: asks for 8192 MiB",
+        "server  ! pi-gpu1 has ended 20 s ago (signal: Killed)  start 3  waits: no slot is free",
     ]
-    hold = f"hold kind=halted since={NOW} why=the server vlm ended 2 times in a row"
+    hold = {"hold": {"kind": "halted", "reason": Fact(HoldReason.SERVER_ENDS, server="vlm", times=2).as_data()}}
     halted = status_of(a_view(a_plan([a_session("act", "grass")])), an_answer(host=(hold, SERVERS[2]), dispatcher=None))
     assert halted.finished
     assert "server  ! pi-gpu1 has ended" in picture(halted, 110)

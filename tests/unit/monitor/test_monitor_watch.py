@@ -9,7 +9,19 @@ from pathlib import Path
 
 import pytest
 from box import until
-from monitor_stage import NOW, HandClock, Seen, StagedHost, a_plan, a_session, a_view, an_answer, plan_answer, status_of
+from monitor_stage import (
+    NOW,
+    HandClock,
+    Seen,
+    StagedHost,
+    a_plan,
+    a_session,
+    a_view,
+    a_wait,
+    an_answer,
+    plan_answer,
+    status_of,
+)
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import RunView
@@ -18,6 +30,8 @@ from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.watch import Settings, Source, due, once, until_answered, watch
 from comborun.remote import program
 from comborun.remote.transport import Completed
+from comborun.rules.facts import Fact
+from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life
 
 VIEW = a_view(a_plan([a_session("act", "grass")]))
@@ -193,14 +207,14 @@ def test_one_look_is_one_round_trip_and_fails_when_the_host_does() -> None:
 
 def test_a_newer_plan_is_read_as_soon_as_a_look_tells_of_it() -> None:
     wider = a_plan([a_session("act", "grass"), a_session("act", "stairs")])
-    amended = an_answer(RUNNING, host=("load=1 plan=2",))
+    amended = an_answer(RUNNING, host=({"plan": 2},))
     newest = plan_answer(wider.to_json().encode(), 2)
-    _, screen, _ = play(GOES_ON, amended, newest, an_answer(done={"at": 1}, host=("load=1 plan=2",)))
+    _, screen, _ = play(GOES_ON, amended, newest, an_answer(done={"at": 1}, host=({"plan": 2},)))
     assert [len(shown.sessions) for shown in screen.seen] == [1, 2, 2]
 
 
 def test_a_plan_that_cannot_be_fetched_just_now_is_fetched_at_the_next_look() -> None:
-    amended = an_answer(RUNNING, host=("load=1 plan=2",))
+    amended = an_answer(RUNNING, host=({"plan": 2},))
     newest = plan_answer(VIEW.plan.to_json().encode(), 2)
     status, screen, _ = play(amended, CUT, amended, newest, HAS_ENDED)
     assert status.finished
@@ -249,7 +263,7 @@ def test_the_time_goes_on_in_a_table_while_a_fetch_takes_seconds_and_stops_with_
 def test_a_retry_that_is_about_to_start_is_due_and_one_that_is_late_is_not() -> None:
     failed = Seen("grass_act").ended("exited", "none", code=1)
     for until_then, expected in ((40, 40), (-1, math.inf)):
-        wait = f"waiting session=grass_act reason=retry until={NOW + until_then} detail="
+        wait = a_wait("grass_act", Fact(Wait.RETRY_AFTER), NOW + until_then)
         assert due(status_of(VIEW, an_answer(failed, host=(wait,)))) == expected
 
 

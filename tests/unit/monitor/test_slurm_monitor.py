@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from monitor_stage import NOW, Seen, a_host, a_plan, a_session, a_view, an_answer, look_at, picture
+from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, an_answer, look_at, picture
 
 from comborun.model.resources import SlurmOptions
 from comborun.monitor.classify import classify
@@ -16,6 +17,7 @@ from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, to_json
+from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Request
 from comborun.rules.vocabulary import Life, Outcome
 
@@ -26,30 +28,37 @@ PLAN = replace(
     slurm=SlurmOptions(("--partition=gpu",), minutes=240),
 )
 VIEW = a_view(PLAN, host="login1")
-ANSWERED = f"scheduler at={NOW - 2} answered=1"
-SILENT = f"scheduler at={NOW - 754} answered=0 why=squeue: error: Unable to contact slurm controller"
+ANSWERED = {"scheduler": {"at": NOW - 2, "answered": True}}
+UNABLE = "squeue: error: Unable to contact slurm controller"
+SILENT = {"scheduler": {"at": NOW - 754, "answered": False, "why": UNABLE}}
+
+
+def a_task(session: str, job: str, state: str = "PENDING", attempt: int = 1, **fields: object) -> dict[str, Any]:
+    return {"tasks": [{"session": session, "job": job, "state": state, "attempt": attempt, **fields}]}
+
+
 TASKS = (
-    f"tasks session=grass_act attempt=1 job=12_0 id=13 state=RUNNING node=n1 start={NOW - 300} reason=None",
-    "tasks session=stairs_act attempt=1 job=12_1 id=14 state=CONFIGURING node=n2 start= reason=None",
-    f"tasks session=maze_act attempt=1 job=12_2 id= state=PENDING node= start={NOW + 900} reason=Resources",
-    "tasks session=field_act attempt=1 job=12_3 id= state=PENDING node= start= reason=(QOSMaxGRESPerUser)",
-    "tasks session=dunes_act attempt=2 job=15_0 id= state=PENDING node= start= reason=BeginTime",
+    a_task("grass_act", "12_0", "RUNNING", id="13", node="n1", start=NOW - 300, reason="None"),
+    a_task("stairs_act", "12_1", "CONFIGURING", id="14", node="n2", reason="None"),
+    a_task("maze_act", "12_2", start=NOW + 900, reason="Resources"),
+    a_task("field_act", "12_3", reason="(QOSMaxGRESPerUser)"),
+    a_task("dunes_act", "15_0", attempt=2, reason="BeginTime"),
 )
 GRASS = Seen("grass_act", started=NOW - 290, counts=(60, 50), log=b"episode 60: success\n", gpus="3")
 DUNES = Seen("dunes_act", started=NOW - 900).ended("signal", "none", code=137, signal=9, **{"class": "killed"})
 
 
-def look(*header: str, answer: tuple[Seen, ...] = (GRASS, DUNES), **fields: object) -> History:
+def look(*header: Mapping[str, Any], answer: tuple[Seen, ...] = (GRASS, DUNES), **fields: object) -> History:
     tasks = [replace(one, address="12_0", multiplexer="slurm", host="n1") for one in answer]
     text = an_answer(*tasks, host=(*a_host(), *header), **{"dispatcher": 0, **fields})  # type: ignore[arg-type]
     return look_at(text)
 
 
-def seen(*header: str, **fields: Any) -> RunStatus:
+def seen(*header: Mapping[str, Any], **fields: Any) -> RunStatus:
     return classify(VIEW, look(*header, **fields))
 
 
-def told(name: str, *header: str, **fields: Any) -> Explanation:
+def told(name: str, *header: Mapping[str, Any], **fields: Any) -> Explanation:
     history = look(*header, **fields)
     return explain(VIEW, history, classify(VIEW, history), name)
 
@@ -73,19 +82,18 @@ def test_of_a_login_node_only_the_disk_matters_and_nobody_tells_when_slurm_start
 def test_a_pending_task_is_explained_in_slurms_word_and_with_what_it_asks_for() -> None:
     maze = told("maze_act", ANSWERED, *TASKS)
     assert maze.reasons == (
-        "its task 12_2 is in Slurm's queue, Resources",
-        "Slurm expects to start it at 10:45 (in 15 min)",
-        "it asks for 1 GPU, 4 CPUs, 4 h",
+        Fact("task_is_queued", job="12_2", task=Fact("task_waits", reason="Resources").as_data()),
+        Fact("slurm_expects_start", at=NOW + 900, in_s=900),
+        Fact("task_asks_for", asks="1 GPU, 4 CPUs, 4 h"),
     )
-    field = told("field_act", ANSWERED, *TASKS)
-    assert "QOSMaxGRESPerUser" in field.reasons[0]
+    (field, *_) = told("field_act", ANSWERED, *TASKS).reasons
+    assert field.fields["task"]["reason"] == "QOSMaxGRESPerUser"
 
 
 def test_a_run_that_slurm_has_forgotten_is_resumed_by_command() -> None:
     status = seen(ANSWERED, dispatcher=None)
-    assert status.hint.startswith("Slurm has none of its jobs any more")
-    assert "combo resume" in status.hint
-    assert "Slurm has none of its jobs" in told("maze_act", ANSWERED, dispatcher=None).reasons[0]
+    assert status.advice == Fact("slurm_has_no_job", run=VIEW.id)
+    assert told("maze_act", ANSWERED, dispatcher=None).reasons[0] == status.advice
 
 
 def test_lines_tell_when_slurm_falls_silent_and_when_it_answers_again() -> None:
@@ -111,19 +119,19 @@ def test_json_has_the_scheduler_and_the_task_of_each_session() -> None:
 
 
 def test_a_task_that_slurm_holds_is_told_with_what_lets_it_go() -> None:
-    header = "tasks session=maze_act attempt=1 job=12_2 id= state=PENDING node= start= reason=JobHeldUser"
+    header = a_task("maze_act", "12_2", reason="JobHeldUser")
     status = seen(ANSWERED, header)
-    assert status.hint == "Slurm holds 1 task: run `scontrol release 12` on login1 to continue"
-    assert "scontrol release lets it go" in told("maze_act", ANSWERED, header).reasons[0]
-    paused = seen(ANSWERED, header, "hold kind=paused why=lunch")
-    assert "scontrol" not in paused.hint
+    assert status.advice == Fact("slurm_holds_tasks", run=VIEW.id, tasks=1, arrays=["12"], host="login1")
+    (held, *_) = told("maze_act", ANSWERED, header).reasons
+    assert held.fields["task"] == {"code": "task_held_by_slurm", "reason": "JobHeldUser"}
+    paused = seen(ANSWERED, header, a_hold("paused", "lunch"))
+    assert paused.advice
+    assert paused.advice.code == "run_held"
 
 
-@pytest.mark.parametrize(
-    "left", ["attempt=1 state=COMPLETING", "attempt=2 state=PENDING", "attempt=2 state=CONFIGURING"]
-)
-def test_what_has_succeeded_is_not_undone_by_a_task_that_is_left(left: str) -> None:
-    task = f"tasks session=grass_act {left} job=12_0 id=13 node=n1 start= reason=BeginTime"
+@pytest.mark.parametrize("left", [(1, "COMPLETING"), (2, "PENDING"), (2, "CONFIGURING")])
+def test_what_has_succeeded_is_not_undone_by_a_task_that_is_left(left: tuple[int, str]) -> None:
+    task = a_task("grass_act", "12_0", left[1], left[0], id="13", node="n1", reason="BeginTime")
     session = seen(ANSWERED, task, answer=(GRASS.ended(records=100, successes=91),)).sessions[0]
     assert (session.life, session.outcome) == (Life.ENDED, Outcome.SUCCEEDED)
 
@@ -131,4 +139,4 @@ def test_what_has_succeeded_is_not_undone_by_a_task_that_is_left(left: str) -> N
 def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was_judged() -> None:
     assert seen(ANSWERED, answer=(GRASS,)).sessions[0].life is Life.RUNNING
     gone = replace(GRASS, life="lost")
-    assert seen(ANSWERED, answer=(gone,)).sessions[0].note == "its task is gone; what ended it is not judged yet"
+    assert seen(ANSWERED, answer=(gone,)).sessions[0].facts == (Fact("task_is_gone"),)

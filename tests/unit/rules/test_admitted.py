@@ -6,9 +6,11 @@ import random
 
 import pytest
 
+from comborun.rules.facts import Fact
 from comborun.rules.room.ledger import Ledger
 from comborun.rules.room.order import BackfillQueue
 from comborun.rules.room.placement import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
+from comborun.rules.room.waits import Never, Wait
 
 BIG = 1 << 40
 
@@ -60,10 +62,10 @@ def test_the_least_loaded_gpu_is_taken_then_the_one_with_the_most_memory_free() 
 def test_who_says_no_memory_has_its_gpu_alone() -> None:
     host, there = ledger(10000), Request(gpus=1)
     host.take("there", there, (0,))
-    assert refused(host, Request(gpus=1, gpu_memory=10)).reason == "gpu"
+    assert refused(host, Request(gpus=1, gpu_memory=10)).waits_for == "gpu"
     host.give_back("there")
     host.take("other", Request(gpus=1, gpu_memory=10), (0,))
-    assert refused(host, there).reason == "gpu"
+    assert refused(host, there).waits_for == "gpu"
     host.give_back("other")
     assert host.choose(there) == (0,)
 
@@ -72,35 +74,35 @@ def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> N
     host = ledger(10000, main=100)
     host.take("a", Request(gpus=1, gpu_memory=4000, memory=10), (0,))
     host.charge("a", {0: 7000}, 60)
-    host.capacity.use_by_others = {0: "others use 0"}
-    assert refused(host, Request(gpus=1, gpu_memory=4000)).why == (
-        "needs 4000 MiB; 3000 of 10128 MiB of GPU 0 are free: others use 0, "
-        "1 session of this run holds 7000, headroom 128"
-    )
-    assert refused(host, Request(gpus=1, gpu_memory=3001)).reason == "gpu_memory"
-    assert refused(host, Request(memory=41)).reason == "host_memory"
+    host.capacity.others = {0: 0}
+    taken = {"needs_mib": 4000, "free_mib": 3000, "total_mib": 10128, "others_mib": 0, "sessions": 1, "held_mib": 7000}
+    found = refused(host, Request(gpus=1, gpu_memory=4000)).fact
+    assert (found.code, found.count("gpu"), taken.items() <= found.fields.items()) == (Wait.GPU_MEMORY_TAKEN, 0, True)
+    assert refused(host, Request(gpus=1, gpu_memory=3001)).waits_for == "gpu_memory"
+    assert refused(host, Request(memory=41)).waits_for == "host_memory"
     host.charge("a", {0: 100}, 0)
     assert host.free(0) == 6000
     host.give_back("a")
     assert (host.free(0), host.ours.memory, host.ours.load[0]) == (10000, 0, 0)
     host.back = {0: 6000}
     found = refused(host, Request(gpus=1, gpu_memory=5000))
-    assert (found.reason, found.urgent) == ("unknown", True), "given back, but no measurement shows it"
+    assert (found.waits_for, found.urgent) == ("unknown", True), "given back, but no measurement shows it"
     assert host.choose(Request(gpus=1, gpu_memory=4000)) == (0,)
 
 
 def test_tokens_caps_and_cores_are_counted_over_all_runs() -> None:
     host = ledger(1000, 1000, cpus=4)
     mine = Request(gpus=1, gpu_memory=1, cpus=2, tokens=("ray",), group="kitchen", per_gpu=1, per_host=2)
-    host.take("other/a", mine, (0,), foreign="a of the run other")
+    host.take("other/a", mine, (0,), foreign=("a", "other"))
     blocker = refused(host, Request(tokens=("ray",)))
-    assert (blocker.reason, blocker.of, "a of the run other has it" in blocker.why) == ("token", "ray", True)
+    assert (blocker.waits_for, blocker.of) == ("token", "ray")
+    assert blocker.fact == Fact(Wait.TOKEN_TAKEN, token="ray", session="a", run="other")
     kitchen = Request(gpus=1, gpu_memory=1, group="kitchen", per_gpu=1, per_host=2)
     assert host.choose(kitchen) == (1,)
     host.take("b", kitchen, (1,))
     blocker = refused(host, kitchen)
-    assert (blocker.reason, blocker.of) == ("cap", "kitchen")
-    assert refused(host, Request(cpus=3)).reason == "cpus"
+    assert (blocker.waits_for, blocker.of) == ("cap", "kitchen")
+    assert refused(host, Request(cpus=3)).waits_for == "cpus"
     assert host.choose(Request(cpus=2)) == ()
 
 
@@ -109,12 +111,12 @@ def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
     del host.capacity.gpu_memory[1]
     host.capacity.memory = None
     asks = Request(gpus=2, gpu_memory=10)
-    assert refused(host, asks).reason == "unknown"
-    assert refused(host, Request(memory=1)).reason == "unknown"
+    assert refused(host, asks).waits_for == "unknown"
+    assert refused(host, Request(memory=1)).waits_for == "unknown"
     assert host.choose(Request(gpus=1, gpu_memory=10)) == (0,)
     host.capacity.fresh = False
     found = refused(host, Request(gpus=1, gpu_memory=10))
-    assert (found.reason, found.urgent) == ("unknown", True)
+    assert (found.waits_for, found.urgent) == ("unknown", True)
     assert host.choose(Request(gpus=1)) == (0,), "without a driver nothing can be measured"
 
 
@@ -133,32 +135,34 @@ def test_who_says_no_memory_starts_on_no_gpu_that_strangers_fill_or_whose_state_
     host.capacity.measure_gpu(0, 24576, 24000)
     host.capacity.measure_gpu(1, 24576, 22100)
     found = refused(host, asks)
-    assert (found.reason, "others use 22100" in found.why) == ("gpu_memory", True)
+    assert (found.waits_for, found.fact.count("others_mib")) == ("gpu_memory", 22100)
     assert not host.possible(asks), "nothing is kept for who waits for strangers"
     host.capacity.measure_gpu(1, 24576, 21000)
     assert host.choose(asks) == (1,)
     host.capacity.fresh = False
-    assert refused(host, asks).reason == "unknown"
+    assert refused(host, asks).waits_for == "unknown"
     host.capacity.fresh, host.capacity.gpu_memory = True, {}
-    assert refused(host, asks).reason == "unknown"
+    assert refused(host, asks).waits_for == "unknown"
 
 
 def test_of_several_gpus_the_reason_that_says_most_is_told() -> None:
     host = ledger(1000, 1000, 1000)
-    host.capacity.closed = {0: "in quarantine"}
+    host.capacity.quarantine = frozenset((0,))
     host.take("a", Request(gpus=1, gpu_memory=900), (1,))
     host.take("b", Request(gpus=1, gpu_memory=800), (2,))
     found = refused(host, Request(gpus=1, gpu_memory=500))
-    assert (found.reason, found.free) == ("gpu_memory", 200), "the GPU with the most memory free"
+    assert (found.waits_for, found.free) == ("gpu_memory", 200), "the GPU with the most memory free"
 
 
 def test_what_can_never_start_is_told_at_once() -> None:
     capacity = ledger(1000, 5000, cpus=4, main=100).capacity
-    assert never(Request(gpus=1, only=(7,)), capacity) == "it asks for 1 GPU of 7, and may use 0"
-    assert never(Request(gpus=3), capacity) == "it asks for 3 GPUs, and may use 2"
-    assert never(Request(cpus=5), capacity) == "it asks for 5 cores, and may use 4"
-    assert "the host has 100" in never(Request(memory=101), capacity)
-    assert "it asks for 3000 MiB of each of 2 GPUs; GPU 0 has 1128" in never(Request(gpus=2, gpu_memory=3000), capacity)
+    assert never(Request(gpus=1, only=(7,)), capacity) == Fact(Never.GPUS_TOO_MANY, gpus=1, may_use=0, only=[7])
+    assert never(Request(gpus=3), capacity) == Fact(Never.GPUS_TOO_MANY, gpus=3, may_use=2, only=[])
+    assert never(Request(cpus=5), capacity) == Fact(Never.CORES_TOO_MANY, cores=5, may_use=4)
+    assert never(Request(memory=101), capacity) == Fact(Never.MEMORY_TOO_MUCH, mib=101, total_mib=100, reserve_mib=0)
+    too_much = never(Request(gpus=2, gpu_memory=3000), capacity)
+    assert too_much
+    assert (too_much.code, too_much.fields["totals_mib"]) == (Never.GPU_MEMORY_TOO_MUCH, {"0": 1128, "1": 5128})
     assert not never(Request(gpus=2, gpu_memory=1000, cpus=4, memory=100), capacity)
     del capacity.totals[0]
     assert not never(Request(gpus=2, gpu_memory=3000), capacity), "what is not known may be enough"
@@ -203,7 +207,7 @@ def test_who_does_not_fit_is_passed_as_often_as_sessions_ran_and_then_kept_room(
     assert queue.round() == ["s1"]
     queue.host.give_back("s0")
     assert queue.round() == [], "two ran when it had to wait, and two have passed it"
-    assert "kept for wide" in queue.line.refused[small][1].why
+    assert queue.line.refused[small][1].fact.text("session") == "wide"
     queue.host.give_back("s1")
     assert queue.round() == ["wide"]
 

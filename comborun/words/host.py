@@ -1,0 +1,74 @@
+"""What a host lacks or refuses."""
+
+from __future__ import annotations
+
+from comborun.rules.facts import Fact
+from comborun.rules.host import FolderFlaw, Lack, Limit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from comborun.words import Words
+
+_ROOM = "`combo clean` removes old runs, `root:` names another disk"
+
+
+def _near(fact: Fact, otherwise: str) -> str:
+    return f"; did you mean {fact.text('near')}?" if fact.text("near") else otherwise
+
+
+def _folder(fact: Fact) -> str:
+    folder = fact.text("folder")
+    make = f"; make it there, or `sync: [{{from: ., to: {folder}}}]` brings the grid file's"
+    return f"workdir: there is no folder {folder}{_near(fact, make)}"
+
+
+def _file(fact: Fact) -> str:
+    path, below = fact.text("path"), fact.text("below")
+    copy = f"; copy it there, or `sync: [{{from: {path.rpartition('/')[2]}, to: {path}}}]` brings it"
+    return f"file: there is no {path}{_near(fact, f' in {below}; copy it there' if below else copy)}"
+
+
+def _relative(fact: Fact) -> str:
+    paths, folder = fact.texts("paths"), fact.text("folder")
+    are = f"{', '.join(paths)} {'is' if len(paths) == 1 else 'are'} relative, and no `workdir` is set"
+    if fact.text("sync_to"):
+        to, source = fact.text("sync_to"), fact.text("sync_from")
+        return f"file: {are}: `workdir: {to}` is the folder to which `sync` brings {source}"
+    sync = f"`sync: [{{from: ., to: {folder}}}]` with `workdir: {folder}` brings the grid file's folder there"
+    return f"file: {are}: `workdir: ~/FOLDER` names its folder on the host; {sync}"
+
+
+def _environment(fact: Fact) -> str:
+    conda = "; no conda was found: `source FOLDER/etc/profile.d/conda.sh` in `setup` says where it is"
+    known = f"; there are {', '.join(fact.texts('known'))}" if fact.texts("known") else conda
+    return f"conda: there is no environment {fact.text('name')}{_near(fact, known)}"
+
+
+def _on_path(fact: Fact) -> str:
+    add = "; write its whole path, or add its folder to PATH in `setup`"
+    return f"program: {fact.text('program')} is not on the PATH{_near(fact, add)}"
+
+
+WORDS: Words = {
+    Limit.OPEN_FILES: "too many files are open here (`ulimit -n`)",
+    Limit.MACHINE_FILES: "too many files are open on this machine",
+    Limit.MEMORY: "there is no memory for another process (`ulimit -v`)",
+    Limit.PROCESSES: "the limit on processes is reached: this user may have {most}, threads included (`ulimit -u`)",
+    Limit.MACHINE_PROCESSES: "the limit on processes of this machine, or of a control group, is reached",
+    FolderFlaw.NOT_MADE: "there is no folder {path}, and none can be made: {error}",
+    FolderFlaw.NO_FOLDER: "{path} is not a folder",
+    FolderFlaw.FOREIGN: "{path} belongs to somebody else",
+    FolderFlaw.OPEN: "others may write in {path} (mode {mode})",
+    Lack.FOLDER: _folder,
+    Lack.FILE: _file,
+    Lack.RELATIVE: _relative,
+    Lack.ENVIRONMENT: _environment,
+    Lack.NOT_EXECUTABLE: "program: {program} is not executable; chmod +x {program}",
+    Lack.PROGRAM: lambda fact: f"program: {fact.text('program')} is not there{_near(fact, '')}",
+    Lack.ON_PATH: _on_path,
+    Lack.DISK_FULL: f"disk: {{root}}: the disk is full, {{free_kib}} KiB are free; {_ROOM}",
+    Lack.DISK_SHORT: (
+        f"disk: {{root}}: {{free_mib}} MiB are free, and the last run of this grid wrote {{wrote_mib}} MiB; {_ROOM}"
+    ),
+    Lack.LAYOUT: "{error}; {hint}",
+}

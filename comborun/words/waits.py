@@ -1,0 +1,122 @@
+"""Why a session or a model server waits, and why one can never start."""
+
+from __future__ import annotations
+
+from comborun.rules.facts import Fact
+from comborun.rules.room.waits import Never, Wait, WaitFor
+from comborun.rules.vocabulary import several
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping
+
+    from comborun.words import Words
+
+RESOURCES: Mapping[str, str] = {
+    WaitFor.GPU: "a GPU",
+    WaitFor.GPU_MEMORY: "GPU memory",
+    WaitFor.CPUS: "cores",
+    WaitFor.HOST_MEMORY: "memory",
+    WaitFor.TOKEN: "an exclusive token",
+    WaitFor.CAP: "a place under a per-GPU or per-host limit",
+    WaitFor.UNKNOWN: "a memory measurement",
+    WaitFor.PROCESSES: "room",
+    WaitFor.LEASE: "access to the lease folder",
+}
+
+
+def _token_taken(fact: Fact) -> str:
+    run = f" of the run {fact.text('run')}" if fact.text("run") else ""
+    return f"only one on the host may have {fact.text('token')}, and {fact.text('session')}{run} has it"
+
+
+def _rest(foreign: int, kept: int) -> str:
+    others = f", other runs of yours hold {foreign}" if foreign else ""
+    return f"{others}, {kept} are kept for a session that has waited longer" if kept else others
+
+
+def _cores_taken(fact: Fact) -> str:
+    held = f"this run holds {fact.count('held')} of {fact.count('of')}"
+    return f"needs {fact.count('needs')} cores; {held}{_rest(fact.count('foreign'), fact.count('kept'))}"
+
+
+def _others(fact: Fact) -> str:
+    reserve = f" (reserved: {fact.count('reserve_mib')})" if fact.count("reserve_mib") else ""
+    return "" if fact.number("others_mib") is None else f"others use {fact.count('others_mib')}{reserve}"
+
+
+def _memory_taken(fact: Fact) -> str:
+    free = f"{fact.count('free_mib')} of {fact.count('total_mib')} MiB of main memory are free"
+    use = ", ".join(filter(None, (_others(fact), f"this run holds {fact.count('held_mib')}")))
+    rest = _rest(fact.count("foreign_mib"), fact.count("kept_mib"))
+    return f"needs {fact.count('needs_mib')} MiB; {free}: {use}{rest}"
+
+
+def _gpu_memory_taken(fact: Fact) -> str:
+    tenth = ", a tenth, since the grid sets no gpu_memory" if fact.fields.get("tenth") else ""
+    free = f"{fact.count('free_mib')} of {fact.count('total_mib')} MiB of GPU {fact.count('gpu')} are free"
+    parts, sessions, foreign = [_others(fact)], fact.count("sessions"), fact.count("foreign_mib")
+    if sessions:
+        hold = "holds" if sessions == 1 else "hold"
+        parts.append(f"{several(sessions, 'session')} of this run {hold} {fact.count('held_mib')}")
+    parts += [f"other runs of yours hold {foreign}"] if foreign else []
+    parts.append(f"headroom {fact.count('headroom_mib')}")
+    return f"needs {fact.count('needs_mib')} MiB{tenth}; {free}: {', '.join(filter(None, parts))}"
+
+
+def _starts_apart(fact: Fact) -> str:
+    where = "" if fact.number("gpu") is None else f" on GPU {fact.count('gpu')}"
+    return f"starts{where} are {fact.number('seconds') or 0:g} s apart"
+
+
+def _gpus_too_many(fact: Fact) -> str:
+    among = f" of {','.join(fact.texts('only'))}" if fact.texts("only") else ""
+    return f"it asks for {several(fact.count('gpus'), 'GPU')}{among}, and may use {fact.count('may_use')}"
+
+
+def _gpu_memory_too_much(fact: Fact) -> str:
+    gpus, totals = fact.count("gpus"), fact.fields.get("totals_mib")
+    of_each = "a GPU" if gpus == 1 else f"each of {gpus} GPUs"
+    known = totals.items() if isinstance(totals, dict) else ()
+    has = ", ".join(f"GPU {gpu} has {'an unknown number' if mib is None else mib}" for gpu, mib in known)
+    kept = f"reserved {fact.count('reserve_mib')}, headroom {fact.count('headroom_mib')}"
+    return f"it asks for {fact.count('mib')} MiB of {of_each}; {has} ({kept})"
+
+
+WORDS: Words = {
+    Wait.TOKEN_TAKEN: _token_taken,
+    Wait.GROUP_FULL_ON_HOST: "{sessions} of {group} run, as many as its per_host allows",
+    Wait.CORES_TAKEN: _cores_taken,
+    Wait.MEMORY_UNMEASURED: "main memory is being measured",
+    Wait.MEMORY_TAKEN: _memory_taken,
+    Wait.NO_GPU_FOR_IT: "there is no GPU for it",
+    Wait.GPU_IN_QUARANTINE: "GPU {gpu} is in quarantine",
+    Wait.GPU_KEPT: "GPU {gpu} is kept for {session}, which has waited longer",
+    Wait.GPU_USED_ALONE: "a session uses GPU {gpu} alone",
+    Wait.GPU_NOT_EMPTY: "has no gpu_memory in the grid, so it needs an empty GPU; GPU {gpu} has {sessions:session}",
+    Wait.GPU_NOT_EMPTY_AGAIN: "ran out of GPU memory, so it needs an empty GPU; GPU {gpu} has {sessions:session}",
+    Wait.GPU_FULL: "GPU {gpu} has {sessions:session}, and limits.per_gpu is {per_gpu}",
+    Wait.GPU_REDUCED: "GPU {gpu} has {sessions:session}; its limit is {most} since one ran out of memory",
+    Wait.GROUP_FULL_ON_GPU: "GPU {gpu} has {sessions:session} of {group}, as many as its per_gpu allows",
+    Wait.GPU_UNMEASURED: "GPU {gpu} is being measured",
+    Wait.GPU_MEASURED_AGAIN: "GPU {gpu} is measured again",
+    Wait.GPU_MEASURED_AFTER_END: "GPU {gpu} is measured again, since something ended there",
+    Wait.GPU_USE_UNKNOWN: "nvidia-smi does not tell how much memory of GPU {gpu} is used",
+    Wait.GPU_MEMORY_TAKEN: _gpu_memory_taken,
+    Wait.SERVER_NOT_READY_THERE: "its server on GPU {gpu} is not ready",
+    Wait.STARTS_APART: _starts_apart,
+    Wait.SLOTS_TAKEN: "no slot is free",
+    Wait.LEASES_LOCKED: "another run holds {folder}/lock",
+    Wait.LEASES_UNWRITABLE: "can't write in {folder}",
+    Wait.LEASES_UNUSABLE: "{flaw}",
+    Wait.NO_PROCESSES: "{limit}",
+    Wait.WARMS_UP: "{session} of the same program comes first, until it makes progress",
+    Wait.RETRY_AFTER: "{failure}, after attempt {attempt}",
+    Wait.RETRY_ASKED: "asked for after attempt {attempt}",
+    Wait.SMOKE_TEST_FIRST: "the smoke test comes first",
+    Wait.SERVER_NOT_READY: "its server {server} is not ready",
+    Never.GPUS_TOO_MANY: _gpus_too_many,
+    Never.CORES_TOO_MANY: "it asks for {cores:core}, and may use {may_use}",
+    Never.MEMORY_TOO_MUCH: "it asks for {mib} MiB of memory; the host has {total_mib}, reserved {reserve_mib}",
+    Never.GPU_MEMORY_TOO_MUCH: _gpu_memory_too_much,
+}

@@ -1,0 +1,224 @@
+"""Every code has words: tests/golden/words.txt shows them all on one page. Times of day are UTC."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import string
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from structure import CHECKOUT, modules
+
+from comborun.rules.facts import Fact
+from comborun.rules.holds import HoldReason, Notice, TaskLeft
+from comborun.rules.host import FolderFlaw, Lack, Limit
+from comborun.rules.room.waits import Never, Wait
+from comborun.words import MODULES, say, tables
+from comborun.words.times import FORMS
+
+os.environ["TZ"] = "UTC"
+time.tzset()
+GOLDEN = CHECKOUT / "tests/golden/words.txt"
+NOON = 1785326400.0
+WHEN = {"at": NOON, "in_s": 240}
+LACK = {"lack": 3, "never": 1, "sessions": 6}
+ROOM = {"needs_mib": 9000, "free_mib": 3000, "total_mib": 24000, "others_mib": 5000, "reserve_mib": 6000}
+WHY = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU").as_data()
+CLOSED = {"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}
+SPENT = {"failure": "error", "made": 1, "most": 3}
+EXAMPLES: dict[str, list[dict[str, object]]] = {
+    Wait.TOKEN_TAKEN: [
+        {"token": "ray", "session": "maze_act"},
+        {"token": "ray", "session": "maze_act", "run": "walkers-20260729T101500Z-ab12"},
+    ],
+    Wait.CORES_TAKEN: [{"needs": 4, "held": 60, "of": 64}, {"needs": 4, "held": 50, "of": 64, "foreign": 8, "kept": 4}],
+    Wait.MEMORY_TAKEN: [{**ROOM, "held_mib": 4000}],
+    Wait.GPU_MEMORY_TAKEN: [
+        {**ROOM, "gpu": 0, "sessions": 2, "held_mib": 8000, "foreign_mib": 2000, "headroom_mib": 128},
+        {**ROOM, "gpu": 1, "tenth": True, "reserve_mib": 0, "headroom_mib": 128},
+    ],
+    Wait.STARTS_APART: [{"seconds": 20.0}, {"seconds": 20.0, "gpu": 1}],
+    Wait.LEASES_UNUSABLE: [{"flaw": {"code": "folder_open_to_others", "path": "/tmp/comborun-7", "mode": "777"}}],
+    Wait.NO_PROCESSES: [{"limit": {"code": "process_limit", "most": 4096}}],
+    Never.GPUS_TOO_MANY: [{"gpus": 2, "may_use": 1, "only": [0, 1]}],
+    Never.GPU_MEMORY_TOO_MUCH: [
+        {"mib": 90000, "gpus": 2, "totals_mib": {"0": 81559, "1": None}, "reserve_mib": 0, "headroom_mib": 128}
+    ],
+    HoldReason.BY_PERSON: [{"words": "the training job needs the GPU"}, {}],
+    HoldReason.FAILURES_IN_A_ROW: [{"failure": "crashed", "times": 3, "host": "gpu-box", "note": "its log says: bye"}],
+    HoldReason.TOO_MANY_FAILED: [{"failed": 2, "sessions": 6, "limit": 2}, {"failed": 2, "sessions": 6, "percent": 30}],
+    HoldReason.TOO_FEW_GPUS_LEFT: [{"session": "maze_act", "gpus": 2, "usable": 1, "allowed": 4}],
+    HoldReason.SMOKE_TEST_UNPROVEN: [{"sessions": ["maze_act", "maze_pi"], "whys": ["", "it wrote no file"]}],
+    HoldReason.SERVER_ENDS: [
+        {"server": "vlm", "times": 3, "attempt": 3, "cause": "gpu_memory"},
+        {"server": "vlm", "times": 3, "attempt": 3, "cause": "error", "exit_code": "1"},
+    ],
+    Notice.RUN_HALTED: [{"reason": WHY}],
+    Notice.VANISHED: [{"sessions": ["maze_act", "maze_pi"]}],
+    Notice.SERVER_ENDED: [{"server": "vlm", "cause": "exited", "exit_code": "1", "note": "its log says: bye"}],
+    Lack.FOLDER: [{"folder": "~/projct", "near": "project"}, {"folder": "~/new"}],
+    Lack.FILE: [
+        {"path": "~/policy.pt"},
+        {"path": "evl.py", "below": "~/project"},
+        {"path": "evl.py", "near": "eval.py"},
+    ],
+    Lack.RELATIVE: [
+        {"paths": ["eval.py"], "sync_from": ".", "sync_to": "~/new"},
+        {"paths": ["eval.py", "./run"], "folder": "~/laptop"},
+    ],
+    Lack.ENVIRONMENT: [{"name": "isac", "near": "isaac"}, {"name": "isac", "known": ["base", "ray"]}, {"name": "isac"}],
+    Lack.PROGRAM: [{"program": "./run"}],
+    Lack.ON_PATH: [{"program": "pyton", "near": "python"}, {"program": "qzx8"}],
+    "task_held": [{"hold": "paused", "reason": WHY}],
+    "run_held": [
+        {"run": "RUN", "hold": "draining", "reason": WHY, "sessions_continue": True},
+        {"run": "RUN", "hold": "halted", "reason": WHY, **LACK},
+        {"run": "RUN", "hold": "paused", "words": "as a former version said it"},
+    ],
+    "held": [{"hold": "draining", "reason": WHY, "sessions_continue": True}],
+    "run_was_stopped": [{"run": "RUN", **LACK}, {"run": "RUN", **LACK, "never": 3}],
+    "slurm_holds_tasks": [{"tasks": 2, "arrays": ["12", "13"], "host": "login1"}],
+    "quarantine_advice": [
+        {"run": "RUN", "quarantine": {"code": "gpus_in_quarantine", "gpus": [1], "failures": ["killed"]}}
+    ],
+    "gpus_in_quarantine": [{"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}],
+    "notices_fail": [
+        {"run": "RUN", "exit_code": 127, "ago_s": 120},
+        {"run": "RUN", "exit_code": 124, "timed_out": True, "ago_s": 120},
+    ],
+    "ends_about": [{"earliest": NOON, "in_s": 480, "latest": NOON + 480}],
+    "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
+    "all_sessions_vanished": [{"host": "gpu-box", "sessions": 8, "at": NOON}],
+    "slurm_is_silent": [{}, {"ago_s": 754, "said": "Unable to contact slurm controller"}],
+    "nothing_starts_until_resume": [{"run": "RUN"}, {"run": "RUN", "at": NOON, "in_s": -120}],
+    "starts_again": [
+        {"waits_for": "retry", "in_s": 40, "failure": "gpu_memory", "attempt": 2, "of": 3},
+        {"waits_for": "token", "failure": "error", "attempt": 2},
+        {"waits_for": "retry", "reason": Fact(Wait.RETRY_ASKED, attempt=1).as_data()},
+    ],
+    "waits": [
+        {"waits_for": "gpu", "reason": Fact(Wait.GPU_USED_ALONE, gpu=1).as_data()},
+        {"waits_for": "stagger", "reason": Fact(Wait.STARTS_APART, seconds=20).as_data()},
+        {"waits_for": "of_next_year"},
+    ],
+    "waits_for_room": [{"waits_for": "gpu_memory"}],
+    "waits_for_next_start": [
+        {"attempt": 1, "start": {"code": "starts_again", "waits_for": "retry", "in_s": 40}},
+        {"attempt": 1, "stopped": True, "start": {"code": "starts_again"}},
+    ],
+    "waits_for_smoke_test": [{"counts": {"running": 1, "succeeded": 3}}],
+    "waits_for_server": [
+        {"server": "vlm", "state": {"code": "server_state", "state": "loading", "since_s": 200}},
+        {"server": "vlm", "state": {"code": "server_state", "state": "queued"}, "reason": {"code": "no_gpu_for_it"}},
+    ],
+    "has_not_begun": [{"reason": {"code": "its_turn"}}],
+    "task_is_queued": [{"job": "12_2", "task": {"code": "task_held_by_slurm", "reason": "JobHeldUser"}}],
+    "attempt_waits": [{"attempt": 2, "task": {"code": "task_waits", "reason": "Resources"}}],
+    "needs_gpus": [{"gpus": 1, "of": [0, 1]}, {"gpus": 2, "of": [0, 1], "memory_mib": 8000, "per_gpu": 4}],
+    "gpu_is_held": [{"gpu": 0, "servers": ["vlm"], "sessions": ["a_b", "a_c", "a_d", "a_e"], "count": 7}],
+    "sessions_before_it": [{"count": 6, "sessions": ["a_b", "a_c", "a_d", "a_e"]}],
+    "is_tried_at": [WHEN],
+    "slurm_expects_start": [WHEN],
+    "next_to_end": [{"session": "maze_act", **WHEN}],
+    "expected_to_end": [WHEN],
+    "attempt_starts": [{"attempt": 1, "gpus": [0], "node": "n1", "task": "12_2", "slurm": True}, {"attempt": 1}],
+    "attempt_runs": [{"attempt": 1, "gpus": [0, 1], "seconds": 600}],
+    "work_done": [
+        {"done": 60, "planned": 100, "unit": "episode", "successes": 50, "recorded": 60},
+        {"done": 60, "planned": 100, "unit": "step"},
+    ],
+    "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
+    "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
+    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "note": "exit code 3"}],
+    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "note": "stopped"}],
+    "earlier_attempt": [
+        {"attempt": 1, "note": "out of GPU memory", "done": 3, "unit": "episode"},
+        {"attempt": 1, "unit": "step"},
+    ],
+    "evidence_needed": [
+        {"records": 100, "record_files": ["*.jsonl"], "line": "^done$", "files": ["all.json"]},
+        {},
+    ],
+    "peak_memory": [{"bytes": 3 << 30}],
+    "starts_left": [{**SPENT, "left": 2, "held": True}, {**SPENT, "left": 1, "renewed": True}],
+    "no_start_left": [{**SPENT, "retries": 0}, {**SPENT, "retries": 1}, {**SPENT, "made": 3, "retries": 2}],
+    "after_ended": [{"seconds": 600, "note": "exit code 3"}],
+    "server_state": [
+        {"state": "loading", "since_s": 200},
+        {"state": "ended", "since_s": 200, "cause": "signal", "note": "Killed"},
+    ],
+    "server_is": [{"server": {"code": "server_state", "state": "ready"}, "gpus": [0], "port": 31337}],
+    "server_waits": [{"reason": {"code": "gpu_used_alone", "gpu": 1}}],
+    "server_is_used": [{"sessions": 1}, {"sessions": 2}],
+    "server_start": [{"attempt": 2, "restarts": 3}],
+    "stop_ends": [{"run": "RUN", "host": "gpu-box", "sessions": ["a_b", "a_c"]}, {"run": "RUN", "host": "gpu-box"}],
+    "resume_repeats": [{"episodes": 3, "sessions": ["a_b", "a_c"]}],
+    "nothing_to_resume": [{"run": "RUN", "coming": 2}, {"run": "RUN", "futile": True}, {"run": "RUN"}],
+    "another_attempt": [
+        {"session": "a_b", "count": 1, "episodes": "5"},
+        {"session": "a_b", "count": 3, "episodes": "3-5", "repeated": 2, "ranged": True},
+        {"session": "a_b", "repeated": 1},
+    ],
+    "new_session": [{"session": "a_b", "policy": "b", "environment": "a", "count": 2, "episodes": "4-5"}],
+    "sessions_coming": [{"count": 2}, {"count": 1, "stopped": True}],
+    "no_longer_held": [{"hold": "paused", "reason": WHY}],
+    "futile_to_repeat": [
+        {"session": "a_b", "count": 1, "episodes": "5", "reason": {"code": "complete_without_records"}}
+    ],
+}
+"""code -> fields, where the name of a field does not do as its value"""
+
+
+def examples(code: str) -> list[Fact]:
+    words = tables()[code]
+    if code in EXAMPLES or callable(words):
+        return [Fact(code, **fields) for fields in EXAMPLES[code]]
+    fields = {
+        name: 120.0 if form in FORMS else 2 if form else name.upper() for _, name, form, _ in parts(words) if name
+    }
+    return [Fact(code, **fields)]
+
+
+def parts(words: str) -> Iterator[tuple[str, str | None, str | None, str | None]]:
+    return iter(string.Formatter().parse(words))
+
+
+def test_the_words_of_every_code_are_those_of_the_golden_page() -> None:
+    lines = []
+    for code in sorted(tables()):
+        lines += [code, *(f"    {say(fact)}" for fact in examples(code))]
+    page = "".join(f"{line}\n" for line in lines)
+    if os.environ.get("COMBORUN_WRITE_GOLDEN"):
+        GOLDEN.write_text(page)
+    assert page == GOLDEN.read_text()
+    assert page.count("?") == page.count("did you mean") + 1, "an example lacks a field"
+
+
+def test_no_code_is_in_two_tables() -> None:
+    count = sum(len(importlib.import_module(f"comborun.words.{name}").WORDS) for name in MODULES)
+    assert count == len(tables())
+
+
+def test_every_code_that_a_fact_is_made_with_has_words() -> None:
+    """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
+    known = {str(code) for code in tables()}
+    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack):
+        assert {member.value for member in kind} <= known
+    made = {code: path for path in modules().values() for code in codes_in(path)}
+    assert {code: str(path) for code, path in made.items() if code not in known} == {}
+    assert len(made) > 50, "the calls are found"
+
+
+def codes_in(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Fact" and node.args:
+            for part in ast.walk(node.args[0]):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def test_a_template_with_a_form_that_does_not_exist_counts_with_it() -> None:
+    assert say(Fact(Wait.GPU_FULL, gpu=1, sessions=1, per_gpu=1)) == "GPU 1 has 1 session, and limits.per_gpu is 1"
