@@ -24,9 +24,8 @@ from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
 from comborun.rules.endings.breaker import quarantined
-from comborun.rules.facts import Fact, data_of
+from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
-from comborun.rules.records import ENDING
 from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.words.endings import said
 
@@ -258,9 +257,7 @@ def _hold(hold: Hold) -> Document | None:
 
 
 def _filled(record: dict[str, Any]) -> Document:
-    """A record without empty fields, with the facts of its end as JSON."""
-    filled = {key: value for key, value in record.items() if value}
-    return {**filled, ENDING: data_of(filled[ENDING])} if ENDING in filled else filled
+    return {key: value for key, value in record.items() if value}
 
 
 def _held(record: dict[str, Any]) -> str:
