@@ -17,14 +17,15 @@ from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Wait
 from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, ROOM, hint, notify_problem, retry_words, room_words
 from comborun.monitor.wording import brief, last_line, visible
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.failures import Failure
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined, where_it_ran
-from comborun.rules.vocabulary import Cause, Completeness, Failure, Life, Outcome
+from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome
+from comborun.words import say
 
 _TOGETHER = 2
 """least number of sessions that must vanish together to count as an event of the host, without a restart"""
-WRONG_GPU = "WRONG_GPU"
-"""in a note: its memory lay on another GPU than it was granted (host/seat.py)"""
 
 
 def classify(view: RunView, history: History, now: float | None = None, link: Link = UP) -> RunStatus:
@@ -266,17 +267,19 @@ def _judged(session: Session, attempts: Sequence[Attempt], counts: Counts) -> At
     failure = None if best is Completeness.COMPLETE else latest.end.failure
     if (best, counts, failure) == (latest.end.completeness, latest.end.counts, latest.end.failure):
         return latest
-    return latest._replace(end=latest.end._replace(completeness=best, counts=counts, failure=failure))
+    judged = outcome(best, latest.end.cause)
+    end = latest.end._replace(completeness=best, outcome=judged, counts=counts, failure=failure)
+    return latest._replace(end=end)
 
 
 def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Session | None) -> SessionStatus:
-    life, outcome = _life(one)
+    life, ended = _life(one)
     begin, end, started = one.begin, one.end, one.started
     idle = one.log_changed or started
     until = (end.ended or None) if end else now if one.alive else None
     return status._replace(
         life=life,
-        outcome=outcome,
+        outcome=ended,
         attempt=one.number,
         gpus=tuple(int(one) for one in begin.gpus.split(",") if one.isdecimal()) if begin else (),
         window=begin.address if begin else "",
@@ -286,10 +289,11 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
         progressed=one.progressed,
-        note=note(end, session) if end else _lost(one) if outcome else _problems(one, now),
+        note=note(end, session) if end else _lost(one) if ended else _problems(one, now),
         stalled=one.stalled if life is Life.STALLED else None,
-        failure=end.failure if end else Failure.LOST if outcome else None,
+        failure=end.failure if end else Failure.LOST if ended else None,
         peak_memory=end.peak_memory if end else None,
+        ending=end.facts if end else (),
     )
 
 
@@ -315,7 +319,7 @@ def _misplaced(one: Attempt) -> str:
     granted = one.begin.gpus if one.begin else ""
     pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
     held = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0])))
-    return f"{WRONG_GPU}: {held}, granted {granted or 'none'}" if held else ""
+    return f"WRONG_GPU: {held}, granted {granted or 'none'}" if held else ""
 
 
 def _lost(one: Attempt) -> str:
@@ -348,7 +352,8 @@ def note(end: End, session: Session | None) -> str:
     said = visible(end.note)
     if end.completeness is Completeness.COMPLETE:
         how = "" if end.clean else f"{ended_by(end)} after complete results"
-        return "; ".join(filter(None, (how, said if WRONG_GPU in said else "")))
+        wrong = "; ".join(say(one) for one in end.facts if one.code == Evidence.WRONG_GPU)
+        return "; ".join(filter(None, (how, visible(wrong), visible(end.remark))))
     if end.cause in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
         return said or ended_by(end)
     missing = end.clean and end.failure in (None, Failure.NO_RESULT)

@@ -12,6 +12,7 @@ from rich.text import Text
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, duration, span, visible
 from comborun.rules.vocabulary import Life, Outcome
+from comborun.words.endings import outcome_words
 
 PADDING = 2
 LAST_LINE = "last line"
@@ -100,7 +101,7 @@ def _width(column: Column, status: RunStatus, level: _Level) -> int:
 
 def _state(in_words: bool, session: SessionStatus, _: int) -> Text:
     word = session.word
-    return Text(f"{SYMBOLS[word]} {word}" if in_words else SYMBOLS[word], STYLES[word])
+    return Text(f"{SYMBOLS[word]} {outcome_words(word)}" if in_words else SYMBOLS[word], STYLES[word])
 
 
 def _name(session: SessionStatus, width: int) -> Text:

@@ -15,8 +15,9 @@ from comborun.monitor.snapshot import Server
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import RETRY, Question, blocked, budget, queued
 from comborun.monitor.wording import brief, clock, duration, indented, visible
+from comborun.rules.endings.failures import Failure
 from comborun.rules.names import AFTER
-from comborun.rules.vocabulary import Failure, Life, Outcome, amount
+from comborun.rules.vocabulary import Life, Outcome, amount
 from comborun.text import several
 
 MOST_LINES = 10

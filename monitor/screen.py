@@ -15,8 +15,10 @@ from comborun.monitor.slurm import summary
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock, clock_words, duration, listed, visible
-from comborun.rules.vocabulary import LOG_SAYS, Life, Outcome
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -184,7 +186,7 @@ def _key(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    parts = [f"{SYMBOLS[session.word]} {session.name}: {session.word}"]
+    parts = [f"{SYMBOLS[session.word]} {session.name}: {outcome_words(session.word)}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):
@@ -196,7 +198,8 @@ def _line(session: SessionStatus) -> str:
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
-        told = LOG_SAYS in session.note or session.last_line.removeprefix("comborun: ") in session.note
+        shown = any(one.code == Evidence.LOG_SAYS for one in session.ending)
+        told = shown or session.last_line.removeprefix("comborun: ") in session.note
         parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)
 

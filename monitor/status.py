@@ -17,9 +17,10 @@ from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
 from comborun.monitor.snapshot import RunFacts, Waiting
 from comborun.monitor.wording import clock, span, visible
+from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.records import clean
-from comborun.rules.vocabulary import Failure, Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, harmless, several
 from comborun.words.rows import why_not_counted
 
@@ -131,6 +132,8 @@ class SessionStatus(NamedTuple):
     """the class of its latest attempt's failure"""
     peak_memory: int | None = None
     """bytes: the highest sample of its latest attempt"""
+    ending: tuple[Fact, ...] = ()
+    """how its latest attempt ended"""
     node: str = ""
     """the node of its latest attempt; empty without Slurm"""
     task: Task | None = None
@@ -324,6 +327,7 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         "task": _task(session.task),
         "facts": data_of(session.reasons),
         "waiting": waits and {"for": waits.reason, "until": waits.until, "detail": waits.detail},
+        "ending": data_of(session.ending),
     }
 
 

@@ -35,7 +35,7 @@ from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import remove
 from comborun.rules.facts import data_of
-from comborun.rules.names import RunLayout
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
 from comborun.rules.vocabulary import Outcome
 from comborun.text import KIB, MIB, did_you_mean, several
@@ -201,7 +201,7 @@ class TryResult:
         """The command of the program, if it is known here."""
         first, count = self.session.own_first, self.session.count
         known = {
-            "output_dir": f"{self.attempt}/out",
+            "output_dir": AttemptLayout(self.attempt).output,
             "attempt": "1",
             "first_episode": str(first),
             "last_episode": str(first + count - 1),

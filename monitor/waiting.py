@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from comborun.generate.slurm_jobs import kind_of
-from comborun.model.attempt import FAILURES
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import NO_SLURM
 from comborun.monitor.observe import History, RunView
@@ -14,8 +13,9 @@ from comborun.monitor.slurm import Scheduler, summary
 from comborun.monitor.snapshot import DRAINING, Attempt, Hold, Quarantine, Server, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.wording import brief, clock, duration, listed, visible
+from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.retry import Budgets, Spent, spent
-from comborun.rules.vocabulary import Cause, Failure, Life, Outcome
+from comborun.rules.vocabulary import Cause, Life, Outcome
 from comborun.text import first_of, several
 
 RETRY = "retry"
@@ -66,7 +66,7 @@ def retry_words(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: 
     if end is None or end.failure is None:
         return f"{said}: {visible(waiting.detail)}" if waiting.detail else said
     left, number = budget(plan, attempts, end.failure).left, attempts[-1].number
-    return f"{said}: {FAILURES[end.failure]}, attempt {number + 1}{f' of {number + left}' if left else ''}"
+    return f"{said}: {end.failure.row.words}, attempt {number + 1}{f' of {number + left}' if left else ''}"
 
 
 # The whole run
@@ -146,7 +146,7 @@ def held(hold: Hold) -> str:
 
 def quarantined(quarantine: Sequence[Quarantine]) -> str:
     """`GPU 1 gets no more sessions (GPU fault again and again)`."""
-    words = {str(failure): text for failure, text in FAILURES.items()}
+    words = {str(failure): failure.row.words for failure in Failure}
     gpus = ", ".join(f"GPU {one.gpu}" for one in quarantine)
     why = ", ".join(dict.fromkeys(words.get(one.failure, one.failure) for one in quarantine))
     return f"{gpus} {'get' if len(quarantine) > 1 else 'gets'} no more sessions ({why} again and again)"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from comborun.rules.counting import shown
 from comborun.rules.vocabulary import Life, Outcome, amount, three, unit_of
 from comborun.text import harmless
+from comborun.words.endings import outcome_words
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _CLOCK_S = 60.0
@@ -45,7 +47,7 @@ SERVER_SYMBOLS = {"ready": "●", "loading": "○", "starting": "○", "silent":
 
 def listed(counts: Mapping[str, int]) -> str:
     """`2 failed, 6 succeeded`."""
-    return ", ".join(f"{count} {word}" for word, count in counts.items())
+    return ", ".join(f"{count} {outcome_words(word)}" for word, count in counts.items())
 
 
 def brief(seconds: float) -> str:
@@ -110,7 +112,7 @@ def sizes(part: int, whole: int) -> str:
 
 def last_line(log: bytes) -> str:
     lines = reversed(log.decode("utf-8", "replace").split("\n"))
-    return next((shown for line in lines if (shown := visible(line))), "")
+    return next((text for line in lines if (text := visible(line))), "")
 
 
 def visible(line: str) -> str:
@@ -120,6 +122,5 @@ def visible(line: str) -> str:
 
 def indented(line: str) -> str:
     """The same, but with leading blanks, which tracebacks need. Of a progress bar only the last drawing stays."""
-    drawn = harmless(line, keep="\r\t").replace("\t", " ").split("\r")
-    shown = next((one.rstrip() for one in reversed(drawn) if one.strip()), "")
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+    text = shown(harmless(line, keep="\r\t").replace("\t", " ")).rstrip()
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -6,17 +6,17 @@ import json
 import re
 import zlib
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import comborun
 from comborun.host.__main__ import module_of
+from comborun.rules.names import FIND_PYTHON, PROGRAM, RUN, RunLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PACKAGE = Path(comborun.__file__).parent.resolve()
-PROGRAM = "comborun_host"
 TRAVELS = ("rules", "words", "host")
 """the packages that go to hosts"""
 _IMPORT = re.compile(r"^ *(?:from|import) (comborun\.[\w.]+)(?: import (\([^)]*\)|.*))?$", re.MULTILINE)
@@ -34,7 +34,10 @@ sys.exit(main())
 def library_files() -> dict[str, str]:
     files = {f"{PROGRAM}/comborun/{name.as_posix()}": (_PACKAGE / name).read_text("utf-8") for name in _modules()}
     files |= {f"{PROGRAM}/__main__.py": _ENTRY, f"{PROGRAM}/comborun/__init__.py": ""}
-    files |= {"find_python.sh": finder(), "window.sh": (_PACKAGE / "host/window.sh").read_text("utf-8")}
+    files |= {
+        FIND_PYTHON: finder(),
+        PurePosixPath(RUN.window).name: (_PACKAGE / "host" / PurePosixPath(RUN.window).name).read_text("utf-8"),
+    }
     return {name: files[name] for name in sorted(files)}
 
 
@@ -43,7 +46,7 @@ def _modules() -> list[Path]:
 
 
 def finder() -> str:
-    return (_PACKAGE / "host/find_python.sh").read_text("utf-8")
+    return (_PACKAGE / "host" / FIND_PYTHON).read_text("utf-8")
 
 
 @cache
@@ -71,7 +74,7 @@ def _imports(text: str) -> Iterator[str]:
 @cache
 def is_in(run: str) -> bool:
     """Whether the program of a run on this machine is the same as ours."""
-    library = Path(run) / "lib" / PROGRAM / "comborun"
+    library = Path(RunLayout(run).program) / "comborun"
     try:
         return all((library / name).read_bytes() == (_PACKAGE / name).read_bytes() for name in _modules())
     except OSError:

@@ -12,6 +12,7 @@ from comborun.errors import HostError, UserError
 from comborun.model.attempt import Begin
 from comborun.model.command import RANKS
 from comborun.remote import program
+from comborun.rules.names import SERVERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,7 +59,7 @@ def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> 
     found = {}
     for name, one in answer.items():
         number, begin = int(one["number"]), str(one["begin"])
-        attempt = layout.attempt(f"servers/{name}" if one["family"] == "servers" else name, max(1, number))
+        attempt = layout.attempt(SERVERS + name if one["family"] == "servers" else name, max(1, number))
         found[name] = LatestAttempt(number, PurePosixPath(attempt.log), Begin.parse(begin) if begin.strip() else None)
     return found
 

@@ -21,7 +21,7 @@ from comborun.errors import HostError, UserError
 from comborun.host.__main__ import module_of
 from comborun.remote import library
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
-from comborun.rules.names import RunLayout
+from comborun.rules.names import RUN, RunLayout
 from comborun.text import harmless
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ _OF_RUN = f"""
 run=$1; shift
 [[ $run != "~/"* ]] || run=$HOME/${{run#"~/"}}
 [[ -d $run ]] || exit {NO_RUN}
-[[ -d $run/lib/comborun_host ]] || exit {OLD_RUN}
-source "$run/lib/find_python.sh"
+[[ -d $run/{RUN.program} ]] || exit {OLD_RUN}
+source "$run/{RUN.find_python}"
 python_of_run "$run" "$@"
 """
 _ORDER = f"export COMBORUN_JSON_LINES=1\n{_OF_RUN}"
@@ -214,9 +214,9 @@ def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
 
 Verb = Literal["pause", "drain", "resume", "slots", "retry"]
 _OLD_STOP = 'cd -- "$1" && shift && exec bash lib/stop.sh . "$@"'
-_SAID = """
+_SAID = f"""
 cd -- "$1" || exit 73
-cat dispatch/out dispatch/journal dispatch/events.jsonl 2>/dev/null | tail -n 20
+cat {RUN.out} {RUN.events} 2>/dev/null | tail -n 20
 """
 _STOP_S = 900.0
 """seconds; a stop has its own limits, and an early end would leave it incomplete"""
@@ -324,7 +324,7 @@ def await_first(transport: Transport, directory: str, seconds: float) -> Beginni
 
 
 def dispatcher_output(transport: Transport, directory: str) -> str:
-    """The last lines of a dispatcher's output and journal."""
+    """The last lines of a dispatcher's output and of the events."""
     done = transport.run(_SAID, directory, timeout=30)
     return done.text.strip() or done.complaint
 

@@ -19,7 +19,7 @@ from comborun.model.plan import Plan
 from comborun.remote import program
 from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
-from comborun.rules.names import newest_plan as newest_number
+from comborun.rules.run_files import newest_plan
 from comborun.rules.vocabulary import Outcome
 from comborun.text import close_to
 
@@ -317,9 +317,9 @@ def _absent(runs: tuple[Run, ...], wanted: str | None, host: str) -> UserError:
     return UserError(message, hint)
 
 
-def newest_plan(directory: Path) -> tuple[Plan, int]:
+def plan_of(directory: Path) -> tuple[Plan, int]:
     """The newest plan of a run on this machine, or of a copy, and its number. Raises OSError or ValueError."""
-    number = newest_number(path.name for path in directory.iterdir())
+    number = newest_plan(str(directory))
     path = directory / RUN.plan(number)
     if path.stat().st_size > _LARGEST_PLAN:
         raise ValueError(f"{path} has more than {_LARGEST_PLAN} bytes")
@@ -333,7 +333,7 @@ def read_plan(transport: Transport, directory: str) -> tuple[str, Plan, int]:
     """
     if transport.host == LOCAL:
         folder = Path(directory).expanduser()
-        return (folder / RUN.id).read_text("utf-8").strip(), *newest_plan(folder)
+        return (folder / RUN.id).read_text("utf-8").strip(), *plan_of(folder)
     answer = _run_verb(transport, [_root(directory)], "plan", directory)
     text = zlib.decompress(b64decode(answer["plan"])).decode("utf-8", "replace")
     if not answer["id"] or not text:
@@ -354,7 +354,7 @@ def age_of_copy(host: str, run: str, directory: str) -> float | None:
     """Seconds since the records of a run elsewhere were last copied; None: never, or not completely."""
     copy = copy_of(host, run, directory)
     try:
-        return max(0.0, time.time() - (copy / COMPLETED).stat().st_mtime) if (copy / "plan-1.json").is_file() else None
+        return max(0.0, time.time() - (copy / COMPLETED).stat().st_mtime) if (copy / RUN.plan(1)).is_file() else None
     except OSError:
         return None
 

@@ -26,14 +26,16 @@ from comborun.reporter.records.collected import Attempt, Canary, Collected, Sess
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect
-from comborun.rules import globs
+from comborun.rules import counting, globs, names
 from comborun.rules.facts import Fact
-from comborun.rules.names import RUN
+from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
+from comborun.rules.results.counts import where_it_ran
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
 from comborun.rules.results.result_files import Folder, uncounted
 from comborun.rules.results.tally import tally
+from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.text import clean
 from comborun.words import say
 from comborun.words.rows import why_not_counted
@@ -150,8 +152,7 @@ def collect_folder(directory: Path) -> Collected:
 
 def attempt_number(path: PurePath) -> int:
     """The number in a folder `attempt-N`; 0 without one."""
-    numbers = (part.removeprefix("attempt-") for part in path.parts if part.startswith("attempt-"))
-    return next((int(number) for number in numbers if number.isdecimal()), 0)
+    return next(filter(None, map(names.attempt_number, path.parts)), 0)
 
 
 def _context(session: Session, attempt: Attempt) -> Context:
@@ -185,8 +186,7 @@ def _read_attempt(
 
 def _plan(directory: Path) -> Plan:
     """The newest plan, which contains the older ones."""
-    numbers = (path.stem.removeprefix("plan-") for path in directory.glob("plan-*.json"))
-    path = directory / RUN.plan(max((int(number) for number in numbers if number.isdecimal()), default=1))
+    path = directory / RUN.plan(newest_plan(str(directory)))
     try:
         return Plan.from_json(path.read_text("utf-8", "surrogateescape"))
     except OSError as error:
@@ -208,14 +208,10 @@ def _half(directory: Path, held: str, lacking: str) -> UserError:
 
 
 def _history(directory: Path, session: Session) -> SessionHistory:
-    """Its attempts. A folder without any record or result was made ahead of its turn: it is no attempt."""
-    names = (folder.name[len("attempt-") :] for folder in (directory / RUN.session(session.name)).glob("attempt-*"))
     attempts = []
-    for number in sorted(int(name) for name in names if name.isdecimal()):
+    for number in attempts_of(RunLayout(str(directory)), session.name):
         at = RUN.attempt(session.name, number)
         claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
-        if not (claim or begin or text or _text(directory / at.grant) or any((directory / at.output).glob("*"))):
-            continue
         end = End.parse(text) if text and own_end(claim, text) else None
         log = _last_lines(directory / at.log) if end and end.failure else ()
         attempts.append(Attempt(number, Begin.parse(begin) if begin else None, end, log))
@@ -230,7 +226,7 @@ def _last_lines(path: Path) -> tuple[str, ...]:
             text = stream.read().decode("utf-8", "replace")
     except OSError:
         return ()
-    lines = (line.rstrip().rpartition("\r")[2] for line in _COLOUR.sub("", text).split("\n"))
+    lines = (counting.shown(line.rstrip()) for line in _COLOUR.sub("", text).split("\n"))
     return tuple(line[:LINE_SHOWN] for line in lines if line.strip())[-LINES_SHOWN:]
 
 
@@ -299,13 +295,14 @@ def _misread(
     for record in records:
         if record.verdict is not Verdict.ERRORED:
             held[record.session].add(record.episode)
+    known = {kind: {getattr(one, kind) for one in sessions} for kind in ("policy", "environment")}
     for session in sessions:
         names, planned = files.get(session.name), range(session.first, session.first + session.count)
         if names and not (held[session.name] and held[session.name].issuperset(planned)):
             folder = _folder(directory, names, session, session.results.format)
             counts = tally(folder.read(), folder.identity, (session.first, session.count), over=True)
             if counts.misread:
-                yield Defect(names[0], 0, why_not_counted(counts.facts))
+                yield Defect(names[0], 0, why_not_counted(where_it_ran(counts.facts, known)))
 
 
 def _folder(directory: Path, names: Sequence[str], session: Session, kind: str) -> Folder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,7 +137,7 @@ def _ended(grid: Grid) -> Iterator[tuple[Session, AttemptLayout]]:
     from comborun.model.plan import Plan
 
     root, name = Path(grid.root).expanduser(), clean(grid.name)
-    plans = [*root.glob(f".try/{name}_try-*T*Z-*/plan-1.json"), *root.glob(f"{name}-*T*Z-*/plan-1.json")]
+    plans = [*root.glob(f".try/{name}_try-*T*Z-*/{RUN.plan(1)}"), *root.glob(f"{name}-*T*Z-*/{RUN.plan(1)}")]
     newest = max(plans, key=lambda path: path.parent.name.rsplit("-", 2)[1:], default=None)
     try:
         sessions = Plan.from_json(newest.read_text("utf-8")).sessions if newest else ()
@@ -155,7 +156,7 @@ def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
     from comborun.rules.results.tally import tally
 
     identity = Identity(session.policy, session.environment, rules)
-    log = "../log" if rules.source == "log" else ""
+    log = os.path.relpath(at.log, at.output) if rules.source == "log" else ""
     folder, span = Folder(at.output, rules.files, identity, rules.format, log), (session.first, session.count)
     counts = tally(folder.read(), identity, span, over=True)
     name_unread(counts, folder, span, at.log)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import get_completion_class
 
-from comborun.remote.runs import copy_of, newest_plan, remembered
+from comborun.remote.runs import copy_of, plan_of, remembered
 from comborun.remote.transport import LOCAL
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _plan(launch: Launch) -> Plan | None:
         kept = last_look(launch.host, launch.run, launch.directory)
         return kept.view.plan if kept else None
     try:
-        return newest_plan(copy_of(launch.host, launch.run, launch.directory))[0]
+        return plan_of(copy_of(launch.host, launch.run, launch.directory))[0]
     except (OSError, ValueError):
         return None
 

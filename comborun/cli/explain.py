@@ -15,8 +15,9 @@ from comborun.monitor.explain import explain as explain_session
 from comborun.monitor.observe import History
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
 from comborun.remote.logs import end_of_log
-from comborun.rules.names import RunLayout
+from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
+from comborun.words.endings import outcome_words
 
 
 @click.command()
@@ -49,7 +50,7 @@ def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
     for session in sessions_of(source, words, note, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
-            log = layout.attempt(f"servers/{session}", one.attempt).log if one.attempt else ""
+            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
         else:
             one, attempts = explain_session(view, history, status, session), history.of(session)
             log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
@@ -61,7 +62,8 @@ def _show(found: Explanation, options: str) -> None:
     word = found.outcome or found.state
     sign = SYMBOLS.get(word) or SERVER_SYMBOLS.get(word, "·")
     style = STYLES.get(word, "dim")
-    state = click.style(f"{sign} {word}", dim=style == "dim" or None, fg=None if style == "dim" else style)
+    text = f"{sign} {outcome_words(word)}"
+    state = click.style(text, dim=style == "dim" or None, fg=None if style == "dim" else style)
     combo = harmless(f" ({found.policy} in {found.environment})" if found.policy else "")
     click.echo(f"{click.style(found.session, bold=True)}{combo} is {state}")
     for reason in found.reasons:

@@ -30,6 +30,7 @@ from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_
 from comborun.remote.runs import Launch, remember
 from comborun.rules.names import MULTIPLEXERS
 from comborun.text import harmless, several
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -307,7 +308,7 @@ def show_tried(tried: Iterable[SessionStatus]) -> None:
     for one in sorted(tried, key=recorded):
         mark, line = ("✓", "") if recorded(one) else ("✗", one.last_line)
         records = "-" if one.recorded is None else f"{one.recorded} of {one.planned}"
-        how = one.word + (f" ({one.remark})" if one.remark else "")
+        how = outcome_words(one.word) + (f" ({one.remark})" if one.remark else "")
         rows.append((mark, one.policy, one.environment, records, how, line))
     heads = ("", "policy", "environment", "verdicts", "ended", "last line of its log")
     show_table(heads, rows, colours=["green" if row[0] == "✓" else "red" for row in rows])

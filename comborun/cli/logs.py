@@ -13,6 +13,7 @@ from comborun.cli.terminal import note
 from comborun.errors import UserError
 from comborun.monitor.addressing import sessions_of
 from comborun.remote.logs import LogPosition, follow, latest, rank_log
+from comborun.rules.counting import shown
 from comborun.rules.names import RunLayout
 from comborun.text import harmless
 
@@ -94,7 +95,7 @@ def _print_lines(pieces: Iterable[LogPiece], width: int) -> None:
         if piece.log.ended and begun[name]:
             lines.append(begun.pop(name))
         for line in lines:
-            text = harmless(line.decode("utf-8", "replace").rstrip("\r").rpartition("\r")[2], keep="\t")
+            text = harmless(shown(line.decode("utf-8", "replace")), keep="\t")
             click.echo(f"{click.style(name.ljust(width), dim=True)}  {text}")
 
 

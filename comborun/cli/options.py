@@ -27,7 +27,7 @@ from comborun.remote.runs import (
     remembered,
 )
 from comborun.remote.transport import LOCAL, LocalTransport
-from comborun.rules.names import DEFAULT_ROOT
+from comborun.rules.names import DEFAULT_ROOT, RUN
 from comborun.text import clean, harmless, shortened
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ class HostChoice:
 
         With `kept`, this machine's memory is used if the host does not answer.
         """
-        if self.host is None and wanted and "/" in wanted and (Path(wanted) / "run.json").is_file():
+        if self.host is None and wanted and "/" in wanted and (Path(wanted) / RUN.manifest).is_file():
             directory = Path(wanted).resolve()
             return Target(self.connect(), directory.name, str(directory))
         if wanted and (at := self.of_grid(Path(wanted))):

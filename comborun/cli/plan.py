@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -276,7 +275,7 @@ def show_on_slurm(transport: Transport, plan: Plan, grid: Grid) -> HostError | N
 
 
 def _show_job_scripts(plan: Plan) -> None:
-    arrays = [(path, text) for path, text in texts(plan) if PurePosixPath(path).name.startswith("array-")]
+    arrays = [(path, text) for path, text in texts(plan) if path.startswith(f"{RUN.slurm}/") and path != RUN.settle]
     for path, text in arrays[:_MOST]:
         click.echo(f"\n{click.style(str(path), bold=True)}")
         click.echo("".join(f"  {line}\n" for line in text.splitlines()), nl=False)

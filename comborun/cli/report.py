@@ -14,8 +14,10 @@ from comborun.cli.terminal import program, show_json, show_rows, show_table, wor
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
+from comborun.rules.names import RUN
 from comborun.rules.vocabulary import Life
 from comborun.text import alike, clean, harmless, printable, several
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -222,7 +224,7 @@ def _is_folder(word: str, where: HostChoice) -> bool:
     if where.host is None and not folder.is_dir() and is_path and not is_remembered(word):
         what = "is a file, not a folder of results" if folder.exists() else "no such file or folder"
         raise UserError(f"{word}: {what}", "combo report RUN reports on a run; combo runs lists them")
-    if where.host is not None or not folder.is_dir() or (folder / "run.json").is_file():
+    if where.host is not None or not folder.is_dir() or (folder / RUN.manifest).is_file():
         return False
     if is_path:
         return True
@@ -311,7 +313,8 @@ def differences(seen: RunStatus, summary: Summary) -> list[str]:
         reported = outcomes.get((session.policy, session.environment))
         alone = not session.part  # otherwise the combo's outcome is that of several sessions
         if alone and session.life is Life.ENDED and reported not in {None, session.outcome}:
-            lines.append(f"{session.policy} in {session.environment}: {session.outcome}, but {reported} by its records")
+            words = f"{outcome_words(session.outcome)}, but {outcome_words(reported)} by its records"
+            lines.append(f"{session.policy} in {session.environment}: {words}")
     return lines
 
 

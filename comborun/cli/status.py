@@ -20,8 +20,9 @@ from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
 from comborun.monitor.status import to_json
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.monitor.wording import clock
+from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import WROTE_NOTHING
-from comborun.rules.vocabulary import Failure, Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import harmless, several
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, indented
+from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount
@@ -105,7 +106,8 @@ def _show_files(tried: TryResult) -> None:
         click.echo(f"  wrote {harmless(path, keep='')} ({amount(size)})")
     if len(tried.files) > _FILES_SHOWN:
         click.echo(f"  and {len(tried.files) - _FILES_SHOWN} more files")
-    where = f"in {tried.attempt}/out" if tried.files else f"It wrote no file below {{output_dir}}, {tried.attempt}/out"
+    output = AttemptLayout(tried.attempt).output
+    where = f"in {output}" if tried.files else f"It wrote no file below {{output_dir}}, {output}"
     click.echo(click.style(f"  {harmless(where)}", dim=True))
 
 

@@ -11,7 +11,7 @@ from comborun.generate.script import FRONT, notify_script, scripts, server_scrip
 from comborun.generate.slurm_jobs import policy_entries, texts
 from comborun.model.command import asks_for
 from comborun.planner.laying import kind
-from comborun.rules.names import AFTER, RUN
+from comborun.rules.names import AFTER, RUN, SERVERS
 from comborun.rules.records import render
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def bundle(plan: Plan, grid_text: str, library: Mapping[str, str], provenance: M
 
 def serving(plan: Plan) -> Iterator[RunFile]:
     for one in plan.server_instances:
-        yield RunFile(RUN.script(f"servers/{one.name}"), server_script(one))
-        yield RunFile(RUN.session_json(f"servers/{one.name}"), server_manifest(one))
+        yield RunFile(RUN.script(SERVERS + one.name), server_script(one))
+        yield RunFile(RUN.session_json(SERVERS + one.name), server_manifest(one))
     if plan.servers:
         yield RunFile(RUN.server_table, server_table(plan))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from comborun.model.command import FILES, asks_for
 from comborun.model.plan import Session
 from comborun.model.servers import FIELDS, variable
-from comborun.rules.names import AFTER
+from comborun.rules.names import AFTER, RunLayout
 from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
@@ -104,14 +104,15 @@ THREAD_VARIABLES = (
 PORT_BY_HAND = 28765
 
 _FAIL = """\
-session_fail() { # CODE WHY: the command is not started
-  printf 'comborun: %s\\n' "${*:2}" >&2
-  [[ ! $session_failure ]] || printf '%s\\n' "${*:2}" >"$session_failure"
+session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started, and a record says why
+  printf 'comborun: %s\\n' "$2" >&2
+  [[ ! $session_failure ]] || printf '%s\\0' "${@:3}" >"$session_failure"
   exit "$1"
 }"""
 _NO_JSON = r"""
 [[ $COMBORUN_OUTPUT_DIR != *[\"\\]* ]] ||
-  session_fail 78 "the run's folder has a quote or a backslash in its name, and its path goes into JSON"
+  session_fail 78 "the run's folder has a quote or a backslash in its name, and its path goes into JSON" \
+    folder_breaks_json path "$COMBORUN_OUTPUT_DIR"
 """.strip()
 _SETUP = """\
 # Setup stops at its first line that fails; what fails inside a script or function that it calls does not count.
@@ -124,7 +125,9 @@ setup_failed() { # [exit]
   [[ ${1-} ]] || ((${#BASH_SOURCE[@]} < 4)) || return 0 # in a sourced script
   trap - DEBUG ERR EXIT
   mapfile -t lines <"$session_script"
-  session_fail 78 "setup line $((setup_at - setup_first)) failed with code $code: ${lines[setup_at - 1]}"
+  local number=$((setup_at - setup_first)) line=${lines[setup_at - 1]}
+  session_fail 78 "setup line $number failed with code $code: $line" \\
+    setup_failed number "$number" exit "$code" line "$line"
 }"""
 _SETUP_TRAPS = "trap setup_next DEBUG && trap setup_failed ERR && trap 'setup_failed exit' EXIT && setup_first=$LINENO"
 _SETUP_CALL = """\
@@ -132,10 +135,11 @@ setup
 setup_code=$?
 trap - DEBUG ERR EXIT
 set +eu
-((setup_code == 0)) || session_fail 78 "setup returned $setup_code\""""
+((setup_code == 0)) || session_fail 78 "setup returned $setup_code" setup_returned exit "$setup_code\""""
 _RUN = """\
 shopt -s execfail
-exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD\""""
+exec -- "${command[@]}" ||
+  session_fail $? "${command[0]} could not be run in $PWD" could_not_run program "${command[0]}" folder "$PWD\""""
 PINNED = {"cvd", "both"}
 """pin modes in which CUDA_VISIBLE_DEVICES names the granted GPUs"""
 
@@ -237,7 +241,8 @@ def _display(display: Display) -> str:
 def _server(name: str) -> Iterator[str]:
     """The address of a model server; by hand, that of one of this run that is ready."""
     url, host, port = (variable(name, field) for field in FIELDS)
-    yield f'export {url}="${{{url}:-$(cat -- "$run/servers/{name}"{{,-gpu*}}/url 2>/dev/null | head -n 1)}}"'
+    file = RunLayout("$run").server_url(f'{name}"{{,-gpu*}}')
+    yield f'export {url}="${{{url}:-$(cat -- "{file} 2>/dev/null | head -n 1)}}"'
     yield f"export {port}=${{{url}##*:}} {host}=${{{url}#http://}}"
     yield f"export {host}=${{{host}%:*}}"
 
@@ -267,26 +272,28 @@ def _body(session: Session, secrets: tuple[str, ...]) -> Iterator[str]:
 
 def _surroundings(session: Session) -> Iterator[str]:
     yield '[[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||'
-    yield '  session_fail 73 "can\'t make $COMBORUN_OUTPUT_DIR"'
+    yield '  session_fail 73 "can\'t make $COMBORUN_OUTPUT_DIR" cannot_make path "$COMBORUN_OUTPUT_DIR"'
     yield from _files(session.around.files)
     box = session.around.container
     if not (box and box.runtime == "docker"):
         yield from exports(session.variables)
     yield from _links(session)
     if session.workdir and not session.around.links and not box:
-        yield f'cd -- {session.workdir} || session_fail 78 "there is no folder" {session.workdir}'
+        folder = session.workdir
+        yield f'cd -- {folder} || session_fail 78 "there is no folder "{folder} no_folder path {folder}'
 
 
 def _files(files: tuple[tuple[str, str], ...]) -> Iterator[str]:
     if not files:
         return
     yield f'export {FILES}="${{{FILES}:-$COMBORUN_OUTPUT_DIR/files}}"'
-    yield f'mkdir -p -- "${FILES}" || session_fail 73 "can\'t make ${FILES}"'
+    yield f'mkdir -p -- "${FILES}" || session_fail 73 "can\'t make ${FILES}" cannot_make path "${FILES}"'
     if any(name.endswith(".json") for name, _ in files):
         yield _NO_JSON
     for name, text in files:
         quoted = shlex.quote(name)
-        yield f'printf \'%s\' {text} >"${FILES}"/{quoted} || session_fail 73 "can\'t write" {quoted}'
+        yield f"printf '%s' {text} >\"${FILES}\"/{quoted} ||"
+        yield f'  session_fail 73 "can\'t write "{quoted} cannot_write path {quoted}'
 
 
 def _links(session: Session) -> Iterator[str]:
@@ -295,11 +302,11 @@ def _links(session: Session) -> Iterator[str]:
         return
     source = links.source
     yield f"from={source} work=$COMBORUN_OUTPUT_DIR/work"
-    yield '[[ -d $from ]] || session_fail 78 "there is no folder $from"'
-    yield 'mkdir -p -- "$work" || session_fail 73 "can\'t make $work"'
+    yield '[[ -d $from ]] || session_fail 78 "there is no folder $from" no_folder path "$from"'
+    yield 'mkdir -p -- "$work" || session_fail 73 "can\'t make $work" cannot_make path "$work"'
     without = "".join(f" ! -name {shlex.quote(pattern)}" for pattern in links.exclude)
     yield f'find "${{from%/}}/" -mindepth 1 -maxdepth 1{without} -exec ln -sfn -t "$work" -- {{}} + ||'
-    yield '  session_fail 73 "can\'t make links in $work"'
+    yield '  session_fail 73 "can\'t make links in $work" cannot_link path "$work"'
     if session.results.files:  # a link that looks like a record would count as this attempt's record
         yield "shopt -s nullglob globstar"
         yield f"patterns=({' '.join(map(shlex.quote, session.results.files))})"
@@ -310,13 +317,14 @@ def _links(session: Session) -> Iterator[str]:
         yield '    [[ ! -L $file || ${file%/*} != "$work" ]] || rm -f -- "$file"'
         yield from ("  done", "done", "shopt -u nullglob globstar", "unset IFS")
     if not session.around.container:
-        yield 'cd -- "$work" || session_fail 78 "there is no folder $work"'
+        yield 'cd -- "$work" || session_fail 78 "there is no folder $work" no_folder path "$work"'
 
 
 def _container(session: Session, box: Container, secrets: tuple[str, ...], *, inside: bool) -> Iterator[str]:
     """The array that starts the container, up to the image."""
     colon = f"the run's folder has a colon in its name, which {box.runtime} can't mount"
-    yield f'[[ $run != *:* ]] || session_fail 78 "{colon}"'
+    yield f'[[ $run != *:* ]] || session_fail 78 "{colon}" \\'
+    yield f'  folder_breaks_mount path "$run" runtime {box.runtime}'
     linked = bool(session.around.links)
     mounts = ('"$run:$run"', *(('"$from:$from"',) if linked else ()), *box.mounts)
     place = '"$work"' if linked else session.workdir or ""

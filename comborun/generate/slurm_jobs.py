@@ -24,9 +24,9 @@ SETTLE_MINUTES = 30
 """time limit of the small job that judges lost sessions and submits retries"""
 _SHORT_MINUTES = 2
 _PROGRAM = (
-    'read -r python <"$1/dispatch/python"',
+    f'read -r python <"$1/{RUN.python}"',
     # a node may lack the interpreter that the login node has
-    '[[ -x $python ]] || { source "$1/lib/find_python.sh" && python_or_leave ""; }',
+    f'[[ -x $python ]] || {{ source "$1/{RUN.find_python}" && python_or_leave ""; }}',
 )
 
 
@@ -128,7 +128,7 @@ def settle_script(slurm: SlurmOptions, *, after: bool) -> str:
 
 def _script(what: str, how: str, options: list[str], verb: str) -> str:
     lines = ["#!/usr/bin/env bash", f"# {what}", f"#   {how}", *(f"#SBATCH {option}" for option in options)]
-    return "\n".join([*lines, *_PROGRAM, f'exec "$python" -I -S "$1/lib/comborun_host" {verb} "$@"', ""])
+    return "\n".join([*lines, *_PROGRAM, f'exec "$python" -I -S "$1/{RUN.program}" {verb} "$@"', ""])
 
 
 def _span(minutes: int) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from comborun.host.system import files, machine
 from comborun.rules.facts import Fact
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,6 +88,6 @@ def run_directory(arguments: list[str]) -> str:
     """The run directory in the first argument. Raises Refusal if it is none."""
     path = arguments[0] if arguments else ""
     run = os.path.realpath(path) if path else ""
-    if not run or not files.read_line(f"{run}/id").strip():
+    if not run or not files.read_line(RunLayout(run).id).strip():
         raise Refusal(NO_RUN, f"{path or 'RUN'} is not a run directory")
     return run

@@ -5,25 +5,25 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum, StrEnum
+from enum import StrEnum
 from itertools import compress, groupby
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from comborun.rules.records import integer, parse, seconds
+from comborun.rules.endings.failures import Failure, failure_of, named
+from comborun.rules.facts import Fact
+from comborun.rules.records import ending, integer, parse, seconds
 from comborun.rules.results.counts import Counts
-from comborun.rules.vocabulary import Cause, Completeness, Failure, Outcome, failure_of, outcome
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, cause_of, completeness_of, outcome_of
 from comborun.text import KIB
+from comborun.words.endings import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from comborun.model.work import Combo
 
-
-Word = TypeVar("Word", bound=Enum)
-Default = TypeVar("Default")
 
 SLURM = "slurm"
 """multiplexer of a session that a Slurm task runs: it has no window"""
@@ -87,9 +87,12 @@ class End(NamedTuple):
     signal: int | None
     cause: Cause
     completeness: Completeness
+    outcome: Outcome
     counts: Counts
-    note: str
-    """one line: why a launch failed, who stopped it, why it was ended"""
+    facts: tuple[Fact, ...] = ()
+    """how it ended: why a launch failed, who stopped it, what its log says"""
+    remark: str = ""
+    """a sentence instead of facts, in a record of the former version"""
     failure: Failure | None = None
     """None if the work was done, or the user stopped it"""
     peak_memory: int | None = None
@@ -100,8 +103,9 @@ class End(NamedTuple):
         return self.counts.records
 
     @property
-    def outcome(self) -> Outcome:
-        return outcome(self.completeness, self.cause)
+    def note(self) -> str:
+        """How it ended, in words."""
+        return in_words(self.remark, self.facts)
 
     @property
     def clean(self) -> bool:
@@ -114,8 +118,7 @@ class End(NamedTuple):
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> Self:
-        cause = _member(Cause, record.get("cause"), Cause.UNKNOWN)
-        completeness = _member(Completeness, record.get("completeness"), Completeness.NONE)
+        cause, completeness = cause_of(record), completeness_of(record)
         code, signal = integer(record, "code"), integer(record, "signal")
         peak = integer(record, "peak_memory_kib")
         return cls(
@@ -126,51 +129,28 @@ class End(NamedTuple):
             signal=signal,
             cause=cause,
             completeness=completeness,
+            outcome=outcome_of(record),
             counts=Counts.of(record),
-            note=record.get("note", ""),
-            failure=_member(Failure, record.get("class"), failure_of(completeness, cause, code, signal)),
+            facts=ending(record),
+            remark=record.get("note", ""),
+            failure=named(record.get("class", "")) or failure_of(completeness, cause, code, signal),
             peak_memory=None if peak is None else peak * KIB,
         )
 
 
-def _member(kind: type[Word], word: str | None, otherwise: Default) -> Word | Default:
-    try:
-        return kind(word)
-    except ValueError:
-        return otherwise
-
-
-FAILURES = {
-    Failure.GPU_MEMORY: "out of GPU memory",
-    Failure.GPU_FAULT: "GPU fault",
-    Failure.HOST_MEMORY: "out of memory",
-    Failure.DISK_FULL: "disk full",
-    Failure.STALLED: "stalled",
-    Failure.TIMED_OUT: "took too long",
-    Failure.KILLED: "killed",
-    Failure.CRASHED: "crashed",
-    Failure.LAUNCH_FAILED: "the command never ran",
-    Failure.ERROR: "program error",
-    Failure.NO_RESULT: "no results",
-    Failure.LOST: "nobody saw it end",
-    Failure.SERVER_LOST: "its server was lost",
-    Failure.PREEMPTED: "preempted by Slurm",
-}
 CAUSES = {
     Cause.STOPPED: "stopped",
     Cause.NOT_NEEDED: "not needed",
     Cause.HUNG: "hung",
-    **{cause: FAILURES[failure] for cause in Cause for failure in Failure if cause.value == failure.value},
+    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
 }
 """causes that exit codes and signals don't show"""
-_BEHIND = {Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.SERVER_LOST}
 
 
 def behind(end: End) -> str:
     """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
-    if end.failure and end.failure in _BEHIND and end.cause in {Cause.EXITED, Cause.SIGNAL}:
-        return FAILURES[end.failure]
-    return ""
+    failure = end.failure if end.cause in {Cause.EXITED, Cause.SIGNAL} else None
+    return failure.row.words if failure and failure.cause and failure.row.in_log else ""
 
 
 JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]

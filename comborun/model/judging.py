@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from comborun.errors import UserError
-from comborun.rules.vocabulary import Failure
+from comborun.rules.endings.failures import Failure
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
 
@@ -130,20 +130,5 @@ class RetryRule:
     """seconds"""
 
 
-DEFAULT_RETRY = (
-    RetryRule(Failure.GPU_MEMORY, 2, 60.0),
-    RetryRule(Failure.GPU_FAULT, 1, 60.0),
-    RetryRule(Failure.HOST_MEMORY, 1, 60.0),
-    RetryRule(Failure.DISK_FULL, 0, 60.0),
-    RetryRule(Failure.STALLED, 1, 10.0),
-    RetryRule(Failure.TIMED_OUT, 0, 10.0),
-    RetryRule(Failure.KILLED, 1, 10.0),
-    RetryRule(Failure.CRASHED, 1, 10.0),
-    RetryRule(Failure.LAUNCH_FAILED, 0, 10.0),
-    RetryRule(Failure.ERROR, 0, 10.0),
-    RetryRule(Failure.NO_RESULT, 0, 10.0),
-    RetryRule(Failure.LOST, 2, 0.0),
-    RetryRule(Failure.SERVER_LOST, 2, 30.0),
-    RetryRule(Failure.PREEMPTED, 10, 0.0),
-)
+DEFAULT_RETRY = tuple(RetryRule(failure, failure.row.retries, failure.row.wait_s) for failure in Failure)
 """Only failures of the machine are retried: a program's own failure says something about the policy."""

@@ -33,11 +33,21 @@ def escape() -> re.Pattern[str]:
     return re.compile(_ESCAPE)
 
 
+def with_line_ends(data: bytes) -> bytes:
+    """A log in which a carriage return or a NUL ends a line, too, as a newline does."""
+    return data.replace(b"\r", b"\n").replace(b"\0", b"\n")
+
+
+def shown(line: str) -> str:
+    """What a line shows that was drawn over and over, after a carriage return each time: the last drawing."""
+    return next((drawn for drawn in reversed(line.split("\r")) if drawn.strip()), "")
+
+
 def lines(tail: bytes, *, cut: bool = False, longest: int = LONGEST_LINE) -> Iterator[str]:
     """The lines of a log's end, without escape codes. A carriage return also ends a line. `cut`: the first line is not
     whole.
     """
-    pieces = tail.replace(b"\r", b"\n").replace(b"\0", b"\n").split(b"\n")
+    pieces = with_line_ends(tail).split(b"\n")
     for piece in pieces[1:] if cut else pieces:
         text = piece.decode("utf-8", "replace")
         yield (escape().sub("", text) if "\x1b" in text else text)[:longest]

@@ -25,15 +25,37 @@ SERVERS = "servers/"
 """prefix of a model server's name where a session's name may also stand"""
 
 
+PROGRAM, FIND_PYTHON = "comborun_host", "find_python.sh"
+"""below lib/: the host program, and the script that finds its Python"""
+ATTEMPT, _WINDOW = "attempt-", "window-"
+_CONFIGURATIONS = {"tmux": "tmux.conf", "screen": "screenrc"}
+NUMBER = "[1-9][0-9]{0,8}"
+"""regular expression: the number of an attempt, a plan or a batch"""
+
+
+def _number(before: str, name: str, after: str = "") -> int:
+    found = re.fullmatch(f"{before}({NUMBER}){after}", name)
+    return int(found[1]) if found else 0
+
+
+def attempt_number(folder: str) -> int:
+    """The number of an attempt, from the name of its folder; 0 for another folder."""
+    return _number(ATTEMPT, folder)
+
+
+def plan_number(file: str) -> int:
+    """The number of a plan, from the name of its file; 0 for another file."""
+    return _number("plan-", file, r"\.json")
+
+
+def batch_number(file: str) -> int:
+    """The number of a batch of Slurm's tasks, from the name of its file; 0 for another file."""
+    return _number("batch-", file, r"\.tsv")
+
+
 def bare(name: str) -> str:
     """The name of a session or of a model server, as windows, messages and people use it."""
     return name.rpartition("/")[2]
-
-
-def newest_plan(names: Iterable[str]) -> int:
-    """The number of the newest plan among the files of a run; 1 without any."""
-    found = (re.fullmatch(r"plan-([1-9][0-9]{0,8})\.json", name) for name in names)
-    return max((int(one[1]) for one in found if one), default=1)
 
 
 def window(name: str, attempt: int, run_id: str) -> str:
@@ -59,6 +81,8 @@ class AttemptLayout:
         self.counts = f"{directory}/.counts"
         self.failure = f"{directory}/.failure"
         self.verdict = f"{directory}/.verdict"
+        self.heartbeat = f"{directory}/heartbeat"  # only on Slurm, as the frozen output is
+        self.frozen_output = f"{directory}/out-closed"
         self.ready = f"{directory}/ready"
         self.unhealthy = f"{directory}/unhealthy"
 
@@ -70,12 +94,14 @@ class RunLayout:
         self.directory = directory
         at = f"{directory}/" if directory else ""
         self.id = f"{at}id"
+        self.sequence = f"{at}sequence"
         self.digest = f"{at}digest"
         self.manifest = f"{at}run.json"
         self.grid = f"{at}grid.yaml"
         self.front = f"{at}run_parallel.sh"
         self.library = f"{at}lib"
-        self.program = f"{at}lib/comborun_host"
+        self.program = f"{at}lib/{PROGRAM}"
+        self.find_python = f"{at}lib/{FIND_PYTHON}"
         self.window = f"{at}lib/window.sh"
         self.sessions = f"{at}sessions"
         self.servers = f"{at}servers"
@@ -92,20 +118,28 @@ class RunLayout:
         self.wanted_secrets = f"{dispatch}/secrets.json"
         self.secrets = f"{dispatch}/secrets"
         self.notify = f"{dispatch}/notify.sh"
+        self.notify_output = f"{dispatch}/notify.out"
+        self.notify_failed = f"{dispatch}/notify.failed"
+        self.notified = f"{dispatch}/notified"
         self.multiplexer = f"{dispatch}/multiplexer"
         self.slots = f"{dispatch}/slots"
         self.lock = f"{dispatch}/lock"
+        self.start_lock = f"{dispatch}/.start"
+        self.leaving = f"{dispatch}/leaving"
         self.dispatcher = f"{dispatch}/dispatcher"
         self.fifo = f"{dispatch}/fifo"
         self.events = f"{dispatch}/events.jsonl"
         self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
         self.told = f"{dispatch}/told.jsonl"
-        self.journal = f"{dispatch}/journal"
         self.waiting = f"{dispatch}/waiting"
         self.hold = f"{dispatch}/hold"
         self.resumed = f"{dispatch}/resumed"
         self.stopped = f"{dispatch}/stopped"
+        self.breaker = f"{dispatch}/breaker"
+        self.quarantine = f"{dispatch}/quarantine"
+        self.gpu_caps = f"{dispatch}/gpu_caps"
         self.decided = f"{dispatch}/decided"
+        self.decided_lock = f"{dispatch}/.decided.lock"
         self.out = f"{dispatch}/out"
         self.done = f"{dispatch}/done"
         self.engine = f"{dispatch}/engine"  # this and the following: only in a run on Slurm
@@ -114,9 +148,12 @@ class RunLayout:
         self.settle = f"{at}slurm/settle.sh"
         self.jobs = f"{at}slurm/jobs"
         self.states = f"{at}slurm/states"
+        self.shares = f"{at}slurm/shares"
+        self.silent = f"{at}slurm/silent"
+        self.task_outputs = f"{at}slurm/out"
         self._at = at
 
-    def plan(self, number: int) -> str:
+    def plan(self, number: int | str) -> str:
         """The file of a plan. The newest one counts; a changed grid adds the next number."""
         return f"{self._at}plan-{number}.json"
 
@@ -131,12 +168,35 @@ class RunLayout:
     def script(self, name: str) -> str:
         return f"{self.session(name)}/session.sh"
 
+    def session_lock(self, name: str) -> str:
+        return f"{self.session(name)}/lock"
+
+    def retry_request(self, name: str) -> str:
+        """After which attempt a person asked for another one."""
+        return f"{self.session(name)}/retry_request"
+
+    def server_url(self, name: str) -> str:
+        """The address of a model server while it is ready, for sessions that are started by hand."""
+        return f"{self.servers}/{name}/url"
+
     def session_json(self, name: str) -> str:
         """The facts that its supervisor needs beside the script."""
         return f"{self.session(name)}/session.json"
 
-    def attempt(self, name: str, number: int) -> AttemptLayout:
-        return AttemptLayout(f"{self.session(name)}/attempt-{number}")
+    def attempt(self, name: str, number: int | str) -> AttemptLayout:
+        """The files of an attempt. Both may also be patterns."""
+        return AttemptLayout(f"{self.session(name)}/{ATTEMPT}{number}")
+
+    def window_fifo(self, pid: int, number: int) -> str:
+        """Through which a window that a dispatcher has opened ahead gets its supervisor."""
+        return f"{self.dispatch}/{_WINDOW}{pid}-{number}"
+
+    def window_fifos(self, entries: Iterable[str]) -> list[str]:
+        """Those among the files of the dispatcher."""
+        return [f"{self.dispatch}/{name}" for name in entries if name.startswith(_WINDOW)]
+
+    def configuration(self, multiplexer: str) -> str:
+        return f"{self.dispatch}/{_CONFIGURATIONS[multiplexer]}"
 
     def array(self, kind: int) -> str:
         """The job script of the tasks of one kind of request; kinds count from 1."""
@@ -151,6 +211,9 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.events, RUN.journal)
-FETCHED_RECORDS = ("claim", "grant", "begin", "stop", "videos.tsv")
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.events)
+_RECORDS = AttemptLayout("")
+FETCHED_RECORDS = tuple(
+    path[1:] for path in (_RECORDS.claim, _RECORDS.grant, _RECORDS.begin, _RECORDS.stop, _RECORDS.videos)
+)
 """what it copies of an attempt, beside its results, its log and, last, its end"""

@@ -1,8 +1,8 @@
 """The records of a run: one JSON object each, each file complete or absent. The one reader and writer of both halves.
 
 Fields are read as text and as lists of text, whatever their JSON type; `integer` and `seconds` say what is a number.
-Two fields hold facts: `facts` a list of them, `reason` one; `judging` holds the rules by which a session is judged. So
-a record that another program has written never holds a value of an unexpected type.
+Three fields hold facts: `facts` and `ending` a list of them, `reason` one; `judging` holds the rules by which a session
+is judged. So a record that another program has written never holds a value of an unexpected type.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _INTEGERS = re.compile("[0-9]{1,5}(,[0-9]{1,5})*")
 _SECONDS = re.compile(r"[0-9]{1,18}(\.[0-9]*)?")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 
-FACTS, REASON = "facts", "reason"
-"""the fields that hold facts"""
+FACTS, ENDING, REASON = "facts", "ending", "reason"
+"""the fields that hold facts; ENDING: how an attempt ended"""
 JUDGING = "judging"
 """of a claim: a JSON object, which `host/record/judging.py` reads"""
 
@@ -45,7 +45,7 @@ def read(found: object) -> dict[str, Any]:
 
 
 def _value(key: str, value: object) -> object:
-    if key == FACTS:
+    if key in (FACTS, ENDING):
         return facts_of(value)
     if key == REASON:
         return Fact.of(value)
@@ -71,6 +71,13 @@ def facts(record: Mapping[str, Any]) -> tuple[Fact, ...]:
     reason = record.get(REASON)
     listed = record.get(FACTS)
     return (*(listed if isinstance(listed, tuple) else ()), *((reason,) if isinstance(reason, Fact) else ()))
+
+
+def ending(record: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """The facts that say how an attempt ended, or why it must end."""
+    listed, reason = record.get(ENDING), record.get(REASON)
+    found = listed if isinstance(listed, tuple) else facts_of(listed)
+    return (*found, *((reason,) if isinstance(reason, Fact) else ()))
 
 
 def render(fields: Iterable[tuple[str, object]]) -> str:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.names import NAME
+from comborun.rules.vocabulary import Life
 
 FORMAT = "%i|%T|%N|%A|%S|%j|%r"
 """output format of squeue; a line becomes a Task"""
@@ -17,10 +20,8 @@ WAITING = frozenset([PENDING, "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIA
 """states of a task that Slurm will start, or start again"""
 REFUSED_START = ("launch failed requeued held", "job requeued in held state")
 """reasons that are sentences, with blanks or underscores depending on the version of Slurm"""
-QUEUED, SENT, GONE, RUNNING = "queued", "sent", "gone", "running"
-"""states of a session. SENT: Slurm has a task for its next attempt. GONE: it had one, which began nothing"""
-STRAY, LOST, ENDED = "stray", "lost", "ended"
-"""STRAY: it runs, but Slurm has no task for it. LOST: no process will write its end"""
+QUEUED, SENT, GONE, RUNNING = Life.QUEUED, Life.SENT, Life.GONE, Life.RUNNING
+STRAY, LOST, ENDED = Life.STRAY, Life.LOST, Life.ENDED
 _HELD = frozenset(["JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", *REFUSED_START])
 
 _TASK = re.compile(r"[0-9]+(_[0-9]+)?")
@@ -85,7 +86,7 @@ def rows(text: str) -> dict[str, tuple[str, int]]:
     return {index: (name, int(attempt)) for index, name, attempt in found}
 
 
-def life(attempt: str, cause: str, facts: Collection[str]) -> str:
+def life(attempt: Life, cause: str, facts: Collection[str]) -> Life:
     """The state of a session (QUEUED, SENT, GONE, RUNNING, STRAY, LOST or ENDED), by its latest attempt and Slurm's
     tasks.
 
@@ -101,8 +102,8 @@ def life(attempt: str, cause: str, facts: Collection[str]) -> str:
     return attempt if attempt == LOST else STRAY if forgot else RUNNING
 
 
-def why(output: Sequence[str]) -> tuple[str, str] | None:
-    """Cause and note of a task that Slurm ended, from the last lines of its output; None if they don't show it.
+def why(output: Sequence[str]) -> tuple[str, Fact] | None:
+    """Cause and fact of a task that Slurm ended, from the last lines of its output; None if they don't show it.
 
     slurmstepd writes them before it signals, so the controller need not be asked even if a thousand tasks end together.
     """
@@ -114,7 +115,7 @@ def why(output: Sequence[str]) -> tuple[str, str] | None:
             cause, line = "host_memory", before
         if cause:
             said = line.partition("error: ")[2] or line
-            return cause, f"Slurm: {said[:160]}"
+            return cause, fact(Evidence.SLURM_SAYS, said=said)
     return None
 
 

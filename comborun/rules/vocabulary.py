@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
-LOG_SAYS = "its log says"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
 
 
 class Word(str, Enum):
@@ -18,6 +20,8 @@ class Word(str, Enum):
 
 
 class Life(Word):
+    """Where an attempt, or its session, is between the grant and the end."""
+
     QUEUED = "queued"
     STARTING = "starting"
     RUNNING = "running"
@@ -25,7 +29,16 @@ class Life(Word):
     """running, without progress for longer than allowed"""
     ORPHANED = "orphaned"
     """its supervisor is gone, its processes live"""
+    LOST = "lost"
+    """none of its processes lives, and there is no end record"""
     ENDED = "ended"
+    # Only on Slurm
+    SENT = "sent"
+    """Slurm has a task for its next attempt"""
+    GONE = "gone"
+    """it had one, which began nothing"""
+    STRAY = "stray"
+    """it runs, but Slurm has no task for it"""
 
 
 class Completeness(Word):
@@ -67,41 +80,13 @@ class Cause(Word):
     UNKNOWN = "unknown"
 
 
-class Failure(Word):
-    """The class of a failure; retry budgets, the breaker and the report use it."""
-
-    GPU_MEMORY = "gpu_memory"
-    GPU_FAULT = "gpu_fault"
-    HOST_MEMORY = "host_memory"
-    DISK_FULL = "disk_full"
-    STALLED = "stalled"
-    TIMED_OUT = "timed_out"
-    KILLED = "killed"
-    """by a signal that a program does not give itself"""
-    CRASHED = "crashed"
-    """by a signal that a program gives itself, such as a segfault"""
-    LAUNCH_FAILED = "launch_failed"
-    ERROR = "error"
-    """the program exited with another code than 0"""
-    NO_RESULT = "no_result"
-    """the program exited with 0, but its work is not complete"""
-    LOST = "lost"
-    SERVER_LOST = "server_lost"
-    PREEMPTED = "preempted"
-
-
-_CRASHES = {4, 5, 6, 7, 8, 11, 31}
-"""ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS"""
-_NAMESAKES = {failure.value: failure for failure in Failure}
-
-
 class Outcome(Word):
     SUCCEEDED = "succeeded"
     PARTIAL = "partial"
     FAILED = "failed"
     CANCELLED = "cancelled"
     LOST = "lost"
-    NOT_NEEDED = "not needed"
+    NOT_NEEDED = "not_needed"
     """its comparisons were decided without it"""
 
 
@@ -118,17 +103,22 @@ def outcome(completeness: Completeness, cause: Cause) -> Outcome:
     return Outcome.PARTIAL if completeness is Completeness.PARTIAL else Outcome.FAILED
 
 
-def failure_of(completeness: Completeness, cause: Cause, code: int | None, signal: int | None) -> Failure | None:
-    """The class of a failure; None for what is complete, stopped or not needed. The host writes the same into `end`."""
-    if completeness is Completeness.COMPLETE or cause in {Cause.STOPPED, Cause.NOT_NEEDED}:
-        return None
-    if cause is Cause.EXITED:
-        return Failure.NO_RESULT if code == 0 else Failure.ERROR
-    if cause is Cause.SIGNAL:
-        return Failure.CRASHED if signal in _CRASHES else Failure.KILLED
-    if cause is Cause.HUNG:  # its evidence was there, and has vanished
-        return Failure.STALLED
-    return _NAMESAKES.get(cause.value, Failure.ERROR)
+_COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
+_OUTCOMES = {one.value: one for one in Outcome}
+
+
+def completeness_of(end: Mapping[str, Any]) -> Completeness:
+    return _COMPLETENESS.get(end.get("completeness", ""), Completeness.NONE)
+
+
+def cause_of(end: Mapping[str, Any]) -> Cause:
+    return _CAUSES.get(end.get("cause", ""), Cause.UNKNOWN)
+
+
+def outcome_of(end: Mapping[str, Any]) -> Outcome:
+    """The outcome that an end record holds; one of the former version holds only what it follows from."""
+    found = _OUTCOMES.get(end.get("outcome", ""))
+    return found or outcome(completeness_of(end), cause_of(end))
 
 
 def several(count: int, noun: str, many: str = "") -> str:

@@ -6,7 +6,7 @@ An entry is a text with the fact's fields in braces, or a function of the fact. 
 from __future__ import annotations
 
 from comborun.rules.facts import Fact
-from comborun.words import rows
+from comborun.words import endings, rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, Union[str, Callable[[Fact], str]]]
 
-_TABLES: tuple[Words, ...] = (rows.WORDS,)
+_TABLES: tuple[Words, ...] = (endings.WORDS, rows.WORDS)
 """the tables of this package's modules"""
 
 

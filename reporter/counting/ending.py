@@ -8,7 +8,9 @@ from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.attempt import CAUSES, behind
+from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,9 +25,8 @@ SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE
 _WORST_FIRST = (Outcome.LOST, Outcome.FAILED, Outcome.PARTIAL, Outcome.CANCELLED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
 _CAUSES = {
     **CAUSES,
+    **{failure.cause: failure.row.report for failure in Failure if failure.cause},
     Cause.STOPPED: "stopped by the user",
-    Cause.LAUNCH_FAILED: "launch failed",
-    Cause.LOST: "lost",
     Cause.UNKNOWN: "cause unknown",
 }
 
@@ -47,7 +48,7 @@ class Ending:
     @property
     def words(self) -> str:
         if self.outcome is not None:
-            return str(self.outcome)
+            return outcome_words(self.outcome)
         return "not ended" if self.attempts else "never started"
 
 

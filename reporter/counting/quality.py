@@ -10,8 +10,10 @@ from comborun.model.work import Spans, describe, size, spans
 from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
+from comborun.rules.endings.evidence import Evidence
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
+from comborun.words import say
 from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
@@ -115,8 +117,9 @@ def _misplaced(history: SessionHistory) -> Iterator[Finding]:
     """Memory of a session on a GPU that it was not granted: it may have slowed others down."""
     where = combo_name(history.session.policy, history.session.environment)
     for attempt in history.attempts:
-        if attempt.end and (at := attempt.end.note.find("WRONG_GPU")) >= 0:
-            yield Finding(where, f"attempt {attempt.number} of {history.session.name}: {attempt.end.note[at:]}")
+        for fact in attempt.end.facts if attempt.end else ():
+            if fact.code == Evidence.WRONG_GPU:
+                yield Finding(where, f"attempt {attempt.number} of {history.session.name}: {say(fact)}")
 
 
 def _combo_findings(combo: MergedCombo) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from comborun.reporter.figures.figure import (
 from comborun.reporter.text import duration, number
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,8 @@ def sessions(timing: Timing) -> Figure | None:
         return None
     every = timing.lanes()
     outcomes = {_outcome(attempt) for _, _, attempt in timing.spans}
-    entries = [(str(outcome or "no end record"), colour) for outcome, colour in COLOURS.items() if outcome in outcomes]
+    shown = [(outcome, colour) for outcome, colour in COLOURS.items() if outcome in outcomes]
+    entries = [(outcome_words(outcome) or "no end record", colour) for outcome, colour in shown]
     rest = f" The first {ROWS} of {len(every)} rows." if len(every) > ROWS else ""
     note = (
         "Every attempt of every session, in as few rows as hold them; a second attempt and later ones carry their"

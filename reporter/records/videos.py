@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from comborun.model.attempt import Verdict
 from comborun.model.work import describe, gaps
 from comborun.reporter.records.reading import Defect
+from comborun.rules.names import ATTEMPT, NUMBER
 from comborun.rules.results.videos import FAULTS, fault, parse
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _NUMBERED = (
 differently"""
 _PER_TASK = re.compile(r"rollout_.+_(?:success|failure)\.\w+")
 """names that several episodes share: the last one stays"""
-_ATTEMPT = re.compile(r"(?:.*?/)?attempt-\d+(?=/)")
+_ATTEMPT = re.compile(rf"(?:.*?/)?{ATTEMPT}{NUMBER}(?=/)")
 
 Key = tuple[str, str, str, int]
 

@@ -10,6 +10,7 @@ from box import until
 from desk import CHECKOUT, Desk
 
 from comborun.rules.records import parse
+from comborun.words.endings import said
 
 PROGRAM = """
 import json, os, pathlib, sys
@@ -85,7 +86,7 @@ def test_a_folder_of_links_to_nothing_is_a_failed_launch(desk: Desk) -> None:
     path = desk.runs[-1] / "sessions/b_a/attempt-1/end"
     until(path.exists, "it has ended")
     end = parse(path.read_text())
-    assert (end["cause"], end["note"]) == ("launch_failed", f"there is no folder {desk.home}/nowhere")
+    assert (end["cause"], said(end)) == ("launch_failed", f"there is no folder {desk.home}/nowhere")
 
 
 def test_a_run_keeps_the_policies_that_it_was_planned_with(desk: Desk) -> None:

@@ -15,6 +15,7 @@ from box import Box, Script, bash, make_box, python
 
 from comborun.model.judging import EvidenceRules
 from comborun.rules.results.fields import ResultRules
+from comborun.words.endings import said
 
 TWO_OF_THREE = """printf '{"episode": %d, "success": true}\\n' 0 1 >"$COMBORUN_OUTPUT_DIR/records.jsonl"; """
 GREEDY = "x = []\nwhile True: x.append(bytearray(64 << 20))"
@@ -123,9 +124,9 @@ def test_without_all_the_evidence_a_clean_exit_is_none(all_ended: Box, name: str
 
 
 def test_the_note_has_the_line_of_the_log_that_shows_the_cause(all_ended: Box) -> None:
-    assert end(all_ended, "vulkan")["note"] == "its log says: VkResult: ERROR_DEVICE_LOST"
-    assert end(all_ended, "bar")["note"] == "its log says: CUDA error: out of memory"
-    assert end(all_ended, "error")["note"] == ""
+    assert said(end(all_ended, "vulkan")) == "its log says: VkResult: ERROR_DEVICE_LOST"
+    assert said(end(all_ended, "bar")) == "its log says: CUDA error: out of memory"
+    assert said(end(all_ended, "error")) == ""
     assert end(all_ended, "one_twice")["records"] == "2"
     assert "number" in end(all_ended, "no_index")["facts"][0].fields["why"]["field"]
 
@@ -159,4 +160,4 @@ def test_a_program_that_the_kernel_kills_for_memory_is_told_as_that(box: Box) ->
         subprocess.run(["bash", "-c", enter], env=box.environment, stdout=subprocess.DEVNULL, check=True, timeout=60)
     record = end(box, "one")
     assert (record["cause"], record["class"], record["signal"]) == ("host_memory", "host_memory", "9")
-    assert "processes killed for memory in its control group since it began: 1" in record["note"]
+    assert "processes killed for memory in its control group since it began: 1" in said(record)

@@ -110,7 +110,7 @@ def test_what_makes_no_sense_is_refused(box: Box, arguments: str) -> None:
     refused = box.program("control", *arguments.split(), told=DECISION)
     assert refused.returncode == 64
     assert WRONG[arguments] in refused.stderr
-    assert not (box.directory / "sessions/env_one/again").exists()
+    assert not (box.directory / "sessions/env_one/retry_request").exists()
     assert not (box.directory / "dispatch/decided").exists()
 
 

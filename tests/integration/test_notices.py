@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 
 from box import Box, alive, bash, until
-from recorded import queue_rows
+from recorded import queue_rows, record
 from test_retries import CRASH, HOLD
 
 from comborun.model.judging import WatchRules
@@ -88,12 +88,15 @@ def test_a_failure_is_told_with_the_last_lines_of_its_log_and_a_stall_once(box: 
     assert told["log"] == str(box.attempt("env_bad") / "log")
     assert (told["counts"]["failed"], told["counts"]["running"]) == (1, 1)
     box.begun("env_good")
-    box.write("sessions/env_good/attempt-1/stalled", '{"since": 1.5, "why": "no new line for 20 min"}\n')
+    box.write(
+        "sessions/env_good/attempt-1/stalled",
+        record(since=1.5, reason={"code": "no_progress", "seconds": 1200, "core": 0}),
+    )
     until(lambda: notices(box, "stalled"), "the notice is there")
     box.write("go", "")
     box.await_done()
     (stalled,) = notices(box, "stalled")
-    assert stalled["note"] == "env_good makes no progress: no new line for 20 min"
+    assert stalled["note"] == "env_good makes no progress: no new result, no new line and 0 % of a core for 1200 s"
 
 
 def test_news_of_one_kind_come_once_in_a_while_and_name_what_was_held_back(box: Box) -> None:

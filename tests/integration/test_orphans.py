@@ -12,7 +12,8 @@ from test_retries import FIRST
 from traces import RECORD
 
 from comborun.model.judging import WatchRules
-from comborun.rules.vocabulary import Cause, Completeness, Failure, Outcome
+from comborun.rules.endings.failures import Failure
+from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1"}
 

@@ -11,6 +11,7 @@ from slurm_box import SlurmBox
 from traces import HOLD
 
 from comborun.model.resources import Display
+from comborun.words.endings import said
 
 RECORDS = """for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
 printf '{"episode": %d, "success": true}\\n' $i >>"$COMBORUN_OUTPUT_DIR/records.jsonl"; done"""
@@ -105,4 +106,4 @@ def test_a_session_has_its_display_in_a_task_too_or_is_told_why_not(slurm_box: S
     box.submit()
     assert box.await_end()["succeeded"] == "1", box.story()
     assert box.ends("env_two") == [("launch_failed", "none")]
-    assert "no display for GPU" in box.field("sessions/env_two/attempt-1/end", "note")
+    assert "no display for GPU" in said(box.fields("sessions/env_two/attempt-1/end"))

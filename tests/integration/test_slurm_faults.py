@@ -14,6 +14,8 @@ from box import Script, alive, bash, kill, python
 from slurm import requeued
 from slurm_box import KIND, SlurmBox
 
+from comborun.words.endings import said
+
 STEPS = """exec 3>>"$COMBORUN_OUTPUT_DIR/records.jsonl"
 for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
   until [[ -e $COMBORUN_RUN_DIR/go-$COMBORUN_ATTEMPT-$i ]]; do sleep 0.1; done
@@ -143,7 +145,7 @@ def test_what_slurm_puts_back_into_the_queue_goes_on_where_it_was(box: SlurmBox,
         urgent = ("sbatch", "-p", "urgent", "-w", node, "--exclusive", "--output=/dev/null", "--wrap", "sleep 1")
         assert box.slurm.command(*urgent).returncode == 0
     box.wait_for(lambda: box.ends("env_one") == [("preempted", "partial")], "it is preempted")
-    assert "Slurm" in box.field("sessions/env_one/attempt-1/end", "note")
+    assert "Slurm" in said(box.fields("sessions/env_one/attempt-1/end"))
     requeued(box.slurm, task)
     go(box, 2, 1, 2, 3)
     assert box.await_end()["succeeded"] == "1"

@@ -13,9 +13,11 @@ from recorded import record
 from traces import HOLD, RECORD
 
 from comborun.model.judging import ProgressRules
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.room.placement import Request
 
 NAMES = [f"env_p{i}" for i in range(6)]
+ON_WRONG_GPU = fact(Evidence.WRONG_GPU, used=[[0, 1000], [1, 700]], granted=[0])
 
 
 @pytest.fixture
@@ -71,7 +73,7 @@ def test_where_sessions_run_out_of_memory_fewer_run_at_once(box: Box, gpus: Gpus
     )
     box.start()
     until(lambda: box.told("^gpu_cap .*gpu=0 most=3"), "one fewer runs at once")
-    assert (box.directory / "dispatch/fewer").read_text().startswith("0\t3\t")
+    assert box.fields("dispatch/gpu_caps")["0"] == "3"
     box.kill_dispatcher()
     assert box.start().returncode == 0
     box.write("go", "")
@@ -80,7 +82,7 @@ def test_where_sessions_run_out_of_memory_fewer_run_at_once(box: Box, gpus: Gpus
     assert gpus.peak(0) <= 10000
     resumed = box.program("control", "resume")
     assert resumed.returncode == 0
-    assert not (box.directory / "dispatch/fewer").exists()
+    assert not (box.directory / "dispatch/gpu_caps").exists()
 
 
 def test_sessions_that_run_out_of_memory_together_are_too_many_and_no_broken_gpu(box: Box, gpus: Gpus) -> None:
@@ -116,11 +118,11 @@ def test_memory_on_another_gpu_than_planned_is_told_and_a_little_is_not(box: Box
     box.start()
     wrong = box.attempt(NAMES[0]) / "wrong_gpu"
     until(wrong.exists, "it is told")
-    assert "700 MiB on GPU 1, and 1000 MiB on GPU 0" in wrong.read_text()
+    assert box.fields(f"sessions/{NAMES[0]}/attempt-1/wrong_gpu")["reason"] == ON_WRONG_GPU
     asked = gpus.asked
     until(lambda: gpus.asked >= asked + 2, "both were looked at once more")
     box.write("go", "")
     box.await_done()
-    assert "WRONG_GPU: 700 MiB on GPU 1" in box.ended(NAMES[0]).note
-    assert "WRONG_GPU" not in box.ended(NAMES[1]).note
+    assert ON_WRONG_GPU in box.ended(NAMES[0]).facts
+    assert not any(one.code == Evidence.WRONG_GPU for one in box.ended(NAMES[1]).facts)
     assert box.done["succeeded"] == "2"

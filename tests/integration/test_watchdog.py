@@ -16,6 +16,7 @@ from box import PYTHON, Box, bash, make_box, python, until
 
 from comborun.model.judging import WatchRules
 from comborun.rules.room.placement import Request
+from comborun.words.endings import said
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}
 """look ten times a second; step from INT to TERM to KILL after a second"""
@@ -95,7 +96,7 @@ def test_whatever_ends_leaves_no_process_and_nothing_of_the_watch(all_ended: Box
 def test_a_program_that_hangs_after_its_work_is_ended_and_has_succeeded(all_ended: Box) -> None:
     record = end(all_ended, "hangs")
     assert (record["cause"], record["class"], record["completeness"]) == ("hung", "", "complete")
-    assert record["note"] == "it did not end within 1 s after its work was done"
+    assert said(record) == "it did not end within 1 s after its work was done"
     assert int(record["signal"]) == signal.SIGINT
 
 
@@ -139,6 +140,7 @@ def test_who_holds_more_memory_than_its_limit_is_ended_and_what_is_shared_does_n
 
 LEAKS = """
 import os, time
+
 held = []
 while True:
     held.append(os.urandom(4 << 20))

@@ -10,7 +10,7 @@ from comborun.grid.draft import some
 from comborun.grid.keys.results import naming
 from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import PLANNED, EvidenceRules
-from comborun.rules.vocabulary import Failure
+from comborun.rules.endings.failures import Failure
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft

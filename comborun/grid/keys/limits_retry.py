@@ -27,15 +27,12 @@ from comborun.grid.keys.values import (
     scalar_of,
 )
 from comborun.model.judging import DEFAULT_RETRY, IGNORE, NOTICE_KINDS, PLANNED, EvidenceRules, NoticeKind, RetryRule
+from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.retry import LONGEST_WAIT_S
-from comborun.rules.vocabulary import Failure
 
 LONGEST_SILENCE = 86400.0
 """seconds between two notices"""
-SEEN_IN_A_LOG = (
-    *(Failure.GPU_MEMORY, Failure.GPU_FAULT, Failure.HOST_MEMORY, Failure.DISK_FULL, Failure.LAUNCH_FAILED),
-    *(Failure.CRASHED, Failure.SERVER_LOST, Failure.ERROR),
-)
+SEEN_IN_A_LOG = tuple(failure for failure in Failure if failure.row.in_log)
 """classes that a line of the log can show; the others are seen by the supervisor or the dispatcher"""
 
 

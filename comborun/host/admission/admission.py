@@ -6,9 +6,7 @@ Model servers are admitted by the same rules. Nothing here blocks: the dispatche
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import time
 from dataclasses import dataclass, replace
 
@@ -17,8 +15,10 @@ from comborun.host.admission.leasebook import LeaseBook
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.events import Kind
+from comborun.rules.names import AttemptLayout
 from comborun.rules.room.order import BackfillQueue, Stagger, WarmUp
 from comborun.rules.room.placement import Blocker, Request, never
+from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ class Admission:
         if not self.warm.seconds:
             return
         for name, program in self._programs.items():
-            folder = self.book.layout.session(name)
-            if program not in self.warm.warm and glob.glob(f"{folder}/attempt-*/progressed"):
+            numbers = () if program in self.warm.warm else attempts_of(self.book.layout, name)
+            if any(os.path.exists(self.book.layout.attempt(name, number).progressed) for number in numbers):
                 self.warm.warm.add(program)
 
     def _request(self, name: str) -> Request:
@@ -236,7 +236,7 @@ class Admission:
         Returns whether it ran out of memory beside other sessions of this run: then the GPU itself is not at fault.
         """
         beside = self.short.ended(name, gpus, failure)
-        if os.path.exists(f"{at}/progressed") or not (failure or stopped):
+        if os.path.exists(AttemptLayout(at).progressed) or not (failure or stopped):
             self.progressed(name, "it has ended")
         else:
             self.warm.failed(name, self._programs.get(name, ""))
@@ -250,14 +250,14 @@ class Admission:
 class Shortages:
     """After an out-of-memory on a GPU one session fewer runs at once there.
 
-    dispatch/fewer has GPU <TAB> sessions <TAB> at: the most that run at once from then on. `resume` removes it.
+    dispatch/gpu_caps has the most that run at once from then on, by GPU. `resume` removes it.
     """
 
     def __init__(
         self, ledger: Ledger, layout: RunLayout, events: Events, tell: Callable[[str, str, str], None]
     ) -> None:
         self._ledger = ledger
-        self._file = f"{layout.dispatch}/fewer"
+        self._file = layout.gpu_caps
         self._events, self._tell = events, tell
         self._most: dict[int, int] = {}
         """GPU -> most sessions that run there at once"""
@@ -268,8 +268,9 @@ class Shortages:
 
     def open(self) -> None:
         """Read the file; a GPU that is not in it has no limit."""
-        rows = re.findall(r"^([0-9]{1,4})\t([1-9][0-9]{0,5})(?:\t|$)", files.read_text(self._file), re.MULTILINE)
-        self._ledger.capacity.most = self._most = {int(gpu): int(number) for gpu, number in rows}
+        caps = files.read(self._file)
+        found = {int(gpu): records.integer(caps, gpu) or 0 for gpu in caps if gpu.isdecimal()}
+        self._ledger.capacity.most = self._most = {gpu: most for gpu, most in found.items() if most > 0}
 
     def left(self, name: str) -> None:
         """Note who was beside it, before its slot is free."""
@@ -301,5 +302,4 @@ class Shortages:
         return there > 1
 
     def _write(self) -> None:
-        now = f"{time.time():.6f}"
-        files.write_text(self._file, "".join(f"{gpu}\t{most}\t{now}\n" for gpu, most in sorted(self._most.items())))
+        files.write(self._file, [*((str(gpu), most) for gpu, most in sorted(self._most.items())), ("at", time.time())])

@@ -13,7 +13,8 @@ from comborun.host.system import files, machine, process
 from comborun.host.system.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.system.process import setting
 from comborun.rules import records
-from comborun.rules.names import RunLayout
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.room.ledger import Ledger
 from comborun.rules.room.placement import Blocker, Capacity, Card, Request, others_use
 
@@ -200,15 +201,13 @@ class LeaseBook:
         for who, lease in self.made.items():
             held = {gpu: mib for (marker, gpu), mib in self._measured.held.items() if marker == lease.marker}
             wrong = [gpu for gpu, mib in held.items() if gpu not in lease.gpus and mib > _MOST_MIB]
-            record, session = f"{lease.at}/wrong_gpu", self.layout.session_json(who)
+            record, session = AttemptLayout(lease.at).wrong_gpu, self.layout.session_json(who)
             if not (wrong and lease.gpus and os.path.exists(session)) or os.path.exists(record):
                 continue
             if files.read(session).get("pin") != "none":
-                there = ", ".join(f"{held[gpu]} MiB on GPU {gpu}" for gpu in wrong)
-                granted, here = ",".join(map(str, lease.gpus)), sum(held.get(gpu, 0) for gpu in lease.gpus)
-                why = f"WRONG_GPU: {there}, and {here} MiB on GPU {granted}, which it was granted"
-                found = ",".join(f"{gpu}:{mib}" for gpu, mib in held.items())
-                files.write(record, [("since", int(time.time())), ("found", found), ("why", why)])
+                used = [[gpu, mib] for gpu, mib in sorted(held.items())]
+                reason = fact(Evidence.WRONG_GPU, used=used, granted=list(lease.gpus))
+                files.write(record, [("since", int(time.time())), (records.REASON, reason)])
         self._look_again()
 
     def _look_again(self) -> None:

@@ -13,7 +13,9 @@ import time
 from dataclasses import asdict, dataclass, field
 
 from comborun.host.system import files, process
+from comborun.rules.names import AttemptLayout, attempt_number
 from comborun.rules.room.placement import Request
+from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class Lease:
 
     @property
     def marker(self) -> str:
-        return f"{self.run}/{self.who}/{self.at.rpartition('-')[2] or 0}"
+        return f"{self.run}/{self.who}/{attempt_number(self.at.rpartition('/')[2])}"
 
     @classmethod
     def load(cls, run: str, fields: dict[str, Any]) -> Lease:
@@ -120,13 +122,13 @@ class Leases:
             files.remove(path)
 
     def _lives(self, lease: Lease, dispatcher: bool) -> bool:
-        at, marker = lease.at, lease.marker
-        life = "ended" if os.path.exists(f"{at}/end") else _life(at)
-        if life in ("running", "orphaned", "ended"):
-            return life != "ended"
-        if life == "starting":
-            return dispatcher or os.path.exists(f"{at}/claim") or time.time() - lease.since < _START_S
-        if dispatcher and life == "queued" and os.path.isdir(os.path.dirname(at)):
+        at, marker = AttemptLayout(lease.at), lease.marker
+        life = Life.ENDED if os.path.exists(at.end) else _life(lease.at)
+        if life in (Life.RUNNING, Life.ORPHANED, Life.ENDED):
+            return life is not Life.ENDED
+        if life is Life.STARTING:
+            return dispatcher or os.path.exists(at.claim) or time.time() - lease.since < _START_S
+        if dispatcher and life is Life.QUEUED and os.path.isdir(os.path.dirname(lease.at)):
             return True  # its grant is being written
         seen_at, lives = self._swept.get(marker, (-_SWEEP_S, False))
         if time.monotonic() - seen_at >= _SWEEP_S:
@@ -150,18 +152,19 @@ class Leases:
 def lapsed(at: str) -> bool:
     """Whether an attempt was so slow to begin that another run may have its lease."""
     try:
-        return not os.path.exists(f"{at}/claim") and time.time() - os.stat(f"{at}/grant").st_mtime >= _START_S
+        files_of = AttemptLayout(at)
+        return not os.path.exists(files_of.claim) and time.time() - os.stat(files_of.grant).st_mtime >= _START_S
     except OSError:
         return False
 
 
-def _life(at: str) -> str:
+def _life(at: str) -> Life:
     """The life of an attempt of any run, by its folder."""
-    from comborun.host.record.attempts import QUEUED, RunDirectory
+    from comborun.host.record.attempts import RunDirectory
 
     try:
         run, family, name, attempt = at.rsplit("/", 3)
         name = name if family == "sessions" else f"{family}/{name}"
-        return RunDirectory(run).glance(name, int(attempt.rpartition("-")[2])).life
+        return RunDirectory(run).glance(name, attempt_number(attempt)).life
     except (LookupError, ValueError):
-        return QUEUED
+        return Life.QUEUED

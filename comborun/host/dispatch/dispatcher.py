@@ -97,12 +97,12 @@ class Dispatcher:
         except Leave:
             self._run.engine.end()
         finally:
-            windows.dismiss(self._run.layout.dispatch)
+            windows.dismiss(self._run.layout)
         return 0
 
     def _begin(self) -> None:
         self._run.events.write(Kind.DISPATCHING, pid=os.getpid(), engine=self._run.engine.kind)
-        windows.dismiss(self._run.layout.dispatch)
+        windows.dismiss(self._run.layout)
         self._read()
         self._run.engine.prepare()
         self._lifecycle.adopt()
@@ -114,7 +114,7 @@ class Dispatcher:
             self._run.events.write(Kind.LEFT, why="nothing_left")
             secrets.forget(self._run.layout)
             raise Leave
-        files.remove(self._run.layout.done, self._leaving)
+        files.remove(self._run.layout.done, self._run.layout.leaving)
         if self._run.look_at_hold().kind in LEAVING and self._run.queue.left:
             self._leave_held()
         self._sign()
@@ -127,10 +127,6 @@ class Dispatcher:
         pid, start, boot = process.identity()
         at = f"{time.time():.6f}"
         files.write(self._run.layout.dispatcher, [("pid", pid), ("start", start), ("boot", boot), ("at", at)])
-
-    @property
-    def _leaving(self) -> str:
-        return f"{self._run.layout.dispatch}/leaving"
 
     def _read(self) -> None:
         """Read policy.json, queue.jsonl and what people ordered."""
@@ -336,10 +332,10 @@ class Dispatcher:
         while not self._policy.record_done(self._run.queue):
             complain(f"can't write {self._run.layout.done}; is the disk full?")
             time.sleep(_DONE_AGAIN_S)
-        files.write_text(self._leaving, "")
+        files.write_text(self._run.layout.leaving, "")
         self._last_news()
         if self._run.queue.left:
-            files.remove(self._run.layout.done, self._leaving)
+            files.remove(self._run.layout.done, self._run.layout.leaving)
             return False
         secrets.forget(self._run.layout)  # a start may have put them there meanwhile
         self._launcher.write_waiting()
@@ -352,10 +348,10 @@ class Dispatcher:
         if self._run.halted_why or any(isinstance(one.state, Granted) for one in self._run.queue.sessions.values()):
             return
         self._end_servers()
-        files.write_text(self._leaving, "")
+        files.write_text(self._run.layout.leaving, "")
         self._last_news()
         if self._run.look_at_hold().kind not in LEAVING:
-            files.remove(self._leaving)
+            files.remove(self._run.layout.leaving)
             return
         self._launcher.write_waiting()
         self._run.admission.book.flush()

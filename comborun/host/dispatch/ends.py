@@ -18,10 +18,11 @@ from comborun.host.dispatch.sessions import (
     Server,
     Starting,
 )
-from comborun.host.record.attempts import word_of
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
+from comborun.rules.vocabulary import outcome_of
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Ends:
             self._policy.judge_smoke(self._run.queue)
 
     def _server_ended(self, server: Server, end: Mapping[str, Any]) -> None:
-        cause, code, note = end.get("cause", ""), end.get("code", ""), end.get("note", "")
+        cause, code, note = end.get("cause", ""), end.get("code", ""), said(end)
         self._run.events.write(Kind.ENDED, server.path, server.attempt, cause=cause, code=code)
         if cause not in ("stopped", "not_needed"):
             how = f"{cause}, code {code}" if code else cause
@@ -93,7 +94,7 @@ class Ends:
     def _update_breaker(self, session: Session, before: Granted) -> None:
         end, failure = session.end, failure_of(session.end)
         at = self._run.attempts.at(session.name, session.attempt).directory
-        stopped = word_of(end) == "cancelled"
+        stopped = outcome_of(end) == "cancelled"
         crowded = self._run.admission.ended(session.name, before.gpus, at, failure, stopped=stopped)
         served = failure == "server_lost" and session.servers  # a server has a budget of its own
         counted = failure and isinstance(before, Lost) and before.counted

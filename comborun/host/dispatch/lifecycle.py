@@ -25,7 +25,9 @@ from comborun.host.record import attempts as lives
 from comborun.host.record.queue import DROPPED
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,10 +95,9 @@ class Lifecycle:
         session.attempt = number = run.attempts.latest(path)
         life = run.attempts.look(path, number).life if number else lives.QUEUED
         at = run.attempts.at(path, number)
-        if life == lives.STARTING and run.admission.lapsed(name, at.directory):
-            note = "it was granted, but not started in time"
-            if run.attempts.cancel_unstarted(path, number, "lost", note):
-                life = lives.ENDED
+        lapsed = life == lives.STARTING and run.admission.lapsed(name, at.directory)
+        if lapsed and run.attempts.cancel_unstarted(path, number, "lost", fact(Evidence.ROOM_UNUSED)):
+            life = lives.ENDED
         if life == lives.QUEUED:
             self._ends.enqueue(session, Queued())
         elif life == lives.ENDED:
@@ -166,7 +167,7 @@ class Lifecycle:
                 process.send(int(pid), signal.SIGCONT)
         return True
 
-    def _update(self, session: Session, state: Granted, seen: lives.Look, vanished: list[str]) -> None:
+    def _update(self, session: Session, state: Granted, seen: lives.AttemptState, vanished: list[str]) -> None:
         run, life = self._run, seen.life
         if life == lives.ENDED:
             self._ends.ended(session, session.attempt)
@@ -184,7 +185,7 @@ class Lifecycle:
         elif not isinstance(state, (Closing, Ending)):
             self._note_alive(session, state, seen)
 
-    def _note_alive(self, session: Session, state: Granted, seen: lives.Look) -> None:
+    def _note_alive(self, session: Session, state: Granted, seen: lives.AttemptState) -> None:
         run = self._run
         of_life = _alive(seen.life, state.gpus)
         if type(state) is not type(of_life):
@@ -205,7 +206,7 @@ class Lifecycle:
     def _report_stall(self, session: Session) -> None:
         stalled = self._run.attempts.at(session.path, session.attempt).stalled
         if os.path.exists(stalled):
-            self._policy.report_stall(session.name, session.attempt, files.read(stalled).get("why", ""))
+            self._policy.report_stall(session.name, session.attempt, said(files.read(stalled)))
 
     def _report_vanished(self, vanished: list[str]) -> None:
         if len(vanished) > 1:

@@ -11,15 +11,18 @@ import time
 from dataclasses import dataclass
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import word_of
 from comborun.host.system import children, commands, files
 from comborun.host.system.process import setting
+from comborun.rules import counting, records
 from comborun.rules.events import Kind
+from comborun.rules.names import NAME
 from comborun.rules.results.counts import Counts
+from comborun.rules.vocabulary import outcome_of
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Sequence
+    from typing import Any, Iterable, Mapping, Sequence
 
     from comborun.host.record.attempts import RunDirectory
     from comborun.host.record.events import Events
@@ -29,7 +32,7 @@ _LOG_TAIL = 16384
 LIMITED = ("failed", "stalled", "host")
 """kinds that are sent at most once in a while; `finished` is always sent"""
 COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed", "running", "queued")
-_ROW = re.compile(r"^(failed|stalled|host)\t([0-9]+\.[0-9]+)\t([A-Za-z0-9_ -]*)$", re.MULTILINE)
+_WHO = re.compile(f"{NAME}|-")
 _LINES_MOST = 20
 _LINE_MOST = 500
 
@@ -40,13 +43,15 @@ class Throttle:
     Times are seconds since 1970, as in dispatch/notified. A clock that was set back makes no wait longer than `every`.
     """
 
-    def __init__(self, every: float, rows: str = "") -> None:
+    def __init__(self, every: float, rows: Iterable[Mapping[str, Any]] = ()) -> None:
         self.every = every
         self.sent_at: dict[str, float] = {}
         self.held: dict[str, list[str]] = {}
-        for kind, at, held in _ROW.findall(rows):
-            self.sent_at[kind] = float(at)
-            self.held[kind] = held.split()
+        for row in rows:
+            kind, at = row.get("kind"), records.seconds(row, "at")
+            if kind in LIMITED and at is not None:
+                self.sent_at[kind] = at
+                self.held[kind] = [who for who in records.texts(row, "held") if _WHO.fullmatch(who)]
 
     def waits(self, kind: str, now: float) -> bool:
         if kind not in LIMITED or kind not in self.sent_at:
@@ -69,8 +74,8 @@ class Throttle:
         """The kinds with notices held back that may be sent now."""
         return [kind for kind, names in self.held.items() if names and not self.waits(kind, now)]
 
-    def rows(self) -> str:
-        return "".join(f"{kind}\t{at:.6f}\t{' '.join(self.held.get(kind, ()))}\n" for kind, at in self.sent_at.items())
+    def rows(self) -> list[dict[str, Any]]:
+        return [{"kind": kind, "at": at, "held": self.held.get(kind, [])} for kind, at in self.sent_at.items()]
 
 
 class Notices:
@@ -79,7 +84,7 @@ class Notices:
     def __init__(self, attempts: RunDirectory, events: Events) -> None:
         self._attempts = attempts
         self._events = events
-        self._folder = attempts.layout.dispatch
+        self._layout = attempts.layout
         self._kinds: Sequence[str] = ()
         self._throttle = Throttle(0)
         self.children: list[Child] = []
@@ -89,7 +94,7 @@ class Notices:
         policy = self._attempts.policy
         self._kinds = policy.get("notify_kinds", "").split(",")
         every = int(policy["notify_every_ms"]) / 1000
-        self._throttle = Throttle(every, files.read_text(f"{self._folder}/notified"))
+        self._throttle = Throttle(every, files.read_rows(self._layout.notified))
 
     def tell(self, kind: str, who: str, note: str) -> None:
         if kind not in self._kinds or not os.path.exists(self._attempts.layout.notify):
@@ -113,7 +118,7 @@ class Notices:
         self._write()
         self.children = [child for child in self.children if child.poll() is None]
         try:
-            with open(f"{self._folder}/notify.out", "ab") as out, open(os.devnull, "rb") as null:
+            with open(self._layout.notify_output, "ab") as out, open(os.devnull, "rb") as null:
                 streams = null.fileno(), out.fileno(), out.fileno()
                 child = children.fork(lambda: hand_over(self._attempts, kind, who, note, held), streams)
         except OSError as error:
@@ -122,7 +127,7 @@ class Notices:
             self.children.append(child)
 
     def _write(self) -> None:
-        files.write_text(f"{self._folder}/notified", self._throttle.rows())
+        files.write_rows(self._layout.notified, self._throttle.rows())
 
 
 def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequence[str] = ()) -> int:
@@ -134,7 +139,7 @@ def hand_over(attempts: RunDirectory, kind: str, who: str, note: str, held: Sequ
     with contextlib.suppress(OSError):  # the reader of a test notice may be gone
         sys.stdout.write(f"{printed}\n" if printed else "")
         sys.stdout.flush()
-    failed = f"{attempts.layout.dispatch}/notify.failed"
+    failed = attempts.layout.notify_failed
     code = code if code >= 0 else 128 - code
     if not code:
         files.remove(failed)
@@ -171,10 +176,10 @@ def _session(attempts: RunDirectory, name: str, note: str) -> dict[str, object]:
     log = attempts.at(name, number).log if name else ""
     return {
         "session": name,
-        "outcome": word_of(end) if end else "",
+        "outcome": outcome_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
-        "note": note if end.get("note", "") in note else f"{note}: {end['note']}",
+        "note": note if said(end) in note else f"{note}: {said(end)}",
         "log": log,
         "last_lines": last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }
@@ -242,7 +247,7 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     life = attempts.glance(name, number).life
     if life != "ended":
         return "queued" if life == "queued" else "running"
-    return "queued" if attempts.follows(name, number) else word_of(attempts.end(name, number))
+    return "queued" if attempts.follows(name, number) else outcome_of(attempts.end(name, number))
 
 
 def _planned(path: str) -> tuple[int, int]:
@@ -264,5 +269,4 @@ def last_lines(data: bytes) -> list[str]:
 
 
 def _seen(line: str) -> str:
-    last = line.rstrip("\r").rpartition("\r")[2]
-    return "".join(char for char in last if char == "\t" or (char >= " " and char != "\x7f"))
+    return "".join(char for char in counting.shown(line) if char == "\t" or (char >= " " and char != "\x7f"))

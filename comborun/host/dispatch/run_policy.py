@@ -6,16 +6,18 @@ import os
 import time
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import Due, word_of
+from comborun.host.record.attempts import NextRetry
 from comborun.host.record.queue import DROPPED, SMOKE
 from comborun.host.record.told import END, STALL, Told
 from comborun.host.system import files
 from comborun.rules import records
-from comborun.rules.endings.breaker import FAILED, HOST, Breaker, too_many
+from comborun.rules.endings.breaker import FAILED, Breaker, too_many
+from comborun.rules.endings.failures import HOST
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import Counts, proven
-from comborun.rules.vocabulary import several
+from comborun.rules.vocabulary import Outcome, outcome_of, several
+from comborun.words.endings import said
 from comborun.words.rows import why_not_counted
 
 TYPE_CHECKING = False
@@ -25,12 +27,10 @@ if TYPE_CHECKING:
     from comborun.host.dispatch.run_state import RunState
     from comborun.host.dispatch.sessions import Known
 
-_COUNTED = ("succeeded", "partial", "failed", "cancelled", "lost", "not_needed")
-
 
 def failure_of(end: Mapping[str, Any]) -> str:
     """The class of a failure; empty for what succeeded, was stopped or is not needed."""
-    return "" if word_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
+    return "" if outcome_of(end) in ("succeeded", "cancelled", "not_needed") else end.get("class") or "error"
 
 
 class RunPolicy:
@@ -47,18 +47,18 @@ class RunPolicy:
         self._told = Told(self._run.layout)
 
     def read(self) -> None:
-        folder = self._run.layout.dispatch
-        rows, quarantine = files.read_text(f"{folder}/breaker"), files.read_text(f"{folder}/quarantine")
+        layout = self._run.layout
+        rows, quarantine = files.read_text(layout.breaker), files.read_text(layout.quarantine)
         self.breaker = Breaker(self._run.configured("breaker"), rows, quarantine)
 
     # One end
 
-    def follows(self, session: Known, person: bool = False) -> Due | None:
+    def follows(self, session: Known, person: bool = False) -> NextRetry | None:
         """The attempt that follows its latest one; None: that was the last. `person`: a user has just started the run,
         which asks again for cancelled and lost sessions.
         """
         name, number = session.name, session.attempt
-        if person and word_of(session.end) in ("cancelled", "lost") and self._attempts.retried_after(name) < number:
+        if person and outcome_of(session.end) in ("cancelled", "lost") and self._attempts.retried_after(name) < number:
             self._attempts.ask(name, number)
         return self._attempts.follows(name, number)
 
@@ -87,10 +87,10 @@ class RunPolicy:
         """Record that an end is told and counted, then send its notices; once for each attempt."""
         self._told.first(END, name, number)
         of_end = {key: end.get(key, "") for key in ("cause", "code")}
-        fields: dict[str, Any] = {"outcome": word_of(end), **of_end, "class": failure_of(end)}
+        fields: dict[str, Any] = {"outcome": outcome_of(end), **of_end, "class": failure_of(end)}
         self._run.events.write(Kind.ENDED, name, number, **fields)
         if end.get("cause") == "stalled":
-            self.report_stall(name, number, end.get("note", ""))
+            self.report_stall(name, number, said(end))
         if failure_of(end) == "disk_full":
             self._run.notices.tell("host", name, "its disk is full")
 
@@ -101,7 +101,7 @@ class RunPolicy:
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
         """Send the notice of a session that gets no further attempt, and apply fail-fast."""
-        outcome = word_of(session.end)
+        outcome = outcome_of(session.end)
         if outcome in FAILED:
             self._run.notices.tell("failed", session.name, f"{session.name} ended: {outcome}")
         if why := self.too_many_failed(sessions):
@@ -109,12 +109,12 @@ class RunPolicy:
 
     def count(self, end: Mapping[str, Any], gpus: Sequence[int]) -> bool:
         """Count an end for the breaker. True if that put a GPU into quarantine."""
-        if word_of(end) == "succeeded":
+        if outcome_of(end) == "succeeded":
             if self.breaker.succeeded(gpus):
                 self._write_breaker()
             return False
         closed = False
-        where, note = "" if self._attempts.backend.elsewhere else " on this host", end.get("note", "")
+        where, note = "" if self._attempts.backend.elsewhere else " on this host", said(end)
         failure = failure_of(end)
         for place, times in self.breaker.record(failure, gpus).items():
             why = f"{failure} {times} times in a row"
@@ -122,7 +122,7 @@ class RunPolicy:
                 self._run.halt(f"{why}{where}, at last: {note}" if note else f"{why}{where}")
                 continue
             closed = True
-            files.write_text(f"{self._run.layout.dispatch}/quarantine", self.breaker.quarantined(f"{time.time():.6f}"))
+            files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
             of_gpu: dict[str, Any] = {"gpu": int(place), "class": failure, "times": times}
             self._run.events.write(Kind.QUARANTINE, **of_gpu)
             self._run.notices.tell("host", "", f"GPU {place} gets no new sessions: {why} there")
@@ -132,14 +132,16 @@ class RunPolicy:
         return closed
 
     def _write_breaker(self) -> None:
-        files.write_text(f"{self._run.layout.dispatch}/breaker", self.breaker.rows())
+        files.write_text(self._run.layout.breaker, self.breaker.rows())
 
     # All sessions
 
     def too_many_failed(self, sessions: Iterable[Known]) -> str:
         """Why fail-fast halts the run; empty if it does not."""
         kept = [one for one in sessions if one.flag != DROPPED and one.name != AFTER]
-        self.failed = {one.name for one in kept if one.over and word_of(one.end) in FAILED and not self._forgiven(one)}
+        self.failed = {
+            one.name for one in kept if one.over and outcome_of(one.end) in FAILED and not self._forgiven(one)
+        }
         return too_many(
             len(self.failed), len(kept), self._run.configured("fail_fast"), self._run.configured("fail_fast_percent")
         )
@@ -183,7 +185,7 @@ class RunPolicy:
             return False
         number = self._attempts.latest(AFTER)
         end = self._attempts.end(AFTER, number) if number else {}
-        if not end or word_of(end) in ("lost", "cancelled"):
+        if not end or outcome_of(end) in ("lost", "cancelled"):
             return True
         begun = files.changed(self._attempts.at(AFTER, number).begin)
         return any(
@@ -193,18 +195,18 @@ class RunPolicy:
     def record_done(self, sessions: Iterable[Known]) -> bool:
         """Record that the run is done; False if that can't be written."""
         planned = [session for session in sessions if session.flag != DROPPED]
-        outcomes = [word_of(session.end) for session in planned if session.flag != SMOKE]
-        smoke = [word_of(session.end) for session in planned if session.flag == SMOKE]
+        outcomes = [outcome_of(session.end) for session in planned if session.flag != SMOKE]
+        smoke = [outcome_of(session.end) for session in planned if session.flag == SMOKE]
         after = self._attempts.end(AFTER, self._attempts.latest(AFTER))
-        counts = [(one, outcomes.count(one)) for one in _COUNTED]
-        fields = [("at", round(time.time(), 6)), *counts, ("after", word_of(after) if after else "")]
+        counts = [(one.value, outcomes.count(one)) for one in Outcome]
+        fields = [("at", round(time.time(), 6)), *counts, ("after", outcome_of(after) if after else "")]
         if smoke:
-            fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count("succeeded"))]
+            fields += [("smoke", len(smoke)), ("smoke_succeeded", smoke.count(Outcome.SUCCEEDED))]
         return files.write(self._run.layout.done, fields)
 
     def report_done(self, sessions: Iterable[Known]) -> None:
-        outcomes = [word_of(session.end) for session in sessions if session.flag != DROPPED]
+        outcomes = [outcome_of(session.end) for session in sessions if session.flag != DROPPED]
         self._run.events.write(Kind.DONE)
         self._run.notices.tell(
-            "finished", "", f"{outcomes.count('succeeded')} of {several(len(outcomes), 'session')} succeeded"
+            "finished", "", f"{outcomes.count(Outcome.SUCCEEDED)} of {several(len(outcomes), 'session')} succeeded"
         )

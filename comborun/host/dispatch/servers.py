@@ -16,8 +16,10 @@ from comborun.host.record.attempts import LOST, stopping
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import records
-from comborun.rules.endings import breaker
+from comborun.rules.endings import breaker, failures
 from comborun.rules.events import Kind
+from comborun.rules.names import RUN
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +32,6 @@ if TYPE_CHECKING:
 
 _RESTARTS = 3
 _NAME = re.compile("[a-z0-9-]+")
-_TOLD = {
-    "gpu_memory": "out of GPU memory",
-    "host_memory": "out of memory",
-    "gpu_fault": "a GPU fault",
-    "disk_full": "the disk is full",
-}
 
 
 class Servers:
@@ -123,7 +119,7 @@ class Servers:
         count, last = breaker.failures(self._past(server))
         if count > server.restarts:
             self._stuck = f"the server {server.name} ended {count} times in a row ({self._how(server)})"
-            self._stuck += f"; its log is servers/{server.name}/attempt-{server.attempt}/log"
+            self._stuck += f"; its log is {RUN.attempt(server.path, server.attempt).log}"
             return True
         wait = breaker.restart_wait_s(count, setting("COMBORUN_SERVER_WAIT_MS", 2000) / 1000)
         return 0 < last + wait - time.time() <= wait  # a clock that was set back makes no wait longer
@@ -140,8 +136,9 @@ class Servers:
         """How its last attempt ended, in words."""
         end = files.read(self._at(server).end)
         code = f"exit code {end['code']}" if end.get("code") else ""
-        known = _TOLD.get(end.get("class") or end.get("cause", ""), "")
-        return known or end.get("note") or code or end.get("cause") or LOST
+        failure = failures.named(end.get("class") or end.get("cause", ""))
+        told = failure and failure.cause and failure.row.in_log and failure is not failures.Failure.LAUNCH_FAILED
+        return (failure.row.words if failure and told else "") or said(end) or code or end.get("cause") or LOST
 
     def _at(self, server: Server, number: int = 0) -> AttemptLayout:
         """The files of an attempt; by default of the latest one."""

@@ -30,6 +30,7 @@ from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
 from comborun.rules import slurm
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER
 from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
@@ -126,7 +127,7 @@ class Settling:
         session.record = record if life == ENDED else {}
         made_by = task_of(record)
         next_task = submitted.get((session.name, number + 1), "")
-        at = self.attempts.at(session.name, number).directory
+        at = self.attempts.at(session.name, number)
         facts = {
             "forgot": number > 0 and life != ENDED and self.cluster.forgot(at, record),
             "restarts": made_by in self.cluster.tasks,
@@ -200,13 +201,13 @@ class Settling:
         output = self.cluster.output(session.task)
         said = files.read_text(output, TABLE_MOST).replace("\0", "").rstrip().split("\n")
         if not os.path.exists(output):
-            cause, note = "stopped", "its task was cancelled in Slurm before it began"
+            cause, reason = "stopped", fact(Evidence.TASK_CANCELLED)
         elif any(line.startswith("task: ") and HELD in line for line in said):
             session.life = QUEUED  # it left because of a hold that is over
             return
         else:
-            cause, note = "launch_failed", ": ".join(filter(None, ["its task ended before it began", said[-1]]))
-        if self.attempts.cancel_unstarted(session.name, number, cause, note):
+            cause, reason = "launch_failed", fact(Evidence.TASK_ENDED_EARLY, said=said[-1])
+        if self.attempts.cancel_unstarted(session.name, number, cause, reason):
             session.attempt = number
             self._ended(session)
 
@@ -310,7 +311,7 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
         secrets.gather(layout, sys.stdin.buffer.read() if "--secrets" in given else None)
     except LookupError as error:
         raise Refusal(CONFIG, f"{error}; nothing was submitted") from error
-    os.makedirs(f"{layout.slurm}/out", exist_ok=True)
+    os.makedirs(layout.task_outputs, exist_ok=True)
     if "--parallel" in given and not files.write_text(layout.slots, given["--parallel"] + "\n"):
         raise Refusal(CANT_WRITE, f"can't write in {layout.dispatch}")
 

@@ -112,7 +112,7 @@ class Windows:
             self._end_former(session, attempt)
             self._made += 1  # its FIFO may be left over if it can't be opened
             try:
-                window = Window(f"{layout.dispatch}/window-{os.getpid()}-{self._made}", session, attempt)
+                window = Window(layout.window_fifo(os.getpid(), self._made), session, attempt)
             except OSError:
                 break
             self._open[session.name] = window
@@ -248,8 +248,6 @@ def _supervise(words: list[str], window: str, grant: int, variables: Sequence[st
     supervision.supervise(words, grant)
 
 
-def dismiss(folder: str) -> None:
+def dismiss(run: RunLayout) -> None:
     """Remove the FIFOs of windows: those of a dispatcher that is gone have closed."""
-    for name in files.entries(folder):
-        if name.startswith("window-"):
-            files.remove(f"{folder}/{name}")
+    files.remove(*run.window_fifos(files.entries(run.dispatch)))

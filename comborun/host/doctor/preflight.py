@@ -16,6 +16,7 @@ import time
 from comborun.host.system import files, machine
 from comborun.host.verbs.publish import runs_below
 from comborun.host.verbs.runs import size
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _program(combo: dict[str, Any], folder: str, environments: list[str], window
 def _disk(root: str, wanted: dict[str, Any]) -> Iterator[str]:
     """Whether there is room for anything at all, and for what the last run of this grid that has finished wrote."""
     earlier = runs_below(root, wanted["name"])
-    finished = [run for run in earlier if os.path.exists(f"{run}/dispatch/done")][-1:]
+    finished = [run for run in earlier if os.path.exists(RunLayout(run).done)][-1:]
     while not os.path.isdir(root) and root != "/":
         root = os.path.dirname(root)
     _, free = machine.disk_kib(root)

@@ -30,7 +30,7 @@ _OURS = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "
 class Lock:
     """A lock that works across nodes, unlike flock: one submission or settling of a run at a time.
 
-    It saves work and keeps the journal in order. The claims, not this lock, prevent that something runs twice. So the
+    It saves work and keeps the events in order. The claims, not this lock, prevent that something runs twice. So the
     lock of a dead holder may be removed.
     """
 
@@ -148,7 +148,7 @@ class Arrays:
         self.jobs.append(job)
         self.sent += len(group)
         if throttle:
-            files.append(self._shares, f"{job} {throttle[1:]}\n")
+            files.append(self.layout.shares, f"{job} {throttle[1:]}\n")
         for index, row in rows.items():
             task = Task(f"{job}_{index}", PENDING, "", job, "", "", str(number), *row)
             self.cluster.tasks[task.id] = task
@@ -173,7 +173,7 @@ class Arrays:
 
     def _tell(self, shares: dict[str, int]) -> str:
         """Send changed shares to Slurm. Returns why it failed, or empty."""
-        pairs = _pairs(self._shares)
+        pairs = _pairs(self.layout.shares)
         refusals = []
         for array, share in shares.items():
             if pairs.get(array) != str(share):
@@ -181,7 +181,7 @@ class Arrays:
                 if refusal:
                     refusals.append(refusal)
                 else:
-                    files.append(self._shares, f"{array} {share}\n")
+                    files.append(self.layout.shares, f"{array} {share}\n")
         return refusals[0] if refusals else ""
 
     def _sbatch(self, *words: str) -> str:
@@ -210,10 +210,6 @@ class Arrays:
         found = re.search(r"^MaxArraySize\s*=\s*([0-9]{1,9})", config, re.MULTILINE)
         size = int(found.group(1)) - 1 if found else 0
         return size if 0 < size < _MOST_TASKS else _USUAL_TASKS
-
-    @property
-    def _shares(self) -> str:
-        return f"{self.layout.slurm}/shares"
 
 
 def follow_command(cluster: Slurm, verb: str, names: Iterable[str]) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from comborun.rules.names import RunLayout
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Sequence
@@ -31,7 +33,7 @@ class Multiplexer:
 
     def __init__(self, run: str) -> None:
         self.run = run
-        self.out = f"{run}/dispatch/out"
+        self.out = RunLayout(run).out
 
     def prepare(self) -> None:
         """Called once before the first start."""

@@ -7,6 +7,7 @@ import os
 from comborun.host.engines.protocol import Multiplexer
 from comborun.host.system import commands, files
 from comborun.host.system.children import background
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Screen(Multiplexer):
 
     def __init__(self, run: str) -> None:
         super().__init__(run)
-        self._file = f"{run}/dispatch/screenrc"
+        self._file = RunLayout(run).configuration("screen")
 
     def prepare(self) -> None:
         """Choose a folder for the sockets if the usual one can't be used."""

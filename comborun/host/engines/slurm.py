@@ -14,18 +14,20 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from comborun.host.record.attempts import LOST, RUNNING, Backend
+from comborun.host.record.attempts import Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm
-from comborun.rules.names import AttemptLayout, RunLayout
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.names import AttemptLayout, RunLayout, batch_number
 from comborun.rules.slurm import PENDING, SETTLE, WAITING, Task
+from comborun.rules.vocabulary import Life
 
 _MOST = 1 << 26
 """bytes of a list of tasks"""
 _OUTPUT = 1 << 16
 _NO_ANSWER = 124
-_FROZEN = "out-closed"
 
 
 class Slurm(Backend):
@@ -61,12 +63,11 @@ class Slurm(Backend):
         found = list(slurm.tasks_of(lines, self.run_id, batches))
         self.tasks = {task.id: task for task in found if task.session}
         self.settlers = [task for task in found if task.batch == SETTLE]
-        self.silence = files.read(self._silent).get("why", "")
+        self.silence = files.read(self.layout.silent).get("why", "")
 
     def batches(self) -> list[str]:
         """The numbers of all batches, including those of submissions that were killed."""
-        names = files.entries(self.layout.slurm)
-        return [name[6:-4] for name in names if name.startswith("batch-") and name[6:-4].isdigit()]
+        return [str(number) for number in map(batch_number, files.entries(self.layout.slurm)) if number]
 
     def batch(self, number: str) -> dict[str, tuple[str, int]]:
         return slurm.rows(files.read_text(self.layout.batch(int(number)), _MOST))
@@ -82,14 +83,14 @@ class Slurm(Backend):
         code, answer, complaint = self.command("squeue", "-h", "-r", f"--name={names}", "-o", slurm.FORMAT)
         if code:
             why = self._complaint(code, complaint) or f"squeue ended with code {code}"
-            since = files.read(self._silent).get("since") or f"{at:.6f}"
-            files.write(self._silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
+            since = files.read(self.layout.silent).get("since") or f"{at:.6f}"
+            files.write(self.layout.silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
             self.silence = self.gave_up = records.clean(why)
             return False
         self.gave_up = ""
         if not files.write_text(self.layout.states, f"{at:.6f}\n{answer}"):
             return False
-        files.remove(self._silent)
+        files.remove(self.layout.silent)
         self.load()
         return True
 
@@ -105,7 +106,7 @@ class Slurm(Backend):
             and not _newer(self.layout.jobs, self.layout.states)
         ):
             return True
-        asked = records.integer(files.read(self._silent), "asked")
+        asked = records.integer(files.read(self.layout.silent), "asked")
         if self.young_s and asked is not None and 0 <= now - asked < self.patience_s:
             self.gave_up = self.silence or "no answer"
             return False
@@ -135,34 +136,35 @@ class Slurm(Backend):
 
     # --- the state of an attempt, for host/record/attempts.py
 
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> str:
-        return LOST if self.forgot(at.directory, record) and self._silent_heart(at.directory) else RUNNING
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
+        return Life.LOST if self.forgot(at, record) and self._silent_heart(at) else Life.RUNNING
 
-    def forgot(self, at: str, record: Mapping[str, str]) -> bool:
+    def forgot(self, at: AttemptLayout, record: Mapping[str, str]) -> bool:
         """Whether Slurm has no task that runs this attempt: it is gone, or waits to start again."""
         task = self.tasks.get(task_of(record))
         if not task_of(record):
             return True  # it was made without a task
-        if _newer(f"{at}/claim", self.layout.states):
+        if _newer(at.claim, self.layout.states):
             return False  # the answer is older than its start
         return task.state in WAITING if task else self.at is not None and not self.silence
 
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:  # noqa: ARG002 - of pids
-        return self.words(claim) or ("lost", "its task is gone, and its end was not recorded")
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:  # noqa: ARG002 - of pids
+        cause, reason = self.words(claim) or ("lost", fact(Evidence.TASK_GONE))
+        return cause, [reason]
 
-    def words(self, claim: Mapping[str, str]) -> tuple[str, str] | None:
+    def words(self, claim: Mapping[str, str]) -> tuple[str, Fact] | None:
         """Slurm's message about its end in the task's own output; not one about an earlier start."""
         lines = _end_of(self.output(task_of(claim)), records.integer(claim, "said") or 0)
         return slurm.why(lines)
 
     def output(self, task: str) -> str:
-        return f"{self.layout.slurm}/out/{task}"
+        return f"{self.layout.task_outputs}/{task}"
 
-    def _silent_heart(self, at: str) -> bool:
+    def _silent_heart(self, at: AttemptLayout) -> bool:
         """Whether its heartbeat is old, by the file server's clock. A heartbeat that cannot be read does not count as
         missing.
         """
-        beat = f"{at}/beat" if os.path.exists(f"{at}/beat") else f"{at}/claim"
+        beat = at.heartbeat if os.path.exists(at.heartbeat) else at.claim
         files.read_line(beat)  # opening the file updates the node's cache
         try:
             return time.time() + self._ahead() - os.stat(beat).st_mtime >= setting("COMBORUN_HEART_S", 30)
@@ -184,8 +186,8 @@ class Slurm(Backend):
         Each start writes into its own folder, `out-<nonce>`, to which `out` leads. Large files are linked. Files that
         are written line by line, by which it is judged, are copied, since a linked file would grow.
         """
-        if os.path.islink(at.output) and os.readlink(at.output) != _FROZEN:
-            _freeze(at.directory)
+        if os.path.islink(at.output) and os.readlink(at.output) != os.path.basename(at.frozen_output):
+            _freeze(at)
 
     # --- for people and programs
 
@@ -213,12 +215,12 @@ class Slurm(Backend):
         """The attempt that a task makes or will make; 0 if it has nothing left to do."""
         if latest < task.attempt:
             return task.attempt
-        at = self.layout.attempt(task.session, latest).directory
-        if task_of(files.read(f"{at}/claim")) != task.id:
+        at = self.layout.attempt(task.session, latest)
+        if task_of(files.read(at.claim)) != task.id:
             return 0
-        if task.state in WAITING and not _newer(f"{at}/claim", self.layout.states):
+        if task.state in WAITING and not _newer(at.claim, self.layout.states):
             return latest + 1  # Slurm starts it again
-        return 0 if os.path.exists(f"{at}/end") else latest
+        return 0 if os.path.exists(at.end) else latest
 
     def where(self, name: str, attempt: int) -> str:
         """The command to end a surviving session: `task 12_7 on n1: scancel 12_7`; empty without a task."""
@@ -269,31 +271,27 @@ class Slurm(Backend):
         options = () if signal == "KILL" else ("--batch", f"--signal={signal}")
         return self.cancel(filter(None, map(task_of, claims)), *options)
 
-    @property
-    def _silent(self) -> str:
-        return f"{self.layout.slurm}/silent"
 
-
-def _freeze(at: str) -> None:
+def _freeze(at: AttemptLayout) -> None:
     """Point `out` to a folder that no process writes into; a second caller finds it made. Raises OSError."""
-    out, copy = os.path.realpath(f"{at}/out"), files.draft(f"{at}/{_FROZEN}")
+    out, copy = os.path.realpath(at.output), files.draft(at.frozen_output)
     shutil.rmtree(copy, ignore_errors=True)
     with contextlib.suppress(shutil.Error):  # for files that vanished meanwhile
         shutil.copytree(out, copy, symlinks=True, copy_function=_link)
-    claim = files.read(f"{at}/claim")
+    claim = files.read(at.claim)
     for path in globs.found(out, [*records.texts(claim, "files"), *records.texts(claim, "evidence_files")]):
         if os.path.isfile(f"{out}/{path}") and os.path.realpath(f"{out}/{path}").startswith(f"{out}/"):
             files.remove(f"{copy}/{path}")
             shutil.copy2(f"{out}/{path}", f"{copy}/{path}")
     try:
-        os.rename(copy, f"{at}/{_FROZEN}")
+        os.rename(copy, at.frozen_output)
     except OSError:
         shutil.rmtree(copy, ignore_errors=True)
-    os.symlink(_FROZEN, f"{copy}.link")
-    os.replace(f"{copy}.link", f"{at}/out")
-    if os.path.exists(f"{at}/log"):
-        shutil.copy2(f"{at}/log", f"{copy}.log")
-        os.replace(f"{copy}.log", f"{at}/log")
+    os.symlink(os.path.basename(at.frozen_output), f"{copy}.link")
+    os.replace(f"{copy}.link", at.output)
+    if os.path.exists(at.log):
+        shutil.copy2(at.log, f"{copy}.log")
+        os.replace(f"{copy}.log", at.log)
 
 
 def _link(path: str, copy: str) -> str:

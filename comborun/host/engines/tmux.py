@@ -8,6 +8,7 @@ import re
 from comborun.host.engines.protocol import Multiplexer
 from comborun.host.system import commands, files
 from comborun.host.system.children import background
+from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Tmux(Multiplexer):
 
     def __init__(self, run: str) -> None:
         super().__init__(run)
-        self._file = f"{run}/dispatch/tmux.conf"
+        self._file = RunLayout(run).configuration("tmux")
         self._tmux = ["tmux", "-L", _socket(), "-f", self._file]
 
     def prepare(self) -> None:

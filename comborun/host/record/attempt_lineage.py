@@ -9,6 +9,7 @@ from collections import Counter
 from comborun.host.record import attempts, judging
 from comborun.host.system import files
 from comborun.rules import globs
+from comborun.rules.names import RUN
 from comborun.rules.results.counts import Counts, joined, unmarked
 from comborun.rules.results.fields import INDEX, NO_RECORD, OUTSIDE
 from comborun.rules.vocabulary import Completeness
@@ -132,7 +133,7 @@ def link(run: RunDirectory, names: list[str]) -> None:
             if os.path.islink(f"{run.layout.results}/{shown}"):
                 shown = f"{name}_a{number}_{path.replace('/', '_')}"
         with contextlib.suppress(OSError):  # an existing file stays
-            os.symlink(f"../sessions/{name}/attempt-{number}/out/{path}", f"{run.layout.results}/{shown}")
+            os.symlink(f"../{RUN.attempt(name, number).output}/{path}", f"{run.layout.results}/{shown}")
 
 
 def _files(run: RunDirectory, name: str, number: int) -> list[str]:

@@ -11,23 +11,26 @@ from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
 from comborun.rules.endings import retry
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
-from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
+from comborun.rules.run_files import attempts_of
+from comborun.rules.vocabulary import Cause, Completeness, Life, Outcome, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Iterable, Mapping
 
     from comborun.host.record import judging
+    from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
 
-QUEUED, STARTING, RUNNING, ORPHANED, LOST, ENDED = "queued", "starting", "running", "orphaned", "lost", "ended"
-_NUMBER, _SESSION = re.compile("[1-9][0-9]{0,8}"), re.compile(f"({SERVERS})?{NAME}")
+QUEUED, STARTING, RUNNING = Life.QUEUED, Life.STARTING, Life.RUNNING
+ORPHANED, LOST, ENDED = Life.ORPHANED, Life.LOST, Life.ENDED
+_SESSION = re.compile(f"({SERVERS})?{NAME}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
-_COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
 _VALUE, _WORDS = re.compile("[0-9]{1,9}"), re.compile("[a-z0-9,]+")
 _DEFAULTS = {
     "parallel": "1", "per_gpu": "0", "stagger_ms": "0", "attempts": "1", "gpus": "", "cpus": "0", "breaker": "3",
@@ -36,17 +39,17 @@ _DEFAULTS = {
 }  # fmt: skip
 
 
-class Look:
-    """The state of an attempt, and the newest of its end, begin and claim."""
+class AttemptState:
+    """Where an attempt is, and the newest of its end, begin and claim."""
 
     __slots__ = ("life", "record")
 
-    def __init__(self, life: str, record: dict[str, str]) -> None:
+    def __init__(self, life: Life, record: dict[str, str]) -> None:
         self.life = life
         self.record = record
 
 
-class Due:
+class NextRetry:
     """Another attempt: the class of the failure (empty: a user asked for it), how often it came, the wait from now."""
 
     __slots__ = ("failure", "times", "wait_s")
@@ -63,12 +66,12 @@ class Backend:
     elsewhere = False
     """whether they may run on other machines, where pids and locks of this one mean nothing"""
 
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> str:
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
         """RUNNING, ORPHANED or LOST, of an attempt with a claim and no end. `record`: its begin, else its claim."""
         raise NotImplementedError
 
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
-        """Cause and note of an attempt that is lost."""
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
+        """Cause and facts of an attempt that is lost."""
         raise NotImplementedError
 
     def freeze(self, at: AttemptLayout) -> None:
@@ -76,15 +79,15 @@ class Backend:
 
 
 class ThisMachine(Backend):
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> str:  # noqa: ARG002 - the record says it
+    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
         if process.named(record, "supervisor"):
             return RUNNING
         return ORPHANED if process.named(record, "pid") else LOST
 
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, str]:
+    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
         if (begin or claim).get("boot") != process.boot_id():
-            return LOST, "the machine rebooted"
-        return LOST, f"its supervisor died before recording the end{_killed(begin)}"
+            return LOST, [fact(Evidence.REBOOTED)]
+        return LOST, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
 
 
 class RunDirectory:
@@ -119,44 +122,39 @@ class RunDirectory:
                 raise Refusal(USAGE, f"there is no session {name}")
 
     def latest(self, name: str) -> int:
-        """The highest attempt that was granted, claimed or ended; 0 when there is none."""
+        """The highest attempt; 0 when there is none."""
         return max(self.numbers(name), default=0)
 
     def numbers(self, name: str) -> list[int]:
-        """Attempts that were granted, claimed or ended, lowest first."""
-        try:
-            entries = os.listdir(self.layout.session(name))
-        except OSError:
-            return []
-        found = [int(entry[8:]) for entry in entries if entry[:8] == "attempt-" and _NUMBER.fullmatch(entry[8:])]
-        return sorted(number for number in found if _is_there(self.at(name, number)))
+        """Its attempts, lowest first."""
+        return attempts_of(self.layout, name)
 
-    def glance(self, name: str, number: int) -> Look:
+    def glance(self, name: str, number: int) -> AttemptState:
         """The state as far as it shows without testing a lock. An attempt that nobody granted (0, say) is queued."""
         at = self.at(name, number)
         end = self._own_end(at)
         if end:
-            return Look(ENDED, end)
+            return AttemptState(ENDED, end)
         begin = files.read(at.begin)
         if begin:
-            return Look(self.backend.life(at, begin), begin)
+            return AttemptState(self.backend.life(at, begin), begin)
         if os.path.exists(at.claim):
             claim = files.read(at.claim)  # empty if the disk was full
-            return Look(LOST if self.backend.life(at, claim) == LOST else STARTING, claim)
-        return Look(STARTING if files.size(at.grant) else QUEUED, {})
+            return AttemptState(LOST if self.backend.life(at, claim) == LOST else STARTING, claim)
+        return AttemptState(STARTING if files.size(at.grant) else QUEUED, {})
 
-    def look(self, name: str, number: int) -> Look:
+    def look(self, name: str, number: int) -> AttemptState:
         """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number)
         if seen.life != LOST or self.backend.elsewhere:
             return seen
         at = self.at(name, number)
-        if files.held(f"{self.layout.session(name)}/lock"):
+        if files.held(self.layout.session_lock(name)):
             # A child of the command holds it, the begin was not recorded, or it is being claimed just now.
             claimed = files.size(at.claim) or os.path.exists(at.begin)
-            return Look(ORPHANED if claimed else STARTING, seen.record)
+            return AttemptState(ORPHANED if claimed else STARTING, seen.record)
         end = self._own_end(at)  # it may have been written meanwhile
-        return Look(ENDED, end) if end else seen
+        return AttemptState(ENDED, end) if end else seen
 
     def end(self, name: str, number: int) -> dict[str, str]:
         """Its end record; empty while there is none."""
@@ -169,7 +167,7 @@ class RunDirectory:
             return end if end.get("nonce", "") == files.read(at.claim).get("nonce", "") else {}
         return end
 
-    def cancel_unstarted(self, name: str, number: int, cause: str, note: str) -> bool:
+    def cancel_unstarted(self, name: str, number: int, cause: str, reason: Fact | str) -> bool:
         """End an attempt before it begins; False if it has been claimed, or nothing can be written."""
         from comborun.host.record import judging
 
@@ -182,7 +180,7 @@ class RunDirectory:
             return False
         nothing = judging.Judged(Counts(), Completeness.NONE)
         # In its own draft: its supervisor may be reserving room just now.
-        if judging.write_end(at, judging.Ending(cause, note), nothing, reserved=False):
+        if judging.write_end(at, judging.Ending(cause, reason), nothing, reserved=False):
             return True
         files.remove(at.claim)  # without a record nothing is decided
         return False
@@ -204,8 +202,8 @@ class RunDirectory:
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
             survivors = descendants.sweep(self.marker(name, number), grace)
-            ending.add(f"processes survive: {' '.join(map(str, survivors))}" if survivors else "")
-        fd = -1 if self.backend.elsewhere else _lock(f"{self.layout.session(name)}/lock")
+            ending.add(fact(Evidence.SURVIVORS, pids=survivors) if survivors else None)
+        fd = -1 if self.backend.elsewhere else _lock(self.layout.session_lock(name))
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
@@ -227,31 +225,36 @@ class RunDirectory:
             return judging.Ending(Cause.STOPPED.value), 0.0
         verdict = files.read(at.verdict)
         if verdict:
-            note = f"{verdict.get('note', '')}; its supervisor died before recording the end"
-            return judging.Ending(verdict.get("cause", LOST), note), 0.0
+            ending = judging.Ending(verdict.get("cause", LOST), verdict.get("note", ""))
+            ending.facts += records.ending(verdict)
+            ending.add(fact(Evidence.SUPERVISOR_DIED))
+            return ending, 0.0
         grace = 0.0 if self.backend.elsewhere else setting("COMBORUN_GRACE_S", 5.0)
-        return judging.Ending(*self.backend.why(claim, begin)), grace
+        cause, facts = self.backend.why(claim, begin)
+        ending = judging.Ending(cause)
+        ending.facts += facts
+        return ending, grace
 
     # Whether another attempt follows
 
     def retried_after(self, name: str) -> int:
         """The number of the attempt after which a user asked for a retry; 0: none."""
-        return records.integer(files.read(f"{self.layout.session(name)}/again"), "attempt") or 0
+        return records.integer(files.read(self.layout.retry_request(name)), "attempt") or 0
 
     def ask(self, name: str, number: int) -> bool:
         """Ask for another attempt after that one, with fresh budgets."""
         fields = [("attempt", number), ("at", round(time.time(), 6))]
-        return files.write(f"{self.layout.session(name)}/again", fields)
+        return files.write(self.layout.retry_request(name), fields)
 
-    def follows(self, name: str, number: int) -> Due | None:
+    def follows(self, name: str, number: int) -> NextRetry | None:
         """What follows an ended attempt: one that a user asked for, or a retry; None: nothing."""
-        return Due("", 0, 0.0) if self.retried_after(name) >= number else self.due(name, number)
+        return NextRetry("", 0, 0.0) if self.retried_after(name) >= number else self.due(name, number)
 
-    def due(self, name: str, number: int) -> Due | None:
+    def due(self, name: str, number: int) -> NextRetry | None:
         """The automatic retry after an ended attempt, or None."""
         end = self.end(name, number)
-        found = outcome_of(end) if end else ""
-        if found not in retry.AGAIN or (name == AFTER and found != Outcome.LOST.value):
+        found = outcome_of(end) if end else None
+        if found not in retry.AGAIN or (name == AFTER and found is not Outcome.LOST):
             return None
         failure = end.get("class", "error")
         if not failure:
@@ -264,7 +267,7 @@ class RunDirectory:
         wait = retry.wait_s(budgets, failure, used.failures)
         ended = records.seconds(end, "ended")
         left = wait if ended is None else ended + wait - time.time()
-        return Due(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
+        return NextRetry(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
 
     def _tried(self, name: str, number: int) -> retry.Tried:
         end = files.read(self.at(name, number).end)
@@ -286,16 +289,6 @@ def counts(at: AttemptLayout) -> Counts:
     return judging.counted(at)
 
 
-def outcome_of(end: Mapping[str, str]) -> str:
-    completeness = _COMPLETENESS.get(end.get("completeness", ""), Completeness.NONE)
-    return outcome(completeness, _CAUSES.get(end.get("cause", ""), Cause.UNKNOWN)).value
-
-
-def word_of(end: Mapping[str, Any]) -> str:
-    """An outcome as one word, as the journal and `done` have it."""
-    return outcome_of(end).replace(" ", "_")
-
-
 def stopping(at: AttemptLayout) -> bool:
     """Whether a stop is ending it or has signalled it. The mark of a stop that died before its first signal is void."""
     try:
@@ -308,10 +301,6 @@ def stopping(at: AttemptLayout) -> bool:
     return mark.get("signalled") == "1" or process.named(mark)
 
 
-def _is_there(at: AttemptLayout) -> bool:
-    return os.path.exists(at.claim) or bool(files.size(at.grant)) or os.path.exists(at.end)
-
-
 def _lock(path: str) -> int:
     try:
         return files.lock(path, 5.0)
@@ -319,10 +308,10 @@ def _lock(path: str) -> int:
         return -1
 
 
-def _killed(begin: Mapping[str, str]) -> str:
-    """Says how many processes the kernel has killed for lack of memory since the attempt began."""
+def _killed(begin: Mapping[str, str]) -> list[Fact]:
+    """How many processes the kernel has killed for lack of memory since the attempt began."""
     from comborun.host.system import machine
 
     group, _, host = begin.get("kills", "").partition(",")
     count, where = machine.kills_since(f",{host}") if host else (0, "")
-    return f"; processes killed for memory {where} since it began: {count}" if count and (group or host) else ""
+    return [fact(Evidence.KILLED_FOR_MEMORY, where=where, count=count)] if count and (group or host) else []

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from comborun.host.record.attempts import ENDED, LOST, RunDirectory
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS, RunLayout
 
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
@@ -37,30 +39,27 @@ def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str,
 
 def _url_by_hand(run: str, name: str, gpus: str) -> str:
     """The URL of the server: of the one on its GPU, or of any."""
-    folder = f"{run}/servers"
-    on_gpus = sorted(one for one in files.entries(folder) if one.startswith(f"{name}-gpu"))
+    layout = RunLayout(run)
+    on_gpus = sorted(one for one in files.entries(layout.servers) if one.startswith(f"{name}-gpu"))
     for one in (name, f"{name}-gpu{gpus.partition(',')[0]}", *on_gpus):
-        if url := files.read_line(f"{folder}/{one}/url"):
+        if url := files.read_line(layout.server_url(one)):
             return url
     return ""
 
 
-def lost(run: str, served_by: str) -> str:
-    """A sentence that names a server (of `NAME/ATTEMPT ...`) that is gone; a new one at the same address is another
-    one.
-    """
+def lost(run: str, served_by: str) -> Fact | None:
+    """The server (of `NAME/ATTEMPT ...`) that is gone; a new one at the same address is another one."""
     directory = RunDirectory(run)
     for name, attempt in _given(served_by):
         seen = directory.glance(SERVERS + name, attempt)
         if seen.life in (ENDED, LOST):
-            cause, code = seen.record.get("cause", ""), seen.record.get("code", "")
-            reason = f"{cause}, code {code}" if cause and code else cause
-            return f"its server {name} ended ({reason})" if reason else f"its server {name} ended"
-    return ""
+            cause, code = seen.record.get("cause") or None, seen.record.get("code") or None
+            return fact(Evidence.SERVER_ENDED, server=name, cause=cause, exit=code)
+    return None
 
 
-def silent(run: str, served_by: str, within: float) -> str:
-    """A sentence that names a server that does not answer now. Waits for the answers.
+def silent(run: str, served_by: str, within: float) -> Fact | None:
+    """A server that does not answer now. Waits for the answers.
 
     An error counts as no answer: vLLM's front end lives on with 503 after its engine has died.
     """
@@ -68,8 +67,8 @@ def silent(run: str, served_by: str, within: float) -> str:
         ready = files.read(RunLayout(run).attempt(SERVERS + name, attempt).ready)
         port = records.integer(ready, "port")
         if port and not healthy(port, ready.get("path", ""), within):
-            return f"its server {name} does not answer"
-    return ""
+            return fact(Evidence.SERVER_SILENT, server=name)
+    return None
 
 
 def _given(served_by: str) -> list[tuple[str, int]]:

@@ -13,9 +13,9 @@ import time
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.names import RunLayout
+from comborun.rules.run_files import attempts_of
 
 PAUSED, DRAINING, HALTED = "paused", "draining", "halted"
-_STARTED = ("grant", "claim", "end")
 LEAVING = frozenset((DRAINING, HALTED))
 
 
@@ -24,13 +24,12 @@ def over(run: RunLayout) -> bool:
     if not os.path.exists(run.done):
         return False
     rows = files.read_rows(run.queue)
-    return all(_has_ended(run.session(str(row.get("name")))) for row in rows if row.get("flag") != "dropped")
+    return all(_has_ended(run, str(row.get("name"))) for row in rows if row.get("flag") != "dropped")
 
 
-def _has_ended(session: str) -> bool:
-    left = [f"{session}/{name}/" for name in files.entries(session) if name.startswith("attempt-")]
-    ended = [os.path.exists(f"{one}end") for one in left if any(os.path.exists(one + name) for name in _STARTED)]
-    return bool(ended) and all(ended)
+def _has_ended(run: RunLayout, name: str) -> bool:
+    numbers = attempts_of(run, name)
+    return bool(numbers) and all(os.path.exists(run.attempt(name, number).end) for number in numbers)
 
 
 class Hold:

@@ -12,7 +12,8 @@ import re
 import time
 
 from comborun.host.system import files
-from comborun.rules import globs, records
+from comborun.rules import counting, globs, records
+from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
@@ -20,7 +21,7 @@ from comborun.rules.results.counts import TOO_MANY, Counts, RequiredEvidence, co
 from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, name_unread, unread
-from comborun.rules.vocabulary import Cause, Completeness, failure_of
+from comborun.rules.vocabulary import Completeness, cause_of, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class LogLine:
         return self.there or self._matches(self._rest)
 
     def _take(self, data: bytes) -> None:
-        lines = (self._rest + data).replace(b"\r", b"\n").replace(b"\0", b"\n").split(b"\n")
+        lines = counting.with_line_ends(self._rest + data).split(b"\n")
         self._rest = lines.pop()[-_LOG_CHUNK:]
         self.there = any(self._matches(line) for line in lines)
 
@@ -231,7 +232,7 @@ def list_videos(at: AttemptLayout, rules: Rules) -> None:
         try:
             with open(f"{at.output}/{path}", "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
-                rows.append((size, videos.fault(path, stream, size), f"out/{path}"))
+                rows.append((size, videos.fault(path, stream, size), f"{os.path.basename(at.output)}/{path}"))
         except OSError:
             continue
     files.write_text(at.videos, videos.render(rows))
@@ -241,10 +242,17 @@ class Ending:
     """How an attempt ended, as seen by its supervisor or by whoever found it lost. Times are seconds since 1970."""
 
     def __init__(
-        self, cause: str, note: str = "", code: int | None = None, started: float | None = None, ended: float = 0.0
+        self,
+        cause: str,
+        reason: Fact | str | None = None,
+        code: int | None = None,
+        started: float | None = None,
+        ended: float = 0.0,
     ) -> None:
+        """`reason`: a fact, or the note of a record of the former version."""
         self.cause = cause
-        self.note = note
+        self.note = reason if isinstance(reason, str) else ""
+        self.facts = [reason] if isinstance(reason, Fact) else []
         self.code = code
         self.started = started
         self.ended = ended
@@ -256,9 +264,10 @@ class Ending:
     def signal(self) -> int | None:
         return self.code - 128 if self.code is not None and 128 < self.code <= 192 else None
 
-    def add(self, text: str) -> None:
-        if text:
-            self.note = f"{self.note}; {text}" if self.note else text
+    def add(self, fact: Fact | None) -> None:
+        """Add what is known, once."""
+        if fact and fact not in self.facts:
+            self.facts.append(fact)
 
 
 def reserve(at: AttemptLayout) -> bool:
@@ -305,7 +314,7 @@ def _to_disk(paths: list[str]) -> None:
 
 
 def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping[str, str]) -> list[tuple[str, object]]:
-    cause = Cause(ending.cause) if ending.cause in Cause._value2member_map_ else Cause.UNKNOWN
+    cause = cause_of({"cause": ending.cause})
     failure = failure_of(judged.completeness, cause, ending.code, ending.signal)
     counts = dict(judged.counts.pairs())
     fields: list[tuple[str, object]] = [
@@ -317,11 +326,13 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
         ("cause", ending.cause),
         ("class", (ending.signature or failure.value) if failure else ""),
         ("completeness", judged.completeness.value),
+        ("outcome", outcome(judged.completeness, cause).value),
         ("records", counts.pop("records")),
         ("successes", counts.pop("successes")),
         ("peak_memory_kib", ending.peak_memory_kib or None),
-        ("note", records.clean(ending.note)),
     ]
+    fields += [(records.ENDING, ending.facts)] if ending.facts else []
+    fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += counts.items()
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 

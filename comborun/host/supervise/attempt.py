@@ -10,14 +10,19 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
-from comborun.host.system.process import setting
+from comborun.host.system.timing import Timing
 from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal
 from comborun.rules import records
 from comborun.rules.names import RunLayout, bare, window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Sequence
+    from typing import Any, Optional, Sequence, Tuple
+
+    from comborun.rules.facts import Fact
+
+    Verdict = Tuple[str, Optional[Fact]]
+    """cause and reason, if a command must end"""
 
 
 _NEVER = float("inf")
@@ -40,20 +45,28 @@ class Attempt:
         if not self.run_id:
             raise LookupError(f"{run} is not a run directory")
         self.folder, self.at = layout.session(name), layout.attempt(name, self.number)
+        self.former, self.lock = layout.attempt(name, self.number - 1), layout.session_lock(name)
+        self.script, self.session_json = layout.script(name), layout.session_json(name)
+        self.timing = Timing()
         self.marker = f"{self.run_id}/{self.name}/{self.number}"
         self.data: dict[str, Any] = {}
         """session.json"""
         self.grant: dict[str, str] = {}
         self.first = self.count = 0
         self.rules: judging.Rules
-        self.gpus = self.port = self.kills = ""
+        self.port = ""
+        self.kills = ""
+        """counts of processes killed for memory before its command began"""
+        self.started = 0.0
+        """seconds since 1970"""
         self.pid = 0
+        """of its command"""
         self.start = ""
         """start time of the command, in clock ticks since boot"""
 
     def read(self, grant: dict[str, str]) -> None:
         """Read the granted range of episodes and the files of the session. Raises LookupError."""
-        path = f"{self.folder}/session.json"
+        path = self.session_json
         try:
             self.data = json.loads(files.read_text(path))
             self.first, self.count = int(self.data["first"]), int(self.data["count"])
@@ -109,16 +122,16 @@ class StopSequence:
 class Place:
     """Where an attempt runs: a window of tmux or screen, or a terminal. For tasks of Slurm see task.py."""
 
-    def __init__(self, of: Attempt, engine: str) -> None:
+    def __init__(self, attempt: Attempt, engine: str) -> None:
         self.node = os.uname().nodename
-        self.at = of.at
+        self.at = attempt.at
         self.output, self.shown = self.at.output, self.at.log
         """the folder that the command writes into, and the log that its window shows"""
         self.held: list[int] = []
         """descriptors that stay open as long as the command runs"""
-        self._of = of
-        self._engine = engine
-        self._lock = f"{of.folder}/lock"
+        self._attempt = attempt
+        self.engine = engine
+        self._lock = attempt.lock
 
     def make_files(self) -> bool:
         """Make the folder of the output, the file of the lock, and room for the end. None of them claims anything."""
@@ -127,17 +140,17 @@ class Place:
 
     def open(self) -> None:
         """Take the session's lock and reserve room for the end. Raises OSError, Refusal."""
-        of, folder = self._of, self._of.folder
+        attempt, folder = self._attempt, self._attempt.folder
         try:
             os.makedirs(self.output, exist_ok=True)
-            lock = files.lock(self._lock, setting("COMBORUN_LOCK_S", 10.0))
-            if lock < 0 and os.path.exists(f"{folder}/attempt-{of.number - 1}/end"):
-                descendants.sweep(f"{of.run_id}/{of.name}/", 0.0)  # processes of earlier attempts
+            lock = files.lock(self._lock, attempt.timing.lock_s)
+            if lock < 0 and os.path.exists(attempt.former.end):
+                descendants.sweep(f"{attempt.run_id}/{attempt.name}/", 0.0)  # processes of earlier attempts
                 lock = files.lock(self._lock, 2.0)
         except OSError as error:
             raise Refusal(CANT_WRITE, f"can't write in {folder}: {error.strerror}") from None
         if lock < 0:
-            raise Refusal(BUSY, f"an earlier attempt of {of.name} still holds the lock")
+            raise Refusal(BUSY, f"an earlier attempt of {attempt.name} still holds the lock")
         self.held.append(files.inheritable(lock))
         if not judging.reserve(self.at):
             raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?")
@@ -166,15 +179,15 @@ class Place:
         """The address for `combo attach`; empty without a window."""
         from comborun.host.engines.multiplexers import MULTIPLEXERS
 
-        engine = MULTIPLEXERS.get(self._engine)
-        return engine.address(window(self._of.name, self._of.number, self._of.run_id)) if engine else ""
+        engine = MULTIPLEXERS.get(self.engine)
+        return engine.address(window(self._attempt.name, self._attempt.number, self._attempt.run_id)) if engine else ""
 
     def heartbeat(self) -> str:
         """Show that it lives. Returns `closed` if another process has ended this attempt, `stop` if it must end."""
         return ""
 
-    def why(self) -> tuple[str, str] | None:
-        """Cause and note of an attempt that got a signal to end, if this place knows more."""
+    def why(self) -> Verdict | None:
+        """Cause and reason of an attempt that got a signal to end, if this place knows more."""
         return None
 
     def leave(self) -> None:

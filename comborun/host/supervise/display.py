@@ -15,12 +15,13 @@ import time
 from comborun.host.supervise.environment import MissingResource
 from comborun.host.system import files, process
 from comborun.host.system.events import spawn
-from comborun.host.system.process import setting
+from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Collection, Mapping
 
+    from comborun.host.supervise.attempt import Attempt
     from comborun.host.system.events import Action
 
 _GEOMETRY = "1280x1024x24"
@@ -32,37 +33,38 @@ _LEAVES_WITHIN_S = 3.0
 class Display:
     """The display of one attempt. Raises MissingResource if there is none."""
 
-    def __init__(self, asked: Mapping[str, str], gpus: str, at: str, marker: str) -> None:
+    def __init__(self, asked: Mapping[str, str], gpus: str, attempt: Attempt) -> None:
         self.number = ""
         self.held: list[int] = []
         """descriptors that the command inherits"""
         self._server = 0
         word = asked["word"]
         if word == "xvfb":
-            self._serve(at, marker, asked.get("geometry", _GEOMETRY))
+            self._serve(attempt, asked.get("geometry", _GEOMETRY))
         elif word.startswith(":"):
             self.number = word
         else:
             gpu = gpus.partition(",")[0]
             self.number = dict(pair.split("=", 1) for pair in word.split()).get(gpu, "")
             if not self.number:
-                raise MissingResource(f"`display` names no display for GPU {gpu}")
+                raise MissingResource(fact(Evidence.NO_DISPLAY, gpu=gpu))
 
-    def _serve(self, at: str, marker: str, geometry: str) -> None:
+    def _serve(self, attempt: Attempt, geometry: str) -> None:
         """Start an Xvfb and wait for its number."""
         if not any(os.access(f"{folder}/Xvfb", os.X_OK) for folder in os.get_exec_path()):
-            raise MissingResource("there is no Xvfb on the PATH, which `display: xvfb` asks for")
+            raise MissingResource(fact(Evidence.NO_XVFB))
+        complaints = f"{attempt.at.directory}/xvfb"
         read, write = os.pipe()
         try:
-            self._server = _xvfb(write, f"{at}/xvfb", marker, geometry)
+            self._server = _xvfb(write, complaints, attempt.marker, geometry)
         finally:
             os.close(write)
-        number = _hear(read, setting("COMBORUN_DISPLAY_S", 15.0))
+        number = _hear(read, attempt.timing.display_s)
         os.close(read)
         if not number:
             self.close()
-            said = [line for line in files.read_text(f"{at}/xvfb").splitlines() if line.strip()]
-            raise MissingResource(f"Xvfb did not come up: {said[-1] if said else 'it says nothing'}")
+            said = [line for line in files.read_text(complaints).splitlines() if line.strip()]
+            raise MissingResource(fact(Evidence.XVFB_FAILED, said=said[-1] if said else None))
         self.number = f":{number}"
         self._connect(number)
 

@@ -1,4 +1,4 @@
-"""What a supervisor does after its command: free the slot, end remaining processes, judge, write the end.
+"""What follows when a command has ended: end remaining processes, find the cause, judge, write the end.
 
 Why an incomplete attempt failed is asked of the supervisor, then of the host, then of the log.
 """
@@ -12,128 +12,113 @@ import time
 
 from comborun.host.record import clients, judging
 from comborun.host.record.attempts import stopping
-from comborun.host.system import descendants, files, machine, process
-from comborun.host.system.process import setting
+from comborun.host.system import files, machine, process
+from comborun.host.system.descendants import Leftovers
 from comborun.rules import counting, patterns, records
-from comborun.rules.endings import signatures
-from comborun.rules.vocabulary import LOG_SAYS
+from comborun.rules.endings import evidence, failures, signatures
+from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
     from comborun.host.record.judging import Ending
-    from comborun.host.supervise.attempt import Attempt
-    from comborun.host.supervise.supervisor import Supervisor
+    from comborun.host.supervise.attempt import Attempt, Place, Verdict
+    from comborun.host.system.events import Events
+    from comborun.rules.facts import Fact
 
-_START_S = 0.02
-"""seconds in which the next session starts: writing an end meanwhile would take cores from it"""
 _NO_BLAME = {"stopped", "launch_failed", "preempted"}
 """causes that the log can't explain further"""
 _TROUBLE = re.compile("error|not ?found|no such|can.?not|can't|could not|unable|unknown|denied|fail", re.IGNORECASE)
-_IN_A_LOG = {"gpu_memory", "gpu_fault", "host_memory", "disk_full", "server_lost", "launch_failed"}
-"""classes from a log that are also causes"""
 _ENDED_BY_ITSELF = {"exited", "signal"}
 _SEARCH_S = 2.0
 """seconds of CPU time: a pattern of the grid may take for ever"""
 _LEAST_FREE_KIB = 64
-_NOTE_MOST = 160
-_OF_RUNTIME = {
-    ("docker", 125): "docker could not start the container",
-    ("docker", 126): "docker could not run the program in the image",
-    ("docker", 127): "docker found no such program in the image",
-    ("apptainer", 255): "apptainer could not start the container",
-}
+_OF_RUNTIME = {("docker", 125), ("docker", 126), ("docker", 127), ("apptainer", 255)}
+"""exit codes of the runtime of a container itself"""
 
 
-def finish(of: Supervisor, code: int) -> None:
-    """Report the free slot first, because another session may wait for it."""
-    finishing = _Finishing(of, code)
-    descendants.end_container(of.data.get("container", ""), of.marker)
-    of.tell("free")
-    of.events.wait(time.monotonic() + _START_S)
-    if of.watch:
-        of.watch.close()
-    if of.display:
-        of.display.close()
-    of.window.show()
-    finishing.see()
-    of.patiently(finishing.sweep)
-    of.patiently(finishing.judge)
-    of.tell("ended")
+class Finishing:
+    """`code`: the command's exit code. `at_once`: it was told to end, so nothing waits for its remaining processes."""
 
-
-class _Finishing:
-    def __init__(self, of: Supervisor, code: int) -> None:
-        self._of = of
-        self._at = of.at
-        self._stopped = stopping(of.at)
-        self._end = judging.Ending("exited", "", code, of.started, time.time())
+    def __init__(self, attempt: Attempt, events: Events, code: int, *, at_once: bool) -> None:
+        self._attempt = attempt
+        self._at = attempt.at
+        self._events = events
+        self._leftovers = Leftovers(attempt.marker, events.until)
+        self._stopped = stopping(self._at)
+        self._end = judging.Ending("exited", None, code, attempt.started, time.time())
         self._end.cause = "exited" if self._end.signal is None else "signal"
-        at_once = of.interrupted or of.verdict or self._stopped
-        self._grace = setting("COMBORUN_GRACE_S", 5.0)
-        self._behind = self._end_group(0.0 if at_once else self._grace)
+        self._grace = attempt.timing.grace_s
+        self._behind = self._end_group(0.0 if at_once or self._stopped else self._grace)
 
     def _end_group(self, grace: float) -> int:
         """The number of processes of the command's group that had to be killed. A child may still write results, or the
         end of a video.
         """
-        of, left = self._of, 0
+        group, left = self._attempt.pid, 0
         if grace:
-            over = lambda: not of.remains.of_group(of.pid) or stopping(self._at)  # noqa: E731
-            if not of.events.until(grace, over) or stopping(self._at):
-                left = of.remains.of_group(of.pid)
-        process.send_group(of.pid, signal.SIGKILL)
+            over = lambda: not self._leftovers.of_group(group) or stopping(self._at)  # noqa: E731
+            if not self._events.until(grace, over) or stopping(self._at):
+                left = self._leftovers.of_group(group)
+        process.send_group(group, signal.SIGKILL)
         return left
 
-    def see(self) -> None:
-        """Find the cause as far as the supervisor can see it; a later rule overrules an earlier one."""
-        of, end = self._of, self._end
-        failure = files.read_text(self._at.failure).strip()
-        why = with_output(failure, self._at.log) if failure else ""
-        if why := why or why_no_container(self._at.log, of.data.get("container", ""), end.code or 0):
-            end.cause, end.note = "launch_failed", why
-        if of.interrupted:
-            end.cause, end.note = "stopped", of.interrupted
-        at_once = of.place.why() if of.interrupted or end.cause == "signal" else None
-        at_once = of.verdict or at_once
+    def see(self, place: Place, missing: Fact | None, interrupted: Fact | None, verdict: Verdict | None) -> None:
+        """Find the cause as far as the supervisor can see it; a later rule overrules an earlier one.
+
+        `missing`: why the command could not be started.
+        """
+        end, container = self._end, self._attempt.data.get("container", "")
+        seen: Verdict = end.cause, None
+        why = missing or why_not_started(self._at.failure, self._at.log)
+        if why := why or why_no_container(self._at.log, container, end.code or 0):
+            seen = "launch_failed", why
+        if interrupted:
+            seen = "stopped", interrupted
+        at_once = place.why() if interrupted or end.cause == "signal" else None
+        at_once = verdict or at_once
         if self._stopped or stopping(self._at):
-            at_once = "stopped", ""
+            at_once = "stopped", None
+        end.cause, reason = at_once or seen
+        end.add(reason)
         if at_once:
-            end.cause, end.note = at_once
             self._grace = 0.0
 
     def sweep(self) -> None:
         """End processes that left the group, after their grace period."""
-        behind, survivors = self._of.remains.end(self._grace, 5.0)
+        behind, survivors = self._leftovers.end(self._grace, 5.0)
         self._behind += behind
         if survivors:
-            self._end.add(f"processes survive: {' '.join(map(str, survivors))}")
+            self._end.add(fact(Evidence.SURVIVORS, pids=survivors))
 
-    def judge(self) -> None:
-        of, end = self._of, self._end
-        proven = end.code if end.cause == "exited" else None  # told to end, it may exit with 0 and nothing done
+    def judge(self, peak_memory_kib: int) -> None:
+        attempt, end = self._attempt, self._end
+        proven = end.code if end.cause == "exited" else None  # told to end, it may exit with 0 before its work is done
         judged = judging.judge(self._at, proven)
         if judged.completeness.value != "complete" and end.cause not in _NO_BLAME:
             if self._behind and self._grace:
-                end.add(f"processes that it left behind were ended after {self._grace:g} s: {self._behind}")
-            explain(of, end, judged.counts.records)
-        end.add(files.read(self._at.wrong_gpu).get("why", ""))
-        end.peak_memory_kib = of.watch.peak_kib if of.watch else 0
+                end.add(fact(Evidence.LEFT_BEHIND, count=self._behind, grace_s=self._grace))
+            explain(attempt, end, judged.counts.records)
+        for found in records.ending(files.read(self._at.wrong_gpu)):
+            end.add(found)
+        end.peak_memory_kib = peak_memory_kib
         if judging.write_end(self._at, end, judged):
             files.remove(self._at.verdict, self._at.stalled)
 
 
-def with_output(failure: str, log: str) -> str:
-    """Why a command was not started, with the line of its output that explains it best."""
-    failure = " ".join(failure.split())
-    if "could not be run in" in failure:
-        return f"{failure}: {_why_not(failure, log)}"
-    lines = [line for line in _said(log) if failure not in " ".join(line.split())]
-    if not lines or not failure.startswith("setup line"):
-        return failure
-    telling = [line for line in lines if _TROUBLE.search(line)]
-    return f"{failure}: {(telling or lines)[-1]}"
+def why_not_started(failure: str, log: str) -> Fact | None:
+    """What a script wrote when it gave up, with the line of its output that explains it best. None if it did not."""
+    found = evidence.of_script(files.read_text(failure))
+    if found is None:
+        return None
+    if found.code == Evidence.COULD_NOT_RUN:
+        return fact(Evidence.COULD_NOT_RUN, **found.fields, **_why_not_run(found, log))
+    lines = [line for line in _said(log) if not line.startswith("comborun: ")]
+    if found.code == Evidence.SETUP_FAILED and lines:
+        telling = [line for line in lines if _TROUBLE.search(line)]
+        return fact(Evidence.SETUP_FAILED, **found.fields, said=(telling or lines)[-1])
+    return found
 
 
 def _said(log: str) -> list[str]:
@@ -142,9 +127,9 @@ def _said(log: str) -> list[str]:
     return [re.sub(r"^(/.*?)?session\.sh: (line [0-9]+: )?(exec: )?", "", line) for line in lines if line]
 
 
-def _why_not(failure: str, log: str) -> str:
+def _why_not_run(found: Fact, log: str) -> dict[str, str]:
     """The message of bash, unless the missing file is the interpreter that a script names."""
-    program, _, folder = failure.partition(" could not be run in ")
+    program, folder = found.text("program"), found.text("folder")
     try:
         with open(os.path.join(folder, program), "rb") as file:
             first = file.readline(256).decode("utf-8", "replace")
@@ -152,53 +137,53 @@ def _why_not(failure: str, log: str) -> str:
         first = ""
     interpreter = first[2:].rstrip("\n").lstrip().split(" ")[0] if first.startswith("#!") else ""
     if interpreter and not os.access(interpreter, os.X_OK):
-        return f"its interpreter {interpreter!r} does not exist or is not executable"
+        return {"interpreter": interpreter}
     lines = [line for line in _said(log) if line.startswith((program, os.path.normpath(os.path.join(folder, program))))]
-    return lines[-1].rpartition(": ")[2] if lines else "bash printed no reason"
+    return {"said": lines[-1].rpartition(": ")[2]} if lines else {}
 
 
-def why_no_container(log: str, runtime: str, code: int) -> str:
-    """Explains an exit code of the runtime itself, with its message; empty for a code of the program."""
-    note = _OF_RUNTIME.get((runtime, code), "")
-    if not note:
-        return ""
+def why_no_container(log: str, runtime: str, code: int) -> Fact | None:
+    """Explains an exit code of the runtime itself, with its message; None for a code of the program."""
+    if (runtime, code) not in _OF_RUNTIME:
+        return None
     lines = files.log_lines(log)
     said = [line for line in lines if line.startswith("docker: " if runtime == "docker" else "FATAL: ")]
     if runtime == "apptainer" and not said:
-        return ""
+        return None
     said = said or [line for line in lines if line.strip()]
-    return f"{note}: {said[-1][:200]}" if said else note
+    return fact(Evidence.CONTAINER_FAILED, runtime=runtime, exit=code, said=said[-1] if said else None)
 
 
 # Why it failed
 
 
-def explain(of: Attempt, ending: Ending, records_made: int = 0) -> None:
-    """Write into an ending why the attempt failed: cause, class from its log, note."""
-    failure, line, flaw = failure_in_log(of, records_made)
-    host_knows = _killed_for_memory(of, ending) or _disk_full(of, ending) if ending.cause in _ENDED_BY_ITSELF else True
+def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
+    """Write into an ending why the attempt failed: cause, class from its log, facts."""
+    failure, line, slow = failure_in_log(attempt, records_made)
+    host_knows = True
+    if ending.cause in _ENDED_BY_ITSELF:
+        host_knows = _killed_for_memory(attempt, ending) or _disk_full(attempt, ending)
     if not host_knows:
         ending.signature = failure
-        ending.cause = failure if failure in _IN_A_LOG else ending.cause
-    if of.grant.get("served_by"):
-        _server(of, ending)
-    ending.add(f"{LOG_SAYS}: {line if len(line) <= _NOTE_MOST else f'{line[: _NOTE_MOST - 1]}…'}" if line else "")
-    ending.add(flaw)
-    ending.note = records.clean(ending.note)
+        known = failures.named(failure)
+        ending.cause = known.cause.value if known and known.cause else ending.cause
+    if attempt.grant.get("served_by"):
+        _blame_server(attempt, ending)
+    ending.add(fact(Evidence.LOG_SAYS, said=line) if line else None)
+    ending.add(fact(Evidence.PATTERNS_SLOW) if slow else None)
 
 
-def failure_in_log(of: Attempt, records_made: int) -> tuple[str, str, str]:
-    """The class that the end of its log shows, with the line; and faults of the grid's patterns."""
-    own = [(failure, pattern) for failure, pattern in of.data.get("signatures", ())]
-    lines = files.log_lines(of.at.log, patterns.LONGEST_LINE)
+def failure_in_log(attempt: Attempt, records_made: int) -> tuple[str, str, bool]:
+    """The class that the end of its log shows, with the line; and whether the grid's patterns take too long."""
+    own = [(failure, pattern) for failure, pattern in attempt.data.get("signatures", ())]
+    lines = files.log_lines(attempt.at.log, patterns.LONGEST_LINE)
     try:
         with CpuLimit(_SEARCH_S):
-            counted = counting.Counted(of.data.get("progress", ""), of.count)
+            counted = counting.Counted(attempt.data.get("progress", ""), attempt.count)
             lines = lines[counted.advanced([line[: counting.LONGEST_LINE] for line in lines]) :]
-            return *signatures.find(lines, own, records=records_made), ""
+            return *signatures.find(lines, own, records=records_made), False
     except TimeoutError:
-        slow = "the grid's patterns take too long: its log was searched without them"
-        return *signatures.find(lines, (), records=records_made), slow
+        return *signatures.find(lines, (), records=records_made), True
 
 
 class CpuLimit:
@@ -220,36 +205,36 @@ class CpuLimit:
         raise TimeoutError
 
 
-def _killed_for_memory(of: Attempt, ending: Ending) -> bool:
+def _killed_for_memory(attempt: Attempt, ending: Ending) -> bool:
     """Whether the kernel killed it for memory: its count has grown, and the exit code is that of KILL."""
-    killed, where = machine.kills_since(of.kills)
+    killed, where = machine.kills_since(attempt.kills)
     if not killed:
         return False
     available = machine.memory_kib()[1]
-    ending.add(f"processes killed for memory {where} since it began: {killed}; memory available now: {available} KiB")
+    ending.add(fact(Evidence.KILLED_FOR_MEMORY, where=where, count=killed, available_kib=available))
     if ending.signal == signal.SIGKILL:
         ending.cause = "host_memory"
     return ending.cause == "host_memory"
 
 
-def _disk_full(of: Attempt, ending: Ending) -> bool:
+def _disk_full(attempt: Attempt, ending: Ending) -> bool:
     """Whether less than a buffer is free where it writes."""
-    free = machine.disk_kib(of.at.output)[1]
+    free = machine.disk_kib(attempt.at.output)[1]
     if free is None or free >= _LEAST_FREE_KIB:
         return False
     ending.cause = "disk_full"
-    ending.add(f"{free} KiB are free on the file system of its output")
+    ending.add(fact(Evidence.OUTPUT_DISK_FULL, free_kib=free))
     return True
 
 
-def _server(of: Attempt, ending: Ending) -> None:
+def _blame_server(attempt: Attempt, ending: Ending) -> None:
     """A lost model server explains any failure."""
-    run, served_by = of.run_layout.directory, of.grant["served_by"]
+    run, served_by = attempt.run_layout.directory, attempt.grant["served_by"]
     if ending.cause not in {*_ENDED_BY_ITSELF, "server_lost", "stalled", "hung"}:
         return
     lost = clients.lost(run, served_by)
     if not lost and ending.cause not in {"stalled", "hung"} and ending.signature in {"", "server_lost"}:
-        lost = clients.silent(run, served_by, setting("COMBORUN_ANSWER_S", 5.0))
+        lost = clients.silent(run, served_by, attempt.timing.answer_s)
     if lost:
         ending.cause = ending.signature = "server_lost"
-        ending.add("" if lost in ending.note else lost)
+        ending.add(lost)

@@ -11,11 +11,13 @@ import re
 from comborun.host.record import secrets
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
+    from comborun.rules.facts import Fact
     from comborun.rules.names import RunLayout
 
 _GPUS = re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
@@ -32,6 +34,10 @@ _FOREIGN = (
 
 class MissingResource(Exception):  # noqa: N818 - it is an answer and no error of ours
     """A resource of the command is not available: the launch has failed."""
+
+    def __init__(self, reason: Fact) -> None:
+        super().__init__(reason.code)
+        self.reason = reason
 
 
 class Gpus:
@@ -108,7 +114,7 @@ class CommandEnvironment:
         try:
             self.environment.update(secrets.values(self._run))
         except LookupError as error:
-            raise MissingResource(str(error)) from None
+            raise MissingResource(fact(Evidence.NOT_STARTED, said=str(error))) from None
 
     def _find_device(self, api: str) -> None:
         from comborun.host.system import drawing
@@ -119,7 +125,7 @@ class CommandEnvironment:
             else:
                 device, told = drawing.vulkan_device(self._on_host, self.gpus.uuid)
         except LookupError as error:
-            raise MissingResource(str(error)) from None
+            raise MissingResource(fact(Evidence.NOT_STARTED, said=str(error))) from None
         self.environment[f"COMBORUN_{api.upper()}_DEVICE"] = device
         self.drawing.update({api: device, f"{api}_told": told})
 
@@ -131,7 +137,7 @@ def take_port() -> tuple[int, int]:
     """
     folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
     if flaw := files.own_folder(folder, 0o700):
-        raise MissingResource(f"no port can be taken: {flaw}")
+        raise MissingResource(fact(Evidence.NO_PORT, said=flaw))
     low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
     last = int(low[0]) - 1 if int(low[0]) > 8192 else 32767
     taken, first = _ports_in_use(), int.from_bytes(os.urandom(2), "big") % _PORTS
@@ -145,7 +151,7 @@ def take_port() -> tuple[int, int]:
             continue
         if lock >= 0:
             return port, lock
-    raise MissingResource("no port is free")
+    raise MissingResource(fact(Evidence.NO_PORT))
 
 
 def _ports_in_use() -> set[int]:

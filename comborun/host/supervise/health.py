@@ -21,14 +21,13 @@ from comborun.host.record.clients import healthy, request, taken_by_another
 from comborun.host.record.judging import LogLine
 from comborun.host.supervise.watch import PollingWatch
 from comborun.host.system import files
-from comborun.host.system.process import setting
+from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Sequence
 
-    from comborun.host.supervise.attempt import Attempt
-    from comborun.host.supervise.watch import Verdict
+    from comborun.host.supervise.attempt import Attempt, Verdict
 
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 2.0
 
@@ -36,10 +35,10 @@ _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.2, 2.0
 class Health(PollingWatch):
     """The watch over one model server. A thread sends the requests, so that nothing else waits for the answers."""
 
-    def __init__(self, of: Attempt) -> None:
-        super().__init__(of)
-        data = of.data
-        self._port = int(of.port or 0)
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(attempt)
+        data = attempt.data
+        self._port = int(attempt.port or 0)
         self._checks: Sequence[str] = data["ready"]
         self._lines = {check: LogLine(check[5:]) for check in self._checks if check.startswith("line ")}
         self._within = data.get("ready_within_s", 0)
@@ -54,7 +53,7 @@ class Health(PollingWatch):
         self._awake = 0.0
         self._missing = self._checks[0]
         """the first check that has not passed yet"""
-        self._loaded = os.path.exists(of.at.ready)  # for the watch over an orphan, it may have been ready before
+        self._loaded = os.path.exists(attempt.at.ready)  # for the watch over an orphan, it may have been ready before
         self._reached: Verdict | None = None
         self._closed = threading.Event()
         self._woken, self._wake = os.pipe()
@@ -66,7 +65,7 @@ class Health(PollingWatch):
 
     def look(self) -> Verdict | None:
         """Why the server must end; None while it goes on."""
-        if self.over or not self.of.lives:
+        if self.over or not self.attempt.lives:
             return None
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 64)
@@ -76,7 +75,7 @@ class Health(PollingWatch):
             self.activity.look()
         reached = self._reached
         if not reached and not self._loaded and 0 < self._within <= self._awake:
-            reached = "timed_out", f"it was not ready within {self._within:g} s; still missing: {self._missing}"
+            reached = "timed_out", fact(Evidence.NOT_READY, limit_s=self._within, check=self._missing)
         return self.end(reached)
 
     def close(self) -> None:
@@ -98,7 +97,7 @@ class Health(PollingWatch):
 
     def _pause(self, seconds: float) -> bool:
         """Wait. Returns whether to stop asking: after the server's death another program may answer."""
-        return self._closed.wait(seconds) or not self.of.lives
+        return self._closed.wait(seconds) or not self.attempt.lives
 
     def _serve(self) -> Verdict | None:
         if not self._loaded and (reached := self._load()):
@@ -116,7 +115,7 @@ class Health(PollingWatch):
             pause = min(_MOST_PAUSE_S, pause * 2)
         self.activity.find(now=True)
         if taken_by_another(self._port, self.activity.pids):
-            return "launch_failed", f"another program listens on its port {self._port}"
+            return "launch_failed", fact(Evidence.PORT_TAKEN, port=self._port)
         if self._warm_up and (reached := self._warm()):
             return reached
         while not self._ready():  # a full disk
@@ -126,10 +125,10 @@ class Health(PollingWatch):
 
     def _holds(self, check: str) -> bool:
         if check in self._lines:
-            return self._lines[check].look(self.of.at.log)
+            return self._lines[check].look(self.attempt.at.log)
         kind, _, rest = check.partition(" ")
         status, path, text = [*rest.split(" ", 2), "", ""][:3] if kind == "http" else ("", "", "")
-        answer = request(self._port, setting("COMBORUN_ANSWER_S", 5.0), path)
+        answer = request(self._port, self.attempt.timing.answer_s, path)
         if kind != "http":
             return answer.connected
         return str(answer.status) == status and text in answer.body.decode("utf-8", "surrogateescape")
@@ -139,23 +138,23 @@ class Health(PollingWatch):
         method, path, media, within, body = self._warm_up
         answer = request(self._port, float(within), path, method, (media, body))
         if not answer.status:
-            return "timed_out", f"it did not answer the warm-up request within {within} s"
+            return "timed_out", fact(Evidence.WARM_UP_UNANSWERED, limit_s=within)
         if not 200 <= answer.status < 300:
             said = f"{answer.status} {answer.reason[:100]}"
-            files.append(self.of.at.log, f"comborun: the warm-up request was answered with: {said}\n")
+            files.append(self.attempt.at.log, f"comborun: the warm-up request was answered with: {said}\n")
         return None
 
     @property
     def _url_file(self) -> str:
-        return f"{self.of.folder}/url"
+        return self.attempt.run_layout.server_url(self.attempt.name)
 
     def _ready(self) -> bool:
         """Record that it is ready; False on a full disk."""
         url = f"http://127.0.0.1:{self._port}"
         fields = [("at", round(time.time(), 6)), ("url", url), ("port", self._port), ("path", self._path)]
-        self._loaded = files.write_text(self._url_file, f"{url}\n") and files.write(self.of.at.ready, fields)
+        self._loaded = files.write_text(self._url_file, f"{url}\n") and files.write(self.attempt.at.ready, fields)
         if self._loaded:
-            self.of.tell("ready")
+            self.attempt.tell("ready")
         return self._loaded
 
     def _follow(self) -> Verdict | None:
@@ -164,14 +163,14 @@ class Health(PollingWatch):
         while misses < self._most_misses:
             if self._pause(self._every):
                 return None
-            if healthy(self._port, self._path, setting("COMBORUN_ANSWER_S", 5.0)):
+            if healthy(self._port, self._path, self.attempt.timing.answer_s):
                 if misses:
-                    files.remove(self.of.at.unhealthy)
-                    self.of.tell("ready")
+                    files.remove(self.attempt.at.unhealthy)
+                    self.attempt.tell("ready")
                 misses = 0
                 continue
             since = since if misses else time.time()
             misses += 1
-            files.write(self.of.at.unhealthy, [("since", round(since, 6)), ("misses", misses)])
-        what = self._path or "on its port"
-        return "stalled", f"it did not answer {what}: {misses} looks in a row, {self._every:g} s apart"
+            files.write(self.attempt.at.unhealthy, [("since", round(since, 6)), ("misses", misses)])
+        path = self._path or None
+        return "stalled", fact(Evidence.NO_ANSWER, path=path, misses=misses, every_s=self._every)

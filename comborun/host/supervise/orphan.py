@@ -10,11 +10,10 @@ import signal
 import time
 
 from comborun.host.supervise.attempt import Attempt, StopSequence
-from comborun.host.supervise.supervisor import watch_over
+from comborun.host.supervise.running import watch_over
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import process_end
 from comborun.host.system.events import Events
-from comborun.host.system.process import setting
 
 
 def main(arguments: list[str]) -> int:
@@ -27,10 +26,10 @@ def main(arguments: list[str]) -> int:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)
     begin = files.read(attempt.at.begin)
-    attempt.gpus, attempt.port = begin.get("gpus", ""), begin.get("port", "")
+    attempt.port = begin.get("port", "")
     attempt.pid = _command(attempt, begin)
     if not attempt.pid:  # a remaining process holds the session's lock
-        descendants.sweep(attempt.marker, setting("COMBORUN_GRACE_S", 5.0))
+        descendants.sweep(attempt.marker, attempt.timing.grace_s)
         return 0
     look = process.look(attempt.pid)
     attempt.start = look.start if look else ""
@@ -51,14 +50,14 @@ def _command(attempt: Attempt, begin: dict[str, str]) -> int:
 
 def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
     """Watch as long as both live."""
-    watch, ladder = watch_over(attempt), StopSequence(attempt.pid)
+    watch, stop_sequence = watch_over(attempt), StopSequence(attempt.pid)
     events = Events(term=False)
     ends = [process_end(attempt.pid), process_end(int(keeper.get("pid") or 0))]
     descriptors = [fd for fd in ends if fd >= 0]
     while attempt.lives and process.named(keeper):
-        deadline = min(watch.due(), ladder.due, time.monotonic() + watch.every)
+        deadline = min(watch.due(), stop_sequence.due, time.monotonic() + watch.every)
         events.wait(deadline, [*watch.descriptors(), *descriptors])
         if watch.look():
-            ladder.begin()
-        ladder.advance()
+            stop_sequence.begin()
+        stop_sequence.advance()
     watch.close()

@@ -17,33 +17,39 @@ import time
 
 from comborun.host.engines.slurm import Slurm
 from comborun.host.record import attempt_lineage, judging
-from comborun.host.record.attempts import ENDED, RunDirectory, outcome_of
+from comborun.host.record.attempts import ENDED, RunDirectory
 from comborun.host.record.holds import Holds
 from comborun.host.record.queue import DROPPED, rows
-from comborun.host.supervise.attempt import Attempt, Place
+from comborun.host.supervise.attempt import Place
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import NO_RUN, USAGE, Refusal, answer, run_directory
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.names import RUN, RunLayout
+from comborun.rules.vocabulary import outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn, Sequence
 
+    from comborun.host.supervise.attempt import Attempt
+    from comborun.rules.facts import Fact
+
 HELD = "the run is held"
 """the note of a task that leaves because of a hold; settle submits its session again"""
-_OVER = ("succeeded", "cancelled", "not needed")
+_OVER = ("succeeded", "cancelled", "not_needed")
 
 
 class SlurmPlace(Place):
     """One start of a Slurm task. Raises LookupError outside a Slurm task."""
 
-    def __init__(self, run: str, name: str, number: int) -> None:
-        self.attempts = RunDirectory(run)
-        super().__init__(Attempt(run, name, str(number)), "slurm")
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempts = RunDirectory(attempt.run_layout.directory)
+        super().__init__(attempt, "slurm")
         self.node = os.environ.get("SLURMD_NODENAME") or self.node
-        self.name = name
-        self.number = number
+        self.name = attempt.name
+        self.number = attempt.number
         self.job = task_here()
         self.nonce = os.urandom(16).hex()
         self.output = f"{self.at.directory}/out-{self.nonce}"
@@ -73,7 +79,7 @@ class SlurmPlace(Place):
             return False
         if self._make_room():
             return True
-        self._close("disk_full", f"can't write in {self.at.directory}")
+        self._close("disk_full", fact(Evidence.CANNOT_WRITE, path=self.at.directory))
         raise OSError(f"can't write in {self.at.directory}")
 
     def _make_room(self) -> bool:
@@ -86,11 +92,11 @@ class SlurmPlace(Place):
         return written and judging.reserve(self.at)
 
     def withdraw(self) -> None:
-        self._close("launch_failed", "no process could be started")
+        self._close("launch_failed", fact(Evidence.NO_PROCESS))
 
-    def _close(self, cause: str, note: str) -> None:
+    def _close(self, cause: str, reason: Fact) -> None:
         judged = judging.judge(self.at, None)
-        ending = judging.Ending(cause, note)
+        ending = judging.Ending(cause, reason)
         judging.write_end(self.at, ending, judged, reserved=False)
 
     def address(self) -> str:
@@ -98,7 +104,7 @@ class SlurmPlace(Place):
 
     def heartbeat(self) -> str:
         """Write the heartbeat. A stop normally sends a signal, so its mark counts only from the second look on."""
-        with contextlib.suppress(OSError), open(f"{self.at.directory}/beat", "w") as file:
+        with contextlib.suppress(OSError), open(self.at.heartbeat, "w") as file:
             file.write(f"{time.time():.6f}\n")
         names = files.entries(self.at.directory)  # listing updates the node's cache
         if "end" in names and files.read(self.at.end).get("nonce") == self.nonce:
@@ -111,10 +117,10 @@ class SlurmPlace(Place):
         before, self._heard = self._heard, True
         return "stop" if before else ""
 
-    def why(self) -> tuple[str, str] | None:
+    def why(self) -> tuple[str, Fact | None] | None:
         """Slurm's own message about this start, unless a user stops it."""
         if os.path.exists(self.at.stop):
-            return "stopped", ""
+            return "stopped", None
         return self._cluster.words({"job": self.job, "said": str(self._said)})
 
     def leave(self) -> None:
@@ -147,7 +153,7 @@ def restarts() -> int:
 
 def program(run: str, *words: str) -> NoReturn:
     """Become another verb of the run's host program."""
-    os.execv(sys.executable, [sys.executable, "-I", "-S", f"{run}/lib/comborun_host", *words])
+    os.execv(sys.executable, [sys.executable, "-I", "-S", RunLayout(run).program, *words])
 
 
 def main(arguments: list[str]) -> int:
@@ -169,7 +175,7 @@ def _task(arguments: list[str]) -> int:
     index = task.partition("_")[2]
     row = _row(cluster, arguments[1], index)
     if not row:
-        raise Refusal(NO_RUN, f"slurm/batch-{arguments[1]}.tsv has no line {index}")
+        raise Refusal(NO_RUN, f"{RUN.batch(int(arguments[1]))} has no line {index}")
     name, planned = row
     attempt, why = 0, _kept_back(attempts, name)
     if not why:

@@ -15,19 +15,18 @@ import time
 from comborun.host.record import clients, judging
 from comborun.host.record.attempts import stopping
 from comborun.host.system import files, process
-from comborun.host.system.process import setting
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import progress
+from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Iterator, Tuple
+    from typing import Iterable, Iterator
 
-    from comborun.host.supervise.attempt import Attempt
+    from comborun.host.supervise.attempt import Attempt, Verdict
+    from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
-    Verdict = Tuple[str, str]
-    """cause and note, if a command must end"""
 
 _FIND_EVERY = 12
 """looks between two searches for new processes"""
@@ -108,11 +107,11 @@ def _waited(pid: int) -> float:
 class PollingWatch:
     """The timer of a watch, the processes that it sees, and its end."""
 
-    def __init__(self, of: Attempt) -> None:
-        self.of = of
-        self.activity = Activity(of.marker)
+    def __init__(self, attempt: Attempt) -> None:
+        self.attempt = attempt
+        self.activity = Activity(attempt.marker)
         self.over = False
-        self.every = max(0.02, setting("COMBORUN_WATCH_S", 5.0))
+        self.every = attempt.timing.watch_s
         self.looks = 0
         self.next = self._last = time.monotonic()
 
@@ -143,9 +142,9 @@ class PollingWatch:
 
     def end(self, reached: Verdict | None) -> Verdict | None:
         """Record the verdict and return it: nothing ends without a reason. None while a stop ends it already."""
-        if reached is None or stopping(self.of.at):
+        if reached is None or stopping(self.attempt.at):
             return None
-        files.write(self.of.at.verdict, [("cause", reached[0]), ("note", reached[1])])
+        files.write(self.attempt.at.verdict, [("cause", reached[0]), (records.REASON, reached[1])])
         self.close()
         return reached
 
@@ -155,25 +154,25 @@ class PollingWatch:
 
 
 class Watch(PollingWatch):
-    def __init__(self, of: Attempt) -> None:
-        super().__init__(of)
-        data = of.data
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(attempt)
+        data = attempt.data
         hang, stall, most = data.get("hang_s", 120), data.get("stall_s", 0), data.get("max_s", 0)
-        limits = progress.Limits(hang=hang, stall=stall, most=most, tell=setting("COMBORUN_STALLED_S", 1200.0))
-        self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), of.count))
-        self._judging = judging.Watched(of.at, of.rules) if "judging" in data else None
-        self._changes = _Changes(of.at, self._judging)
+        limits = progress.Limits(hang=hang, stall=stall, most=most, tell=attempt.timing.stalled_s)
+        self._course = progress.ProgressWatch(limits, progress.Repetition(data.get("unit", ""), attempt.count))
+        self._judging = judging.Watched(attempt.at, attempt.rules) if "judging" in data else None
+        self._changes = _Changes(attempt.at, self._judging)
         self._memory_mib = data.get("memory_mib", 0)
         """MiB of main memory that it may hold; 0: no limit"""
-        self._awaited = bool(of.grant.get("await")) and not os.path.exists(of.at.progressed)
-        self._served_by = of.grant.get("served_by", "")
+        self._awaited = bool(attempt.grant.get("await")) and not os.path.exists(attempt.at.progressed)
+        self._served_by = attempt.grant.get("served_by", "")
         self._lost_for = 0.0
-        self._told = ""
+        self._told: Fact | None = None
         """the recorded reason why it looks stalled"""
 
     def look(self) -> Verdict | None:
         """Why the command must end; None while it goes on."""
-        if self.over or time.monotonic() < self.next or not self.of.lives:
+        if self.over or time.monotonic() < self.next or not self.attempt.lives:
             return None
         self._look()
         return self.end(self._judge())
@@ -197,37 +196,37 @@ class Watch(PollingWatch):
     def _first_sign(self) -> None:
         """Report that the program has started well: a result, or a line of its log that shows progress."""
         if not self._changes.results:
-            counted = counting.Counted(self.of.data.get("progress", ""), self.of.count)
-            if not any(map(counted.counts, files.log_lines(self.of.at.log))):
+            counted = counting.Counted(self.attempt.data.get("progress", ""), self.attempt.count)
+            if not any(map(counted.counts, files.log_lines(self.attempt.at.log))):
                 return
-        if files.write(self.of.at.progressed, [("at", round(time.time(), 6))]):
+        if files.write(self.attempt.at.progressed, [("at", round(time.time(), 6))]):
             self._awaited = False
-            self.of.tell("progressed")
+            self.attempt.tell("progressed")
 
     def _goes_on(self) -> None:
         if self._told:
-            files.remove(self.of.at.stalled)
-            self._told = ""
+            files.remove(self.attempt.at.stalled)
+            self._told = None
 
     def _judge(self) -> Verdict | None:
         course, limits = self._course, self._course.limits
         if course.overtime:
-            return "timed_out", f"it ran longer than {limits.most:g} s"
+            return "timed_out", fact(Evidence.RAN_TOO_LONG, limit_s=limits.most)
         if self._memory_mib and (held := self.activity.own_mib(self._memory_mib)) > self._memory_mib:
-            return "host_memory", f"its processes held {held} MiB of main memory, and its limit is {self._memory_mib}"
-        late = self._lost_for >= setting("COMBORUN_SERVER_GRACE_S", 10.0)  # a program that notices it can say more
+            return "host_memory", fact(Evidence.HELD_MEMORY, mib=held, limit_mib=self._memory_mib)
+        late = self._lost_for >= self.attempt.timing.server_grace_s  # a program that notices it can say more
         if late and (why := self._unserved()):
             return "server_lost", why
         if course.asks_evidence:
             course.judged(complete=self._judging is not None and self._judging.complete())
             self._changes.of_output()
         if course.hung:
-            return "hung", f"it did not end within {limits.hang:g} s after its work was done"
+            return "hung", fact(Evidence.HUNG_AFTER_WORK, limit_s=limits.hang)
         return self._stalled()
 
-    def _unserved(self) -> str:
-        """Says which of its model servers is gone; empty if none is."""
-        return clients.lost(self.of.run_layout.directory, self._served_by) if self._served_by else ""
+    def _unserved(self) -> Fact | None:
+        """Which of its model servers is gone."""
+        return clients.lost(self.attempt.run_layout.directory, self._served_by) if self._served_by else None
 
     def _stalled(self) -> Verdict | None:
         """Report a stall; end the command only if a limit says so."""
@@ -235,9 +234,9 @@ class Watch(PollingWatch):
         if not course.stalled:
             return None
         if not self._told:
-            self._told = records.clean(course.why_stalled(self.activity.stopped))
+            self._told = course.why_stalled(self.activity.stopped)
             since = int(time.time() - course.silent)
-            files.write(self.of.at.stalled, [("since", since), ("why", self._told)])
+            files.write(self.attempt.at.stalled, [("since", since), (records.REASON, self._told)])
         return ("stalled", self._told) if course.limits.stall else None
 
 

@@ -12,7 +12,7 @@ from comborun.rules import counting, records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable
+    from typing import Any, Iterable, Mapping
 
 RECORD_MOST = 1 << 20
 """bytes of a record; a longer file is not ours"""
@@ -109,6 +109,11 @@ def read_rows(path: str) -> list[dict[str, Any]]:
 def write(path: str, fields: Iterable[tuple[str, object]]) -> bool:
     """Write a record (pairs of key and value), whole or not at all. False if that fails."""
     return write_text(path, records.render(fields))
+
+
+def write_rows(path: str, rows: Iterable[Mapping[str, object]]) -> bool:
+    """Write a table of records, one a line, whole or not at all. False if that fails."""
+    return write_text(path, "".join(records.render(row.items()) for row in rows))
 
 
 def write_text(path: str, text: str, mode: int = 0o666) -> bool:

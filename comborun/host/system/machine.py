@@ -163,7 +163,7 @@ def kills_since(before: str) -> tuple[int, str]:
     """The number of processes killed since these counts, and where; our control group comes before the machine."""
     group, _, host = before.partition(",")
     group_now, _, host_now = kills().partition(",")
-    for first, last, where in ((group, group_now, "in its control group"), (host, host_now, "on this machine")):
+    for first, last, where in ((group, group_now, "group"), (host, host_now, "machine")):
         if _is_count(first) and _is_count(last) and int(last) > int(first):
             return int(last) - int(first), where
     return 0, ""

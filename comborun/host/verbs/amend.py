@@ -12,23 +12,16 @@ from comborun.host.record.events import Events
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.host.verbs import reread
-from comborun.host.verbs.publish import Staging, newest_plan, received, to_disk, written
+from comborun.host.verbs.publish import Staging, received, to_disk, written
 from comborun.rules.events import Kind
-from comborun.rules.names import RunLayout
+from comborun.rules.names import AFTER, RUN, RunLayout
+from comborun.rules.run_files import newest_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PLANS = ("plan-", "grid-")
-_TABLES = (
-    "servers.jsonl",
-    "secrets.json",
-    "notify.sh",
-    "queue.jsonl",
-    "policy.json",
-    "slurm.json",
-)
+_TABLES = (RUN.server_table, RUN.wanted_secrets, RUN.notify, RUN.queue, RUN.policy, RUN.slurm_sessions)
 
 
 def main(arguments: list[str]) -> int:
@@ -40,17 +33,18 @@ def amend(order: dict[str, Any]) -> dict[str, Any]:
     run = order["run"]
     with Staging(order["root"]) as staging:
         staging.lock()
-        found = files.read_line(f"{run}/digest"), newest_plan(run)
+        layout = RunLayout(run)
+        found = files.read_line(layout.digest), newest_plan(run)
         if found != (order["found"], order["number"]):
             return {"state": "overtaken"}
-        digest = [("digest", f"{order['digest']}\n", False)]
+        digest = [(RUN.digest, f"{order['digest']}\n", False)]
         staging.fill([*order["files"], *digest])
         staging.to_disk()
         _put(staging.folder, run, order)
-    files.tell(f"{run}/dispatch/fifo", "reread run 0")
+    files.tell(layout.fifo, "reread run 0")
     return {
         "state": "amended",
-        "running": [name for name in order["dropped"] if files.held(f"{run}/sessions/{name}/lock")],
+        "running": [name for name in order["dropped"] if files.held(layout.session_lock(name))],
     }
 
 
@@ -58,8 +52,9 @@ def _put(source: str, run: str, order: dict[str, Any]) -> None:
     """Move everything into its place; scripts come first, since nothing names them yet."""
     paths = sorted((path for path, *_ in order["files"]), key=_rank)
     try:
-        gone = [f"{run}/sessions/after/session.sh"] if not order["after"] else []
-        gone += [f"{run}/dispatch/done"] if order["added"] else []
+        layout = RunLayout(run)
+        gone = [layout.script(AFTER)] if not order["after"] else []
+        gone += [layout.done] if order["added"] else []
         for path in (path for path in paths if _rank(path) == 0):
             _move(source, run, path)
         reread.apply(run, order.get("rules", {}))
@@ -68,21 +63,20 @@ def _put(source: str, run: str, order: dict[str, Any]) -> None:
         for path in (path for path in paths if _rank(path) > 0):
             _move(source, run, path)
         counts = {"added": order["added"], "dropped": len(order["dropped"])}
-        Events(RunLayout(run)).by_person(Kind.AMENDED, plan=newest_plan(run), **counts)
-        _move(source, run, "digest")
-        to_disk({os.path.dirname(f"{run}/{path}") for path in (*paths, "digest")})
+        Events(layout).by_person(Kind.AMENDED, plan=newest_plan(run), **counts)
+        _move(source, run, RUN.digest)
+        to_disk({os.path.dirname(f"{run}/{path}") for path in (*paths, RUN.digest)})
     except OSError as error:
         raise written(error, str(error.filename or run)) from None
 
 
 def _rank(path: str) -> int:
     """Order of moving: scripts of sessions and servers, plans, tables of the dispatcher, files for Slurm."""
-    if path.startswith(("sessions/", "servers/")):
+    if path.startswith((f"{RUN.sessions}/", f"{RUN.servers}/")):
         return 0
-    if path.startswith(_PLANS):
+    if "/" not in path:
         return 1
-    name = path[len("dispatch/") :]
-    return 2 + (_TABLES.index(name) if name in _TABLES else len(_TABLES))
+    return 2 + (_TABLES.index(path) if path in _TABLES else len(_TABLES))
 
 
 def _move(source: str, run: str, path: str) -> None:

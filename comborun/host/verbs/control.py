@@ -27,15 +27,14 @@ from comborun.host.record.holds import DRAINING, PAUSED, Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
-from comborun.rules.vocabulary import Outcome, several
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.vocabulary import Outcome, outcome_of, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
-_LIFTED = ("hold", "quarantine", "breaker", "fewer", "stopped")
-"""files below dispatch/ that a resume removes"""
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
 
 
@@ -116,7 +115,9 @@ class Steering:
 
     def _resume(self) -> int:
         was = self._was()
-        there = [path for name in _LIFTED for path in [f"{self.layout.dispatch}/{name}"] if os.path.exists(path)]
+        layout = self.layout
+        lifted = (layout.hold, layout.quarantine, layout.breaker, layout.gpu_caps, layout.stopped)
+        there = [path for path in lifted if os.path.exists(path)]
         self._must(files.write(self.layout.resumed, [("at", round(time.time(), 6))]), self.layout.dispatch)
         files.remove(*there)
         done = not any(map(os.path.exists, there))
@@ -164,9 +165,7 @@ class Steering:
             if not number or row.flag == DROPPED:
                 continue
             seen = self.attempts.glance(row.name, number)
-            bad = seen.life == attempts.LOST or (
-                seen.life == attempts.ENDED and attempts.outcome_of(seen.record) in _AGAIN
-            )
+            bad = seen.life == attempts.LOST or (seen.life == attempts.ENDED and outcome_of(seen.record) in _AGAIN)
             if bad and (not stalled or seen.record.get("class") == "stalled"):
                 names.append(row.name)
         return names
@@ -179,7 +178,7 @@ class Steering:
             held = self.holds.look().kind or os.path.exists(self.layout.stopped)
             starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
             self._say(name, f"waits for its turn already{starts}")
-        elif seen.life == attempts.ENDED and attempts.outcome_of(seen.record) == Outcome.SUCCEEDED:
+        elif seen.life == attempts.ENDED and outcome_of(seen.record) == Outcome.SUCCEEDED:
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (attempts.ENDED, attempts.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))
@@ -205,7 +204,7 @@ class Steering:
     def _write_decided(self, text: str) -> None:
         """Append the lines that are not there yet."""
         try:
-            lock = files.lock(f"{self.layout.dispatch}/.decided.lock", 30)
+            lock = files.lock(self.layout.decided_lock, 30)
         except OSError:
             lock = -1
         self._must(lock >= 0, self.layout.dispatch)
@@ -225,8 +224,7 @@ class Steering:
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.follows(name, number))
-        if waits and self.attempts.cancel_unstarted(
-            name, number + 1, "not_needed", "all that it is compared for is decided"
-        ):
+        reason = fact(Evidence.DECIDED)
+        if waits and self.attempts.cancel_unstarted(name, number + 1, "not_needed", reason):
             self.tell(f"ended {name} {number + 1}")
             self._say(name, "not needed any more")

@@ -10,7 +10,6 @@ they existed before the search for the rest.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -23,18 +22,28 @@ from comborun.host.record.attempts import names
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.rules import globs, records
-from comborun.rules.names import FETCHED, FETCHED_RECORDS, FETCHED_STATE, NAME, RUN
+from comborun.rules.names import (
+    FETCHED,
+    FETCHED_RECORDS,
+    FETCHED_STATE,
+    NAME,
+    NUMBER,
+    RUN,
+    AttemptLayout,
+    plan_number,
+)
+from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator, Mapping
 
 _CHUNK = 1 << 20
-_ASKED = re.compile(f"sessions/{NAME}/attempt-[0-9]{{1,9}}/out/.+")
+_ASKED = re.compile(rf"{RUN.attempt(NAME, NUMBER).output}/.+")
 """files that may be requested by name: videos"""
 _LOG_MOST = 1 << 20
 """bytes; a longer log of a failure is not sent with the records. The report shows its last lines"""
-_GROW = re.compile(r".*\.jsonl|dispatch/journal", re.DOTALL)
+_GROW = re.compile(r".*\.jsonl", re.DOTALL)
 """files that only grow, so that sending their new bytes is enough"""
 
 
@@ -72,7 +81,7 @@ class Answer:
     def give(self) -> tuple[dict[str, Any], list[bytes]]:
         """The line that announces everything, and the bytes."""
         done = [RUN.done] if os.path.exists(RUN.done) else []
-        self._add(*FETCHED, *sorted(name for name in os.listdir(".") if re.fullmatch(r"plan-[0-9]{1,9}\.json", name)))
+        self._add(*FETCHED, *sorted(filter(plan_number, os.listdir("."))))
         for name in names(RUN):
             self._attempts(name)
         for path, how in self._again.items():
@@ -85,25 +94,22 @@ class Answer:
         return head, self._pieces
 
     def _attempts(self, name: str) -> None:
-        for number in itertools.count(1):
-            at = f"sessions/{name}/attempt-{number}"
-            if not any(os.path.exists(f"{at}/{record}") for record in ("claim", "grant", "end")):
-                return
-            self._attempt(at)
+        for number in attempts_of(RUN, name):
+            self._attempt(RUN.attempt(name, number))
 
-    def _attempt(self, at: str) -> None:
+    def _attempt(self, at: AttemptLayout) -> None:
         """Add the files of an attempt: results, then records, the end last."""
-        end = [f"{at}/end"] if os.path.isfile(f"{at}/end") else []
-        claim = files.read(f"{at}/claim")
-        for name in globs.found(f"{at}/out", records.texts(claim, "files")):
-            path = f"{at}/out/{name}"
+        end = [at.end] if os.path.isfile(at.end) else []
+        claim = files.read(at.claim)
+        for name in globs.found(at.output, records.texts(claim, "files")):
+            path = f"{at.output}/{name}"
             if not os.path.exists(path):
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
         if _rules(claim).get("source") == "log" or (end and _tells_of_a_failure(at)):
-            self._result(f"{at}/log")
-        self._add(*(f"{at}/{record}" for record in FETCHED_RECORDS), *end)
+            self._result(at.log)
+        self._add(*(f"{at.directory}/{record}" for record in FETCHED_RECORDS), *end)
 
     def _result(self, path: str) -> None:
         try:
@@ -172,11 +178,10 @@ def _rules(claim: Mapping[str, Any]) -> Mapping[str, Any]:
     return judging.get("results", {}) if isinstance(judging, dict) else claim
 
 
-def _tells_of_a_failure(at: str) -> bool:
+def _tells_of_a_failure(at: AttemptLayout) -> bool:
     """Whether an attempt has failed, and its log is short enough to be sent."""
-    log = f"{at}/log"
-    failed = bool(files.read(f"{at}/end").get("class"))
-    return failed and os.path.isfile(log) and os.path.getsize(log) <= _LOG_MOST
+    failed = bool(files.read(at.end).get("class"))
+    return failed and os.path.isfile(at.log) and os.path.getsize(at.log) <= _LOG_MOST
 
 
 def changed_at(status: os.stat_result) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 import sys
 from itertools import islice
 
@@ -18,7 +17,8 @@ from comborun.host.record import judging
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules import globs
-from comborun.rules.names import AttemptLayout
+from comborun.rules.names import SERVERS, AttemptLayout, RunLayout
+from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,21 +36,24 @@ def main(arguments: list[str]) -> int:
     return answered("logs", lambda: acts[what](*words))
 
 
-def newest(folder: str, file: str) -> int:
-    """The highest attempt in a session's folder that has a file; 0 for none."""
-    names = (re.fullmatch("attempt-([1-9][0-9]{0,8})", name) for name in files.entries(folder))
-    return max((int(name[1]) for name in names if name and os.path.exists(f"{folder}/{name[0]}/{file}")), default=0)
+def newest(run: RunLayout, name: str) -> int:
+    """The highest attempt that has a log; 0 for none."""
+    return max((one for one in attempts_of(run, name) if os.path.exists(run.attempt(name, one).log)), default=0)
+
+
+def _name(run: RunLayout, name: str) -> str:
+    """The name of a session or of a model server, as `rules/names.py` has it."""
+    return SERVERS + name if os.path.isdir(run.session(SERVERS + name)) else name
 
 
 def latest(run: str, *names: str) -> dict[str, Any]:
     """The newest attempts of sessions and model servers: number (0: none has begun), family, begin record."""
-    found = {}
+    found, layout = {}, RunLayout(run)
     for name in names:
-        family = "servers" if os.path.isdir(f"{run}/servers/{name}") else "sessions"
-        folder = f"{run}/{family}/{name}"
-        number = newest(folder, "log")
-        begin = files.read_text(f"{folder}/attempt-{number}/begin")
-        found[name] = {"number": number, "family": family, "begin": begin}
+        known = _name(layout, name)
+        number = newest(layout, known)
+        begin = files.read_text(layout.attempt(known, number).begin)
+        found[name] = {"number": number, "family": "sessions" if known == name else "servers", "begin": begin}
     return found
 
 
@@ -78,13 +81,13 @@ def start(log: str, lines: str) -> int:
 
 def left(attempt: str, lines: str) -> dict[str, Any]:
     """The end of an attempt's log, its files with their sizes, and the name of the seed in its rows."""
-    log, output = f"{attempt}/log", f"{attempt}/out"
-    with open(log, "rb") as file:
-        file.seek(max(start(log, lines), os.path.getsize(log) - _BLOCK))
+    at = AttemptLayout(attempt)
+    with open(at.log, "rb") as file:
+        file.seek(max(start(at.log, lines), os.path.getsize(at.log) - _BLOCK))
         text = file.read(_BLOCK).decode("utf-8", "replace")
-    found = islice(globs.matching(output, "**"), _FILES_MOST)
-    sizes = [(path, os.lstat(f"{output}/{path}").st_size) for path in sorted(found)]
-    return {"log": text, "files": sizes, "seed": judging.seed_keys(AttemptLayout(attempt)).get("seed", "")}
+    found = islice(globs.matching(at.output, "**"), _FILES_MOST)
+    sizes = [(path, os.lstat(f"{at.output}/{path}").st_size) for path in sorted(found)]
+    return {"log": text, "files": sizes, "seed": judging.seed_keys(at).get("seed", "")}
 
 
 def _read(words: list[str]) -> int:
@@ -93,17 +96,16 @@ def _read(words: list[str]) -> int:
     Standard input has [name, attempt, offset, log] of each. Without a log it is that of the newest attempt, from its
     beginning where that is another one; an offset of -1 means the last lines.
     """
-    run, lines, most = words[0], words[1], int(words[2])
+    run, lines, most = RunLayout(words[0]), words[1], int(words[2])
     head, pieces = [], []
     for name, attempt, offset, log in json.load(sys.stdin):
-        family = "servers" if os.path.isdir(f"{run}/servers/{name}") else "sessions"
-        folder = f"{run}/{family}/{name}"
-        number = attempt if log else newest(folder, "log")
+        known = _name(run, name)
+        number = attempt if log else newest(run, known)
         if not number:
             head.append([name, 0, offset, 0, False])
             continue
-        ended = os.path.exists(f"{folder}/attempt-{number}/end")  # checked first: the last output is read then, too
-        path = log or f"{folder}/attempt-{number}/log"
+        ended = os.path.exists(run.attempt(known, number).end)  # checked first: the last output is read then, too
+        path = log or run.attempt(known, number).log
         at = 0 if attempt not in (0, number) else start(path, lines) if offset < 0 else offset
         with open(path, "rb") as file:
             file.seek(at)

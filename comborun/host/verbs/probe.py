@@ -23,8 +23,12 @@ from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
-from comborun.rules.facts import Fact
+from comborun.rules.endings.breaker import quarantined
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER, SERVERS
+from comborun.rules.records import ENDING
+from comborun.rules.run_files import attempts_of, newest_plan
+from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +43,6 @@ VERSION = "3"
 RUNNING_SHARE, ENDED_SHARE, FEWEST = 73728, 24576, 160
 """bytes of logs in one answer: of running sessions together, of ended ones together, and at least of each log"""
 _SERVER = re.compile("[a-z0-9-]+")
-_PLAN = re.compile(r"plan-([0-9]{1,6})\.json")
 
 
 def main(arguments: list[str]) -> int:
@@ -90,15 +93,11 @@ class Probe:
 
     def _find(self, name: str, known: int) -> None:
         """Add every attempt that is newer than the one whose end is known."""
-        number = known + 1
-        at = self.layout.attempt(name, number)
-        while any(map(os.path.exists, (at.claim, at.grant, at.end))):
-            self.documents.append(self._attempt(name, number, at))
-            number += 1
-            at = self.layout.attempt(name, number)
+        for number in attempts_of(self.layout, name, known):
+            self.documents.append(self._attempt(name, number))
 
-    def _attempt(self, name: str, number: int, at: AttemptLayout) -> Document:
-        seen = self.attempts.look(name, number)
+    def _attempt(self, name: str, number: int) -> Document:
+        seen, at = self.attempts.look(name, number), self.layout.attempt(name, number)
         document: Document = {"session": name, "number": number, "life": seen.life}
         ended = seen.life == attempts.ENDED
         if seen.life != attempts.STARTING:  # a begin that was written after this look belongs to the next look
@@ -119,8 +118,8 @@ class Probe:
 
     def _live(self, document: Document, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
-        document["wrong_gpu"] = files.read(at.wrong_gpu).get("found", "")
-        document["ending"] = files.read(at.verdict).get("note", "")
+        document["wrong_gpu"] = _held(files.read(at.wrong_gpu))
+        document["ending"] = said(files.read(at.verdict))
         if document["claimed"]:
             document["live"] = dict(attempts.counts(at).pairs())
 
@@ -150,7 +149,7 @@ class Probe:
             "slots": int(slots) if slots.isdecimal() else None,
             "stopped": os.path.exists(layout.stopped),
             "multiplexer": multiplexer,
-            "plan": self._plan(),
+            "plan": newest_plan(self.layout.directory),
             "hold": _hold(Holds(layout).look()),
             "notice_failed": self._notice(),
             "quarantine": self._quarantine(),
@@ -168,13 +167,9 @@ class Probe:
         record = files.read(self.layout.dispatcher)
         return int(record["pid"]) if process.named(record) else None
 
-    def _plan(self) -> int | None:
-        found = filter(None, map(_PLAN.fullmatch, os.listdir(self.layout.directory)))
-        return max((int(match[1]) for match in found), default=None)
-
     def _notice(self) -> tuple[int, float] | None:
         """The code of the grid's notify command, and when, if its last run failed."""
-        failed = f"{self.layout.dispatch}/notify.failed"
+        failed = self.layout.notify_failed
         try:
             if os.stat(failed).st_mtime_ns <= os.stat(self.layout.notify).st_mtime_ns:
                 return None
@@ -185,11 +180,9 @@ class Probe:
         return None if code is None else (code, records.seconds(record, "at") or 0.0)
 
     def _quarantine(self) -> list[Document]:
-        rows = _rows(f"{self.layout.dispatch}/quarantine", 3)
         return [
-            {"gpu": int(gpu), "failure": failure, "since": records.seconds({"at": at}, "at")}
-            for gpu, failure, at in rows
-            if gpu.isdecimal()
+            {"gpu": int(one.gpu), "failure": one.failure, "since": records.seconds({"at": one.since}, "at")}
+            for one in quarantined(files.read_text(self.layout.quarantine))
         ]
 
     def _waiting(self) -> list[Document]:
@@ -215,7 +208,7 @@ class Probe:
             state = seen.life
         elif seen.life in (attempts.ENDED, attempts.LOST):
             state, since = "ended", record.get("ended", "")
-            record = {"cause": record.get("cause", attempts.LOST), "note": record.get("note", "")}
+            record = {"cause": record.get("cause", attempts.LOST), "note": said(record)}
         elif silent := files.read(at.unhealthy):
             state, since = "silent", silent.get("since", "")
         elif ready := files.read(at.ready):
@@ -263,8 +256,16 @@ def _hold(hold: Hold) -> Document | None:
     return {"kind": hold.kind, "since": at, "why": hold.why} if hold.kind else None
 
 
-def _filled(record: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in record.items() if value}
+def _filled(record: dict[str, Any]) -> Document:
+    """A record without empty fields, with the facts of its end as JSON."""
+    filled = {key: value for key, value in record.items() if value}
+    return {**filled, ENDING: data_of(filled[ENDING])} if ENDING in filled else filled
+
+
+def _held(record: dict[str, Any]) -> str:
+    """`GPU:MIB,...`: the memory of a session that is on a GPU that it was not granted."""
+    pairs = next((fact.fields.get("used") for fact in records.ending(record)), ())
+    return ",".join(f"{gpu}:{mib}" for gpu, mib in pairs or ()) or record.get("found", "")
 
 
 def _rows(path: str, columns: int) -> list[list[str]]:

@@ -7,7 +7,6 @@ successor. An existing run is not changed.
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import random
@@ -21,8 +20,9 @@ import zlib
 from comborun.host.record.holds import over
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal, answered
-from comborun.rules import names as of_run
-from comborun.rules.names import RUN, RunLayout
+from comborun.rules import records
+from comborun.rules.names import RUN, AttemptLayout, RunLayout
+from comborun.rules.run_files import attempts_of, newest_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,21 +65,21 @@ def runs_below(root: str, grid: str = "") -> list[str]:
         stamp = STAMP.search(name, max(0, len(name) - 22))
         if stamp and stamp.end() == len(name) and (not grid or name[: stamp.start()] == grid):
             directory = f"{root}/{name}"
-            if os.path.exists(f"{directory}/run.json"):
+            if os.path.exists(RunLayout(directory).manifest):
                 found.append((sequence(directory), name[stamp.start() :], directory))
     return [directory for _, _, directory in sorted(found)]
 
 
 def sequence(directory: str) -> int:
     """The number of a run in its root, from 1; 0 without one."""
-    text = files.read_text(f"{directory}/sequence", 64).strip()
+    text = files.read_text(RunLayout(directory).sequence, 64).strip()
     return int(text) if re.fullmatch("[0-9]{1,9}", text) else 0
 
 
 def run_of(root: str, grid: str, digest: str) -> str:
     """The newest run of a grid's work, else the newest of its name; empty without any."""
     there = runs_below(root, grid)
-    same = [run for run in there if files.read_line(f"{run}/digest") == digest]
+    same = [run for run in there if files.read_line(RunLayout(run).digest) == digest]
     return "".join((same or there)[-1:])
 
 
@@ -87,7 +87,7 @@ def unreadable(directory: str) -> str:
     """What a run lacks to continue; empty if it is complete, or an older comborun made it: its start says so."""
     if not os.path.isdir(RunLayout(directory).program):
         return ""
-    wanted = ["digest", "run.json", f"plan-{newest_plan(directory)}.json", RUN.queue, "dispatch/policy.json"]
+    wanted = [RUN.digest, RUN.manifest, RUN.plan(newest_plan(directory)), RUN.queue, RUN.policy]
     for path in wanted:
         try:
             with open(f"{directory}/{path}", "rb") as file:
@@ -103,15 +103,11 @@ def unreadable(directory: str) -> str:
     return ""
 
 
-def newest_plan(directory: str) -> int:
-    """The number of a run's newest plan; 1 if there is none."""
-    return of_run.newest_plan(os.listdir(directory))
-
-
 def describe(directory: str, digest: str) -> dict[str, Any]:
-    number, own = newest_plan(directory), files.read_line(f"{directory}/digest")
-    done, hold = files.read(f"{directory}/dispatch/done"), files.read(f"{directory}/dispatch/hold")
-    ended = over(RunLayout(directory))
+    layout = RunLayout(directory)
+    number, own = newest_plan(directory), files.read_line(layout.digest)
+    done, hold = files.read(layout.done), files.read(layout.hold)
+    ended = over(layout)
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
     state = "changed" if own != digest else "finished" if whole else "resumed"
     return {
@@ -120,29 +116,31 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
         "directory": directory,
         "number": number,
         "digest": own,
-        "ended": ended or os.path.exists(f"{directory}/dispatch/stopped"),
+        "ended": ended or os.path.exists(layout.stopped),
         "whole": whole,
-        "held": bool(hold) or os.path.exists(f"{directory}/dispatch/quarantine"),
+        "held": bool(hold) or os.path.exists(layout.quarantine),
         "hold": hold.get("kind", ""),
         "why": hold.get("why", ""),
-        "started": _started(f"{directory}/sessions"),
-        "plan": files.read_text(f"{directory}/plan-{number}.json", _LAST),
+        "started": _started(layout),
+        "plan": files.read_text(layout.plan(number), _LAST),
     }
 
 
-def _started(sessions: str) -> list[str]:
+def _started(run: RunLayout) -> list[str]:
     """Sessions that have left records or files, whether they still run or not."""
-    attempts = {name: glob.glob(f"{glob.escape(sessions)}/{name}/attempt-*") for name in sorted(os.listdir(sessions))}
-    return [name for name, folders in attempts.items() if any(map(_has_left, folders))]
+    attempts = (
+        (name, [run.attempt(name, one) for one in attempts_of(run, name)]) for name in files.entries(run.sessions)
+    )
+    return [name for name, found in attempts if any(map(_has_left, found))]
 
 
-def _has_left(attempt: str) -> bool:
+def _has_left(at: AttemptLayout) -> bool:
     """Whether an attempt has left anything: by its counts while it runs, else by its end record and its files."""
-    end = files.read(f"{attempt}/end")
-    if not end and (counts := files.read(f"{attempt}/.counts")):
-        told = any(counts.get(key, "0") != "0" for key in ("records", "rows", "facts"))
-        return told or counts.get("countable") == "0"
-    written = (f"{folder}/{name}" for folder, _, names in os.walk(f"{attempt}/out") for name in names)
+    end = files.read(at.end)
+    if not end and (counts := files.read(at.counts)):
+        counted = any(counts.get(key, "0") != "0" for key in ("records", "rows"))
+        return counted or bool(records.facts(counts)) or counts.get("countable") == "0"
+    written = (f"{folder}/{name}" for folder, _, names in os.walk(at.output) for name in names)
     return bool(end and end.get("records") != "0") or any(map(files.size, written))
 
 
@@ -151,8 +149,8 @@ def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
     number = 1 + max(map(sequence, runs_below(staging.root)), default=0)
     run = _name(staging.root, order["grid"])
     directory = f"{staging.root}/{run}"
-    texts = {"id": run, "digest": order["digest"], "sequence": str(number)}
-    texts["dispatch/python"] = os.path.realpath(sys.executable)
+    texts = {RUN.id: run, RUN.digest: order["digest"], RUN.sequence: str(number)}
+    texts[RUN.python] = os.path.realpath(sys.executable)
     staging.fill((path, f"{text}\n", False) for path, text in texts.items())
     staging.to_disk()
     try:

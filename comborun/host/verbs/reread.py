@@ -12,11 +12,13 @@ import os
 import sys
 
 from comborun.host.record import judging
-from comborun.host.record.attempts import RunDirectory, word_of
+from comborun.host.record.attempts import RunDirectory
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules import records
-from comborun.rules.vocabulary import Cause, Completeness, failure_of
+from comborun.rules.endings.failures import failure_of
+from comborun.rules.names import RunLayout
+from comborun.rules.vocabulary import cause_of, completeness_of, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,9 +47,10 @@ def preview(run: str, rules: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def apply(run: str, rules: Mapping[str, Any]) -> None:
     """Judge each attempt by these rules from now on, and ended ones at once. Raises OSError."""
-    done, left = files.read(f"{run}/dispatch/done"), {}
+    done_file = RunLayout(run).done
+    done, left = files.read(done_file), {}
     for name, _, at, claim, end, now in _attempts(run, rules):
-        left[name] = (word_of(end), word_of(now)) if end else ("", "")
+        left[name] = (outcome_of(end), outcome_of(now)) if end else ("", "")
         if now is not end:
             judging.list_videos(at, judging.Rules.of(claim))
             _replace(at.end, now)
@@ -57,8 +60,8 @@ def apply(run: str, rules: Mapping[str, Any]) -> None:
         if done and before != after:
             done[before] = str(int(done.get(before, "0")) - 1)
             done[after] = str(int(done.get(after, "0")) + 1)
-    if done and os.path.exists(f"{run}/dispatch/done"):
-        files.write(f"{run}/dispatch/done", done.items())
+    if done and os.path.exists(done_file):
+        files.write(done_file, done.items())
 
 
 def _attempts(run: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, int, AttemptLayout, Record, Record, Record]]:
@@ -92,10 +95,10 @@ def _replace(path: str, record: Record) -> None:
 def _judged(at: AttemptLayout, rules: judging.Rules, claim: Record, end: Record) -> Record:
     code, signal = records.integer(end, "code"), records.integer(end, "signal")
     ending = judging.Ending(end.get("cause", ""), end.get("note", ""), code, records.seconds(end, "started"))
+    ending.facts += records.ending(end)
     ending.ended = records.seconds(end, "ended") or 0.0
     ending.peak_memory_kib = records.integer(end, "peak_memory_kib") or 0
-    completeness, cause = Completeness(end.get("completeness", "none")), Cause(end.get("cause", "unknown"))
-    derived = failure_of(completeness, cause, code, signal)
+    derived = failure_of(completeness_of(end), cause_of(end), code, signal)
     if end.get("class") and (not derived or end["class"] != derived.value):
         ending.signature = end["class"]  # from its log
     judged = judging.judged(at, rules, code if end.get("cause") == "exited" else None)

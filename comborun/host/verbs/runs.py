@@ -26,7 +26,8 @@ from base64 import b64encode
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
-from comborun.rules.names import RunLayout, newest_plan
+from comborun.rules.names import RunLayout
+from comborun.rules.run_files import newest_plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,16 +54,17 @@ def main(arguments: list[str]) -> int:
 
 def describe(directory: str) -> dict[str, Any]:
     """How a run has ended, why it can't continue, and whether it is a canary of another run."""
-    held = files.read(f"{directory}/dispatch/hold")
-    if os.path.exists(f"{directory}/dispatch/stopped"):
+    run = RunLayout(directory)
+    held = files.read(run.hold)
+    if os.path.exists(run.stopped):
         held = {"kind": "stopped", "why": ""}
-    canary = b'"canary_of": "' in files.tail(f"{directory}/run.json", _PROVENANCE)[0]
-    return {"directory": directory, "done": files.read(f"{directory}/dispatch/done"), "held": held, "canary": canary}
+    canary = b'"canary_of": "' in files.tail(run.manifest, _PROVENANCE)[0]
+    return {"directory": directory, "done": files.read(run.done), "held": held, "canary": canary}
 
 
 def newest_plan_of(directory: str) -> dict[str, Any]:
     layout = RunLayout(files.home(directory))
-    number = newest_plan(os.listdir(layout.directory)) if os.path.isdir(layout.directory) else 1
+    number = newest_plan(layout.directory)
     plan = files.read_text(layout.plan(number), _LARGEST_PLAN).encode("utf-8", "surrogateescape")
     return {"id": files.read_line(layout.id).strip(), "number": number, "plan": b64encode(zlib.compress(plan)).decode()}
 
@@ -109,11 +111,11 @@ def size(directory: str, within_s: float = math.inf) -> int:
 
 def remove(directory: str) -> bool:
     """Remove a run that has ended or was stopped; False for another, or if something still works in it."""
-    root, run = os.path.split(directory)
-    if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(f"{directory}/run.json"):
+    (root, run), layout = os.path.split(directory), RunLayout(directory)
+    if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(layout.manifest):
         raise Refusal(USAGE, f"{directory} is not a run directory")
-    ended = any(os.path.exists(f"{directory}/dispatch/{end}") for end in ("done", "stopped"))
-    if not ended or files.lock(f"{directory}/dispatch/lock", _WAIT_S) < 0:
+    ended = os.path.exists(layout.done) or os.path.exists(layout.stopped)
+    if not ended or files.lock(layout.lock, _WAIT_S) < 0:
         return False
     aside = f"{root}/.incoming/removed-{run}"  # after a kill here, the next launch cleans up
     os.makedirs(f"{root}/.incoming", exist_ok=True)

@@ -122,7 +122,7 @@ class Start:
 
     def _alone(self) -> None:
         """Take the lock of starts; it is held until this process ends."""
-        path = f"{self.layout.dispatch}/.start"
+        path = self.layout.start_lock
         try:
             held = files.lock(path, _OTHERS_S)
         except OSError:
@@ -170,7 +170,7 @@ class Start:
     def _signed(self) -> str:
         """The pid of a dispatcher that lives, has taken over and is not about to leave; empty without one."""
         record = files.read(self.layout.dispatcher)
-        leaves = os.path.exists(f"{self.layout.dispatch}/leaving")
+        leaves = os.path.exists(self.layout.leaving)
         return record["pid"] if process.named(record) and not leaves else ""
 
     def _nothing(self) -> str:

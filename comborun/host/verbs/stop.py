@@ -26,8 +26,10 @@ from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
 from comborun.host.verb_errors import answer, complain, run_directory, say
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import SERVERS, AttemptLayout, bare
-from comborun.rules.vocabulary import several
+from comborun.rules.vocabulary import outcome_of, several
+from comborun.words.endings import in_words, outcome_words
 
 _LOOK_S = 0.25
 """seconds between two looks at unsupervised processes: their end changes no file"""
@@ -105,7 +107,7 @@ class Stopping:
             if not over(self.layout):
                 files.append(self.layout.stopped)
             self._end_dispatcher()
-            dismiss(self.layout.dispatch)
+            dismiss(self.layout)
             names = files.entries(self.layout.sessions)
         if self.slurm and self.slurm.silence:
             complain("stop: Slurm does not answer")
@@ -159,26 +161,28 @@ class Stopping:
         """Cancel a session that has not begun; mark one that has as being stopped."""
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
-        note = "before it began"
+        before = "beginning"
         if life in (attempts.QUEUED, attempts.ENDED) and not named:
             return
         if life == attempts.ENDED:
             if name.startswith(SERVERS) or not self.attempts.follows(name, number):
                 say(f"{bare(name)}: has ended already", session=bare(name))
                 return
-            life, note = attempts.QUEUED, "while it waited for another attempt"
+            life, before = attempts.QUEUED, "another_attempt"
         if life == attempts.QUEUED:
             number += 1
         begins = life in (attempts.QUEUED, attempts.STARTING)
-        if begins and self.attempts.cancel_unstarted(name, number, "stopped", note):
+        reason = fact(Evidence.CANCELLED, before=before)
+        why = in_words("", [reason])
+        if begins and self.attempts.cancel_unstarted(name, number, "stopped", reason):
             self._tell(name, number)
-            say(f"{bare(name)}: cancelled {note}", session=bare(name))
+            say(f"{bare(name)}: cancelled {why}", session=bare(name))
             return
         at = self._at(name, number)
         if begins and not named and not os.path.exists(at.claim):  # on a full disk, files can only be removed
             files.remove(at.grant)
             lost = f"nothing can be written in {at.directory}, so this is not on record"
-            say(f"{bare(name)}: cancelled {note}; {lost}", session=bare(name))
+            say(f"{bare(name)}: cancelled {why}; {lost}", session=bare(name))
             return
         self._mark_begun(name, number)
 
@@ -256,7 +260,7 @@ class Stopping:
             say(f"the server {bare(name)}: stopped")
             return
         records = int(end.get("records") or 0)
-        say(f"{name}: {attempts.outcome_of(end)}, {several(records, 'record')}", session=name)
+        say(f"{name}: {outcome_words(outcome_of(end))}, {several(records, 'record')}", session=name)
 
     def _memory_came_back(self) -> bool:
         """Whether all memory of GPUs came back, as far as is known."""

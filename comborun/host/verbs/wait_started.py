@@ -39,13 +39,13 @@ def _begun(arguments: list[str]) -> int:
 
 def _first(layout: RunLayout, seconds: float) -> int:
     """The exit code, when a session begins, when none will, or when the first ones wait for room."""
-    holds = Holds(layout)
+    holds, run = Holds(layout), RunLayout(glob.escape(layout.directory)).attempt("*", "*")
     deadline, waits_since = time.monotonic() + seconds, 0.0
     with Changes(layout.dispatch) as changes:
         while True:
             now = time.monotonic()
             over = now >= deadline or os.path.exists(layout.done) or holds.look().kind == HALTED
-            if _any(layout, "begin"):  # checked last: a session that has ended meanwhile had begun
+            if _any(run.begin):  # checked last: a session that has ended meanwhile had begun
                 return BEGUN
             if over:
                 return NOT_BEGUN
@@ -63,8 +63,10 @@ def _waits(layout: RunLayout) -> bool:
     except OSError:
         return False
     rows = [line.split("\t") for line in files.read_text(layout.waiting).splitlines()]
-    return any(row[1] in _ROOM for row in rows if len(row) > 1) and not _any(layout, "grant")
+    return any(row[1] in _ROOM for row in rows if len(row) > 1) and not _any(
+        RunLayout(glob.escape(layout.directory)).attempt("*", "*").grant
+    )
 
 
-def _any(layout: RunLayout, name: str) -> bool:
-    return any(True for _ in glob.iglob(f"{glob.escape(layout.sessions)}/*/attempt-*/{name}"))
+def _any(pattern: str) -> bool:
+    return any(True for _ in glob.iglob(pattern))

@@ -3,28 +3,58 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-HOST = "host"
-_HOST_WIDE = frozenset(("host_memory", "disk_full", "launch_failed"))
-"""failures of the host as a whole, whatever GPU the session had"""
-_LOCAL = frozenset(("gpu_memory", "gpu_fault", "stalled", "killed", "crashed", "lost", "server_lost"))
-_ROW = re.compile(r"(host|[0-9]{1,4})\t([a-z_]+)\t([0-9]{1,6})")
-_QUARANTINE = re.compile(r"([0-9]{1,4})\t([a-z_]+)(\t.*)?")
+from comborun.rules import records
+from comborun.rules.endings.failures import HOST, named
+
+_PLACE, _CLASS = re.compile("host|[0-9]{1,4}"), re.compile("[a-z_]+")
+
+
+class Quarantined:
+    """A GPU that gets no new sessions. `since`: seconds since 1970, as text."""
+
+    __slots__ = ("failure", "gpu", "since")
+
+    def __init__(self, gpu: str, failure: str, since: str) -> None:
+        self.gpu = gpu
+        self.failure = failure
+        self.since = since
+
+
+def quarantined(text: str) -> list[Quarantined]:
+    """The rows of dispatch/quarantine."""
+    found = ((row, row.get("gpu", "")) for row in _rows(text, ("gpu", "class", "since")))
+    return [
+        Quarantined(gpu, row.get("class", ""), row.get("since", ""))
+        for row, gpu in found
+        if _PLACE.fullmatch(gpu) and gpu != HOST
+    ]
+
+
+def _rows(text: str, keys: Sequence[str]) -> Iterator[Mapping[str, str]]:
+    """One record a line. A run of the former version has lines of values, separated by tabs."""
+    for line in text.split("\n"):
+        yield records.parse(line) if line.startswith("{") else dict(zip(keys, line.split("\t")))
 
 
 class Breaker:
     """The last failure on each GPU and on the host, how often it came in a row, and which GPUs get no new sessions.
 
-    State is rows of text, as in dispatch/breaker and dispatch/quarantine. A failure that stands in no file is forgiven.
+    State is lines of records, as in dispatch/breaker and dispatch/quarantine. A failure that stands in no file is
+    forgiven.
     """
 
     def __init__(self, limit: int, rows: str = "", quarantine: str = "") -> None:
         self.limit = limit
-        found = filter(None, map(_ROW.fullmatch, rows.split("\n")))
-        self.counts = {row[1]: (row[2], int(row[3])) for row in found}
-        closed = filter(None, map(_QUARANTINE.fullmatch, quarantine.split("\n")))
-        self.quarantine = {row[1]: row[2] for row in closed}
+        self.counts: dict[str, tuple[str, int]] = {}
+        for row in _rows(rows, ("place", "class", "times")):
+            place, times = row.get("place", ""), records.integer(row, "times")
+            if _PLACE.fullmatch(place) and times is not None and _CLASS.fullmatch(row.get("class", "")):
+                self.counts[place] = row["class"], times
+        closed = quarantined(quarantine)
+        self.quarantine = {one.gpu: one.failure for one in closed}
+        self._since = {one.gpu: one.since for one in closed}
 
     def record(self, failure: str, gpus: Sequence[int]) -> dict[str, int]:
         """Count a failed session on its GPUs or its host. Returns the places where this completes a streak, with its
@@ -32,9 +62,10 @@ class Breaker:
 
         A place is the index of a GPU as text, or HOST.
         """
-        if not self.limit or failure not in _HOST_WIDE | _LOCAL:
+        known = named(failure)
+        if not self.limit or known is None or not known.row.breaker:
             return {}
-        places = [HOST] if failure in _HOST_WIDE or not gpus else [str(gpu) for gpu in gpus]
+        places = [HOST] if known.row.breaker == HOST or not gpus else [str(gpu) for gpu in gpus]
         return {where: times for where in places if (times := self._count(where, failure))}
 
     def succeeded(self, gpus: Iterable[int]) -> bool:
@@ -43,10 +74,14 @@ class Breaker:
         return any(ended)
 
     def rows(self) -> str:
-        return "".join(f"{where}\t{failure}\t{times}\n" for where, (failure, times) in self.counts.items())
+        fields = ({"place": place, "class": one, "times": times} for place, (one, times) in self.counts.items())
+        return "".join(records.render(row.items()) for row in fields)
 
     def quarantined(self, at: str) -> str:
-        return "".join(f"{gpu}\t{failure}\t{at}\n" for gpu, failure in self.quarantine.items())
+        """`at`: the time now, since which a GPU without an earlier time is in quarantine."""
+        closed = self.quarantine.items()
+        fields = ({"gpu": gpu, "class": one, "since": self._since.setdefault(gpu, at)} for gpu, one in closed)
+        return "".join(records.render(row.items()) for row in fields)
 
     def _count(self, where: str, failure: str) -> int:
         """The length of a streak that is complete now, else 0."""

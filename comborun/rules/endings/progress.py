@@ -8,6 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from comborun.rules import counting
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+
 BUSY = 0.03
 """share of a core that counts as work"""
 _START = 0.05
@@ -105,16 +109,14 @@ class ProgressWatch:
     def stalled(self) -> bool:
         return self.silent >= self.limits.silence
 
-    def why_stalled(self, stopped: int = 0) -> str:
-        """Says why it counts as stalled. `stopped`: the number of processes that a signal has stopped."""
+    def why_stalled(self, stopped: int = 0) -> Fact:
+        """Why it counts as stalled. `stopped`: the number of processes that a signal has stopped."""
         repetition, seconds = self.repetition, int(self.silent)
+        common = {"seconds": seconds, "stopped": stopped or None}
         if repetition.times >= OFTEN or repetition.loop:
-            times = f"the same line at least {repetition.times} times"
-            why = f"no new result for {seconds} s, and {times}: {repetition.line}"
-        else:
-            share = int(100 * self._worked / self.silent) if self.silent else 0
-            why = f"no new result, no new line and {share} % of a core for {seconds} s"
-        return f"{why}; {stopped} of its processes are stopped by a signal" if stopped else why
+            return fact(Evidence.STALLED, line=repetition.line, times=repetition.times, **common)
+        share = int(100 * self._worked / self.silent) if self.silent else 0
+        return fact(Evidence.STALLED, core=share, **common)
 
 
 TAIL = 32768
@@ -153,7 +155,7 @@ class Repetition:
 
     def look(self, tail: bytes, *, cut: bool) -> bool:
         """Whether the log says something new since the last look; `cut`: its first line is not whole."""
-        text = tail.decode("utf-8", "replace").replace("\r", "\n").replace("\0", "\n")
+        text = counting.with_line_ends(tail).decode("utf-8", "replace")
         lines = [line for line in text.split("\n")[1 if cut else 0 :] if line]
         if not lines:
             return True

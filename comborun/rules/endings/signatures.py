@@ -2,8 +2,7 @@
 
 They only name a failure that other evidence shows; they never make a session fail. A line that matches `ignore` is
 checked by no other pattern, because good runs print it too. A line after which the program made progress is not checked
-either. Patterns are Python's regular expressions. One without special characters is searched as plain text, which is
-fast; so the table has one line for each wording.
+either. The wordings are in the table of classes (failures.py).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import re
 
 from comborun.rules import patterns
+from comborun.rules.endings.failures import Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,25 +23,7 @@ IGNORE = "ignore"
 BUILTIN: tuple[tuple[str, tuple[str, ...]], ...] = (
     (IGNORE, ("ERROR_INCOMPATIBLE_DRIVER", "vkCreateInstance failed", "Failed to create any GPU devices")),
     (IGNORE, ("Disabling key-value database because another kit process is locking it",)),
-    ("gpu_memory", ("CUDA out of memory", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY")),
-    ("gpu_memory", ("cudaErrorMemoryAllocation", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError")),
-    ("gpu_memory", ("CUBLAS_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory")),
-    ("gpu_memory", ("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization")),
-    ("gpu_fault", ("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost")),
-    ("gpu_fault", ("has fallen off the bus", "CUDA error: an illegal memory access")),
-    ("gpu_fault", ("CUDA error: unspecified launch failure", "CUDA error: uncorrectable ECC error", "NVRM: Xid")),
-    ("gpu_fault", ("Skipping NVIDIA GPU due CUDA being in bad state",)),
-    ("disk_full", ("No space left on device", "Disk quota exceeded", "database or disk is full")),
-    ("host_memory", ("^MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill")),
-    ("host_memory", ("out of memory: Killed process", "Out of memory: Killed process")),
-    ("host_memory", ("Unable to allocate [0-9.]+ [KMGT]iB for an array", "DefaultCPUAllocator: (can.t|not enough)")),
-    ("host_memory", ("DataLoader worker .* is killed by signal: Killed",)),
-    ("server_lost", ("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError")),
-    ("launch_failed", ("Address already in use", "address already in use", "EADDRINUSE")),
-    ("launch_failed", ("has failed to listen on any local network address", "Server is already active for display")),
-    ("launch_failed", ("Failed to acquire exclusive lock to data store",)),
-    ("crashed", ("FIFO server failed to connect to Unity in time", "^Error: signal 11")),
-    ("crashed", ("Segmentation fault", "core dumped")),
+    *((failure.value, failure.row.signatures) for failure in Failure if failure.row.signatures),
 )
 _SPECIAL = frozenset("\\^$*+?{}[]|()")
 
@@ -52,7 +34,7 @@ def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) ->
     `own`: the grid's signatures, which come first. `lines`: the end of a log, after the last progress. If a session has
     left records, a message about a port in use is about another program.
     """
-    known = [entry for entry in BUILTIN if not (records and entry[0] == "launch_failed")]
+    known = [entry for entry in BUILTIN if not (records and entry[0] == Failure.LAUNCH_FAILED.value)]
     searched = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
     text = "\n".join(lines)
     searched += [(failure, finder) for failure, wordings in known for finder in _there(wordings, text)]

@@ -13,14 +13,14 @@ export COMBORUN_LAST_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES - 1))
 export COMBORUN_END_EPISODE=$((COMBORUN_FIRST_EPISODE + COMBORUN_EPISODES))
 export PYTHONUNBUFFERED=1
 
-session_fail() { # CODE WHY: the command is not started
-  printf 'comborun: %s\n' "${*:2}" >&2
-  [[ ! $session_failure ]] || printf '%s\n' "${*:2}" >"$session_failure"
+session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started, and a record says why
+  printf 'comborun: %s\n' "$2" >&2
+  [[ ! $session_failure ]] || printf '%s\0' "${@:3}" >"$session_failure"
   exit "$1"
 }
 
 [[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||
-  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR"
+  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR" cannot_make path "$COMBORUN_OUTPUT_DIR"
 unset COMBORUN_FAILURE
 
 command=(
@@ -29,4 +29,5 @@ command=(
   "$COMBORUN_RESULTS_DIR"
 )
 shopt -s execfail
-exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD"
+exec -- "${command[@]}" ||
+  session_fail $? "${command[0]} could not be run in $PWD" could_not_run program "${command[0]}" folder "$PWD"

@@ -16,14 +16,14 @@ export COMBORUN_GPU=${COMBORUN_GPUS%%,*}
 export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES-0}
 export PYTHONUNBUFFERED=1
 
-session_fail() { # CODE WHY: the command is not started
-  printf 'comborun: %s\n' "${*:2}" >&2
-  [[ ! $session_failure ]] || printf '%s\n' "${*:2}" >"$session_failure"
+session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started, and a record says why
+  printf 'comborun: %s\n' "$2" >&2
+  [[ ! $session_failure ]] || printf '%s\0' "${@:3}" >"$session_failure"
   exit "$1"
 }
 
 [[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||
-  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR"
+  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR" cannot_make path "$COMBORUN_OUTPUT_DIR"
 unset COMBORUN_FAILURE
 
 command=(
@@ -32,4 +32,5 @@ command=(
   --seed 3
 )
 shopt -s execfail
-exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD"
+exec -- "${command[@]}" ||
+  session_fail $? "${command[0]} could not be run in $PWD" could_not_run program "${command[0]}" folder "$PWD"

@@ -17,16 +17,16 @@ export COMBORUN_GPU=${COMBORUN_GPUS%%,*}
 export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES-0}
 export PYTHONUNBUFFERED=1
 
-session_fail() { # CODE WHY: the command is not started
-  printf 'comborun: %s\n' "${*:2}" >&2
-  [[ ! $session_failure ]] || printf '%s\n' "${*:2}" >"$session_failure"
+session_fail() { # EXIT WHY CODE [KEY VALUE]...: the command is not started, and a record says why
+  printf 'comborun: %s\n' "$2" >&2
+  [[ ! $session_failure ]] || printf '%s\0' "${@:3}" >"$session_failure"
   exit "$1"
 }
 
 [[ -d $COMBORUN_OUTPUT_DIR ]] || mkdir -p -- "$COMBORUN_OUTPUT_DIR" ||
-  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR"
+  session_fail 73 "can't make $COMBORUN_OUTPUT_DIR" cannot_make path "$COMBORUN_OUTPUT_DIR"
 export OMNI_KIT_ACCEPT_EULA=YES
-cd -- "$HOME"/IsaacLab || session_fail 78 "there is no folder" "$HOME"/IsaacLab
+cd -- "$HOME"/IsaacLab || session_fail 78 "there is no folder ""$HOME"/IsaacLab no_folder path "$HOME"/IsaacLab
 unset COMBORUN_FAILURE
 
 # Setup stops at its first line that fails; what fails inside a script or function that it calls does not count.
@@ -39,7 +39,9 @@ setup_failed() { # [exit]
   [[ ${1-} ]] || ((${#BASH_SOURCE[@]} < 4)) || return 0 # in a sourced script
   trap - DEBUG ERR EXIT
   mapfile -t lines <"$session_script"
-  session_fail 78 "setup line $((setup_at - setup_first)) failed with code $code: ${lines[setup_at - 1]}"
+  local number=$((setup_at - setup_first)) line=${lines[setup_at - 1]}
+  session_fail 78 "setup line $number failed with code $code: $line" \
+    setup_failed number "$number" exit "$code" line "$line"
 }
 setup() {
 trap setup_next DEBUG && trap setup_failed ERR && trap 'setup_failed exit' EXIT && setup_first=$LINENO
@@ -50,7 +52,7 @@ setup
 setup_code=$?
 trap - DEBUG ERR EXIT
 set +eu
-((setup_code == 0)) || session_fail 78 "setup returned $setup_code"
+((setup_code == 0)) || session_fail 78 "setup returned $setup_code" setup_returned exit "$setup_code"
 
 command=(
   ./isaaclab.sh
@@ -63,4 +65,5 @@ command=(
   --output_dir "$COMBORUN_OUTPUT_DIR"
 )
 shopt -s execfail
-exec -- "${command[@]}" || session_fail $? "${command[0]} could not be run in $PWD"
+exec -- "${command[@]}" ||
+  session_fail $? "${command[0]} could not be run in $PWD" could_not_run program "${command[0]}" folder "$PWD"

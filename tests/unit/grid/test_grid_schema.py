@@ -20,7 +20,7 @@ from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.presets import starter_grid
 from comborun.model.command import PLAN_TIME, START_TIME
 from comborun.model.judging import DEFAULT_RETRY
-from comborun.rules.vocabulary import Failure
+from comborun.rules.endings.failures import Failure
 
 CHECKOUT = Path(__file__).parents[3]
 DOCUMENT = (CHECKOUT / "docs" / "grid.md").read_text()

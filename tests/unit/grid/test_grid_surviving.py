@@ -11,7 +11,7 @@ import pytest
 from comborun.generate.bundle import policy, session_manifest
 from comborun.model.judging import EvidenceRules, RetryRule
 from comborun.model.plan import Plan, Session
-from comborun.rules.vocabulary import Failure
+from comborun.rules.endings.failures import Failure
 
 HEAD = "policies: [a,b]\nenvironments: [x]\nepisodes: 10\ncommand: r {policy} {first_episode} {episodes} {output_dir}\n"
 SILENT = "{when: {policy: a}, progress: {silent: true}, limits: {stall_after: 0}}"

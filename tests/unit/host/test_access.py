@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from comborun.host.record.events import Events
 from comborun.host.verb_errors import Refusal
 from comborun.host.verbs import amend, fetch, logs, publish
 from comborun.host.verbs.publish import received
+from comborun.rules.events import Kind
+from comborun.rules.names import RunLayout
 
 FILES = [
     ["run.json", "{}\n", False],
@@ -59,13 +62,19 @@ def test_what_did_not_arrive_as_it_was_sent_is_refused(monkeypatch):
     assert caught.value.code == 76
 
 
-def test_an_amendment_is_for_the_run_as_it_was_found(tmp_path):
+def test_an_amendment_is_for_the_run_as_it_was_found(tmp_path, monkeypatch):
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
     run = publish.publish(order(tmp_path))["directory"]
     more = [["plan-2.json", "{}\n", False], ["sessions/e_q/session.sh", "x\n", False]]
     said = {"run": run, "found": "d1", "number": 1, "added": 1, "after": False, "dropped": ["e_p"], "files": more}
     assert amend.amend(order(tmp_path, digest="d2", **said)) == {"state": "amended", "running": []}
     assert Path(run, "sessions/e_q/session.sh").exists()
     assert amend.amend(order(tmp_path, digest="d3", **said)) == {"state": "overtaken"}
+    (event,) = Events(RunLayout(run)).read()
+    assert event.kind == Kind.AMENDED
+    assert {key: event.fields[key] for key in ("plan", "added", "dropped", "from")} == {
+        "plan": 2, "added": 1, "dropped": 1, "from": "local"
+    }  # fmt: skip
 
 
 def asked(**said):

@@ -286,7 +286,7 @@ def test_after_one_ran_out_of_memory_beside_others_one_fewer_runs_there_until_a_
     assert desk.waits("b") == ["gpu"]
     desk.begin()
     assert desk.admission.book.capacity.most == {0: 2}, "the next dispatcher knows"
-    (desk.folder / "dispatch/fewer").unlink()
+    (desk.folder / "dispatch/gpu_caps").unlink()
     desk.admission.open()
     assert desk.admission.book.capacity.most == {}, "lifted"
 

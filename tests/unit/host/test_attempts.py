@@ -18,7 +18,9 @@ from comborun.host.record.judging import Rules
 from comborun.host.supervise.attempt import Attempt
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import AttemptLayout
+from comborun.rules.vocabulary import outcome_of
 
 JUDGING = recorded.judging(policy="mason", environment="stairs", files=["*.jsonl"], ranged=True)
 DEAD = {"supervisor": "1", "supervisor_start": "never", "pid": "1", "pid_start": "never"}
@@ -109,7 +111,7 @@ def test_an_end_of_another_start_is_none(run: RunDirectory) -> None:
 
 def test_what_is_forestalled_never_begins(run: RunDirectory) -> None:
     assert run.cancel_unstarted("s", 1, "stopped", "because")
-    assert attempts.outcome_of(run.end("s", 1)) == "cancelled"
+    assert outcome_of(run.end("s", 1)) == "cancelled"
     assert not run.cancel_unstarted("s", 1, "stopped", "because")
     claim(run, 2)
     assert not run.cancel_unstarted("s", 2, "stopped", "because")
@@ -141,7 +143,16 @@ def test_a_verdict_that_nobody_lived_to_record_keeps_its_reason(run: RunDirector
     (folder / ".verdict").write_text('{"cause": "stalled", "note": "no new line"}\n')
     assert run.finalize_lost("s", 1)
     assert run.end("s", 1)["cause"] == "stalled"
-    assert "no new line" in run.end("s", 1)["note"]
+    assert run.end("s", 1)["note"] == "no new line", "of a supervisor of the former version"
+    assert run.end("s", 1)["ending"] == (fact(Evidence.SUPERVISOR_DIED),)
+
+
+def test_a_verdict_is_kept_as_a_fact(run: RunDirectory) -> None:
+    folder, why = claim(run, 1), fact(Evidence.RAN_TOO_LONG, limit_s=3)
+    (folder / ".verdict").write_text(record(cause="timed_out", reason=why.as_data()))
+    assert run.finalize_lost("s", 1)
+    assert run.end("s", 1)["ending"] == (why, fact(Evidence.SUPERVISOR_DIED))
+    assert run.end("s", 1)["outcome"] == "failed"
 
 
 def test_a_mark_whose_stopper_is_gone_stops_nothing(run: RunDirectory) -> None:

@@ -17,6 +17,7 @@ from comborun.host.record.clients import request, taken_by_another
 from comborun.host.supervise.health import Health
 from comborun.host.system import files, process
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
 
 PROGRAM = """
 import http.server, os, sys, time
@@ -101,10 +102,7 @@ def test_a_server_is_ready_when_all_checks_hold_and_has_had_its_warm_up(serve, t
 @pytest.mark.parametrize("check", ["http 200 /v1/models large", "http 404 /", "line ^never said", "line ("])
 def test_while_a_check_does_not_hold_the_server_is_not_ready(serve, check):
     one = serve(check, ready_within_s=1)
-    assert one.until(lambda: False) == (
-        "timed_out",
-        f"it was not ready within 1 s; still missing: {check}",
-    )
+    assert one.until(lambda: False) == ("timed_out", fact(Evidence.NOT_READY, limit_s=1, check=check))
     assert files.read(one.at.verdict)["cause"] == "timed_out"
 
 
@@ -117,10 +115,8 @@ def test_a_server_that_refuses_is_unhealthy_and_then_given_up(serve, tmp_path):
     one.until(lambda: one.said == ["ready", "ready"])
     assert not Path(one.at.unhealthy).exists()
     (tmp_path / "broken").touch()
-    assert one.until(lambda: False) == (
-        "stalled",
-        "it did not answer /health: 3 looks in a row, 0.1 s apart",
-    )
+    silent = fact(Evidence.NO_ANSWER, path="/health", misses=3, every_s=0.1)
+    assert one.until(lambda: False) == ("stalled", silent)
 
 
 def test_a_server_that_somebody_stops_gets_no_verdict_and_wakes_nobody(serve):
@@ -136,10 +132,7 @@ def test_a_server_that_somebody_stops_gets_no_verdict_and_wakes_nobody(serve):
 
 def test_a_port_that_another_program_has_taken_makes_no_server_ready(serve):
     one = serve("tcp", marker="nobody")
-    assert one.until(lambda: False) == (
-        "launch_failed",
-        f"another program listens on its port {one.port}",
-    )
+    assert one.until(lambda: False) == ("launch_failed", fact(Evidence.PORT_TAKEN, port=one.port))
     assert taken_by_another(one.port, [])
     assert not taken_by_another(one.port, [one.child.pid])
     assert not taken_by_another(free_port(), [])
@@ -186,23 +179,25 @@ def test_a_server_that_ended_or_whose_processes_are_gone_is_lost(tmp_path):
     pid, start, boot = process.identity()
     record(at / "claim", supervisor=pid, supervisor_start=start, boot=boot)
     (tmp_path / "id").write_text("grid-1\n")
-    assert clients.lost(str(tmp_path), "tiny/2") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") is None
     record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start=start, boot=boot)
-    assert clients.lost(str(tmp_path), "tiny/2") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") is None
     record(at / "begin", supervisor=pid, supervisor_start="1", pid=pid, pid_start="1", boot=boot)
-    assert clients.lost(str(tmp_path), "tiny/2") == "its server tiny ended"
+    assert clients.lost(str(tmp_path), "tiny/2") == fact(Evidence.SERVER_ENDED, server="tiny")
     record(at / "end", cause="signal", code=137)
-    assert clients.lost(str(tmp_path), "tiny/2") == "its server tiny ended (signal, code 137)"
-    assert clients.lost(str(tmp_path), "") == ""
+    assert clients.lost(str(tmp_path), "tiny/2") == fact(
+        Evidence.SERVER_ENDED, server="tiny", cause="signal", exit="137"
+    )
+    assert clients.lost(str(tmp_path), "") is None
 
 
 def test_a_server_that_answers_with_an_error_or_not_at_all_is_silent(serve, tmp_path):
     one = serve("http 200 /health")
     one.until(lambda: one.said)
     run = str(tmp_path / "run")
-    assert clients.silent(run, "tiny/1", 1.0) == ""
+    assert clients.silent(run, "tiny/1", 1.0) is None
     (tmp_path / "broken").touch()
-    assert clients.silent(run, "tiny/1", 1.0) == "its server tiny does not answer"
+    assert clients.silent(run, "tiny/1", 1.0) == fact(Evidence.SERVER_SILENT, server="tiny")
     os.kill(one.child.pid, signal.SIGSTOP)
-    assert clients.silent(run, "tiny/1", 0.2) == "its server tiny does not answer"
-    assert clients.silent(run, "tiny/7", 0.2) == "", "one that was never ready has nothing to be asked"
+    assert clients.silent(run, "tiny/1", 0.2) == fact(Evidence.SERVER_SILENT, server="tiny")
+    assert clients.silent(run, "tiny/7", 0.2) is None, "one that was never ready has nothing to be asked"

@@ -12,6 +12,7 @@ from recorded import queue_rows, record
 from comborun.host.dispatch import slurm_reconcile
 from comborun.host.system import files
 from comborun.host.verbs import start
+from comborun.rules.endings.evidence import Evidence, fact
 
 __all__ = ["cluster"]
 
@@ -109,7 +110,7 @@ def test_what_was_cancelled_in_slurm_before_it_began_is_cancelled(run: Cluster) 
     end(run, "env_two")
     assert go(run) == 0
     told = files.read(str(run.run / "sessions/env_one/attempt-1/end"))
-    assert (told["cause"], told["note"]) == ("stopped", "its task was cancelled in Slurm before it began")
+    assert (told["cause"], told["ending"]) == ("stopped", (fact(Evidence.TASK_CANCELLED),))
     assert done(run)["cancelled"] == "1"
     assert go(run, *PERSON) == 0, "a person asks for it again"
     assert (run.run / "slurm/batch-2.tsv").read_text() == "0\tenv_one\t2\n"

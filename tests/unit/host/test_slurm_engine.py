@@ -21,12 +21,15 @@ def test_an_attempt_lives_while_slurm_has_its_task_and_while_its_heart_beats(clu
     assert cluster.answer(task("7_0", "RUNNING")).life(AttemptLayout(cluster.at), claim) == "running"
     assert cluster.answer(task("7_0", "PENDING")).life(AttemptLayout(cluster.at), claim) == "lost"
     assert cluster.answer().life(AttemptLayout(cluster.at), claim) == "lost"
-    files.write_text(f"{cluster.at}/beat", "")
+    files.write_text(AttemptLayout(cluster.at).heartbeat, "")
     seen = cluster.answer()
-    assert (seen.life(AttemptLayout(cluster.at), claim), seen.forgot(cluster.at, claim)) == ("running", True)
-    cluster.age("beat")
+    assert (seen.life(AttemptLayout(cluster.at), claim), seen.forgot(AttemptLayout(cluster.at), claim)) == (
+        "running",
+        True,
+    )
+    cluster.age("heartbeat")
     assert cluster.answer().life(AttemptLayout(cluster.at), claim) == "lost"
-    for name in ("beat", "claim"):
+    for name in ("heartbeat", "claim"):
         Path(f"{cluster.at}/{name}").unlink()
     assert cluster.answer().life(AttemptLayout(cluster.at), claim) == "running", "nothing can be told of its beat"
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from comborun.host.supervise import environment as given
-from comborun.host.supervise.ending import why_no_container, with_output
+from comborun.host.supervise.ending import why_no_container, why_not_started
 from comborun.host.supervise.supervisor import graphics
+from comborun.rules.endings.evidence import Evidence, fact
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -87,46 +88,58 @@ def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp
         os.close(lock)
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "link"))
-    with pytest.raises(given.MissingResource, match="is not a folder"):
+    with pytest.raises(given.MissingResource) as refused:
         given.take_port()
+    assert refused.value.reason.code == Evidence.NO_PORT
+    assert "is not a folder" in refused.value.reason.text("said")
 
 
 @pytest.mark.parametrize(
-    ("log", "note"),
+    ("log", "said"),
     [
-        ("one\n\nEnvironmentNameNotFound: nope\nYou can list them.\n", ": EnvironmentNameNotFound: nope"),
-        ("only this\n", ": only this"),
-        (
-            "/r/sessions/a/session.sh: line 40: cd: /x: No such file or directory\n",
-            ": cd: /x: No such file or directory",
-        ),
-        ("", ""),
+        ("one\n\nEnvironmentNameNotFound: nope\nYou can list them.\n", "EnvironmentNameNotFound: nope"),
+        ("only this\n", "only this"),
+        ("/r/sessions/a/session.sh: line 40: cd: /x: No such file or directory\n", "cd: /x: No such file or directory"),
+        ("", None),
     ],
 )
-def test_a_setup_that_failed_is_told_with_the_line_of_its_output_that_says_most(tmp_path, log, note):
-    failure = "setup line 2 failed with code 1: conda activate nope"
-    (tmp_path / "log").write_text(log + f"comborun: {failure}\n")
-    assert with_output(failure, str(tmp_path / "log")) == failure + note
+def test_a_setup_that_failed_is_told_with_the_line_of_its_output_that_says_most(tmp_path, log, said):
+    fields = {"number": "2", "exit": "1", "line": 'conda activate "it\'s" {x}'}
+    record = "\0".join(["setup_failed", *(word for pair in fields.items() for word in pair), ""])
+    (tmp_path / "failure").write_text(record)
+    (tmp_path / "log").write_text(log + "comborun: setup line 2 failed with code 1: conda activate nope\n")
+    found = why_not_started(str(tmp_path / "failure"), str(tmp_path / "log"))
+    assert found == fact(Evidence.SETUP_FAILED, **fields, said=said)
+
+
+def test_the_sentence_of_a_script_of_the_former_version_is_shown_as_it_is(tmp_path):
+    (tmp_path / "log").write_text("")
+    (tmp_path / "failure").write_text("./x could not be run in /home\n")
+    found = why_not_started(str(tmp_path / "failure"), str(tmp_path / "log"))
+    assert found == fact(Evidence.NOT_STARTED, said="./x could not be run in /home")
+    (tmp_path / "failure").write_text("")
+    assert why_not_started(str(tmp_path / "failure"), str(tmp_path / "log")) is None
 
 
 WHY = "docker: Cannot connect to the Docker daemon. Is the docker daemon running?"
 
 
 @pytest.mark.parametrize(
-    ("runtime", "code", "log", "why"),
+    ("runtime", "code", "log", "said"),
     [
-        ("docker", 125, WHY + "\n\nRun 'docker run --help' for more\n", "docker could not start the container: " + WHY),
-        ("docker", 126, "x\n", "docker could not run the program in the image: x"),
-        ("docker", 1, WHY, ""),
-        ("apptainer", 255, "FATALITY\n", ""),
-        ("apptainer", 255, "FATAL: no image\n", "apptainer could not start the container: FATAL: no image"),
-        ("apptainer", 255, "the program's own\n", ""),
-        ("apptainer", 127, "FATAL: no image\n", ""),
+        ("docker", 125, WHY + "\n\nRun 'docker run --help' for more\n", WHY),
+        ("docker", 126, "x\n", "x"),
+        ("docker", 1, WHY, None),
+        ("apptainer", 255, "FATALITY\n", None),
+        ("apptainer", 255, "FATAL: no image\n", "FATAL: no image"),
+        ("apptainer", 255, "the program's own\n", None),
+        ("apptainer", 127, "FATAL: no image\n", None),
     ],
 )
-def test_codes_of_a_runtime_mean_something_only_where_it_says_so(tmp_path, runtime, code, log, why):
+def test_codes_of_a_runtime_mean_something_only_where_it_says_so(tmp_path, runtime, code, log, said):
     (tmp_path / "log").write_text(log)
-    assert why_no_container(str(tmp_path / "log"), runtime, code) == why
+    found = fact(Evidence.CONTAINER_FAILED, runtime=runtime, exit=code, said=said) if said else None
+    assert why_no_container(str(tmp_path / "log"), runtime, code) == found
 
 
 def test_the_record_of_a_start_names_the_driver_and_the_models_of_its_gpus(tmp_path):

@@ -10,6 +10,7 @@ from fake_cluster import Cluster, cluster, task
 from recorded import queue_rows, record
 
 from comborun.host.supervise import task as task_module
+from comborun.host.supervise.attempt import Attempt
 from comborun.host.supervise.task import SlurmPlace
 from comborun.host.system import files
 
@@ -54,7 +55,7 @@ def begins(run: Cluster) -> str:
 
 
 def start(run: Cluster, number: int = 1) -> SlurmPlace:
-    return SlurmPlace(str(run.run), "env_one", number)
+    return SlurmPlace(Attempt(str(run.run), "env_one", str(number)))
 
 
 def end(run: Cluster, **fields: str) -> None:

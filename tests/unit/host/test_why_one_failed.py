@@ -11,19 +11,20 @@ from comborun.host.record.judging import Ending
 from comborun.host.supervise import ending
 from comborun.host.supervise.attempt import Attempt
 from comborun.host.supervise.ending import explain
+from comborun.rules.endings.evidence import Evidence, fact
 
 
 @pytest.fixture
 def failed(tmp_path):
     """Says why an attempt with this log failed."""
 
-    def explained(*log, cause="exited", code=1, note="", gpus="", count=0, served_by="", **data):
+    def explained(*log, cause="exited", code=1, reason=None, count=0, served_by="", **data):
         (tmp_path / "id").write_text("grid-1\n")
         of = Attempt(str(tmp_path), "env_one", "1")
         Path(of.at.output).mkdir(parents=True, exist_ok=True)
         Path(of.at.log).write_text("".join(f"{line}\n" for line in log))
-        of.data, of.gpus, of.count, of.grant = data, gpus, count, {"served_by": served_by}
-        ending = Ending(cause, note, code)
+        of.data, of.count, of.grant = data, count, {"served_by": served_by}
+        ending = Ending(cause, reason, code)
         explain(of, ending)
         return ending
 
@@ -42,9 +43,10 @@ def test_a_class_that_leaves_traces_in_a_log_only_is_a_cause_and_others_keep_it(
 
 
 def test_what_its_supervisor_saw_comes_before_what_its_log_says_which_is_told(failed):
-    why = failed("CUDA out of memory", cause="stalled", code=130, note="no new result for 60 s")
+    seen = fact(Evidence.STALLED, seconds=60, core=0)
+    why = failed("CUDA out of memory", cause="stalled", code=130, reason=seen)
     assert (why.cause, why.signature) == ("stalled", "")
-    assert why.note == "no new result for 60 s; its log says: CUDA out of memory"
+    assert why.facts == [seen, fact(Evidence.LOG_SAYS, said="CUDA out of memory")]
 
 
 def test_what_a_program_has_survived_is_not_why_it_ended(failed):
@@ -56,15 +58,15 @@ def test_a_pattern_that_takes_for_ever_is_given_up(failed, monkeypatch):
     began = time.monotonic()
     why = failed("a" * 60, "CUDA out of memory", signatures=[("error", r"(a+)+ \d$")])
     assert time.monotonic() - began < 10
-    assert (why.cause, "take too long" in why.note) == ("gpu_memory", True)
+    assert (why.cause, fact(Evidence.PATTERNS_SLOW) in why.facts) == ("gpu_memory", True)
 
 
 def test_a_kill_for_memory_is_the_cause_where_the_signal_says_so(failed, monkeypatch):
-    monkeypatch.setattr(ending.machine, "kills_since", lambda before: (2, "on this machine"))
+    monkeypatch.setattr(ending.machine, "kills_since", lambda before: (2, "machine"))
     one = failed(cause="signal", code=137)
-    assert (one.cause, "killed for memory on this machine since it began: 2" in one.note) == ("host_memory", True)
+    assert (one.cause, one.facts[0].code, one.facts[0].count("count")) == ("host_memory", Evidence.KILLED_FOR_MEMORY, 2)
     other = failed("CUDA out of memory", cause="signal", code=139)
-    assert (other.cause, "killed for memory" in other.note) == ("gpu_memory", True)
+    assert (other.cause, other.facts[0].code) == ("gpu_memory", Evidence.KILLED_FOR_MEMORY)
 
 
 def test_a_full_file_system_is_the_cause(failed, monkeypatch):
@@ -72,7 +74,7 @@ def test_a_full_file_system_is_the_cause(failed, monkeypatch):
     monkeypatch.setattr(ending.machine, "disk_kib", lambda path: (1000, 12))
     why = failed("CUDA out of memory")
     assert (why.cause, why.signature) == ("disk_full", "")
-    assert why.note.startswith("12 KiB are free on the file system of its output")
+    assert why.facts[0] == fact(Evidence.OUTPUT_DISK_FULL, free_kib=12)
     monkeypatch.setattr(ending.machine, "disk_kib", lambda path: (None, None))
     assert told(failed("fine")) == ("exited", "")
 
@@ -90,9 +92,10 @@ def test_a_full_file_system_is_the_cause(failed, monkeypatch):
     ],
 )
 def test_without_its_model_server_it_could_not_work(failed, monkeypatch, cause, log, lost, silent, expected):
+    lost, silent = (fact(Evidence.SERVER_ENDED, server=why) if why else None for why in (lost, silent))
     monkeypatch.setattr(ending.clients, "lost", lambda run, by: lost)
     monkeypatch.setattr(ending.clients, "silent", lambda run, by, within: silent)
     why = failed(log, cause=cause, served_by="tiny/1")
     assert why.cause == expected
     if expected == "server_lost" and (lost or silent):
-        assert (lost or silent) in why.note
+        assert (lost or silent) in why.facts

@@ -9,15 +9,18 @@ from monitor_stage import Seen, a_plan, a_session, a_view, an_answer, status_of
 from report_runs import RunDirectory as ReportRun
 from report_runs import row
 
-from comborun.model.attempt import CAUSES, FAILURES, End
+from comborun.model.attempt import CAUSES, End
 from comborun.monitor.classify import note
 from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import summarize
 from comborun.rules import records
-from comborun.rules.vocabulary import Cause, Failure
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.failures import Failure
+from comborun.rules.vocabulary import Cause
 
 SESSION = a_session("act", "grass")
 WRONG = "WRONG_GPU: 700 MiB on GPU 1, and 1000 MiB on GPU 0, which it was granted"
+ON_WRONG_GPU = fact(Evidence.WRONG_GPU, used=[[0, 1000], [1, 700]], granted=[0])
 
 
 def an_end(cause: str, completeness: str = "none", **fields: object) -> End:
@@ -25,7 +28,7 @@ def an_end(cause: str, completeness: str = "none", **fields: object) -> End:
 
 
 def test_every_class_and_every_cause_has_words() -> None:
-    assert set(FAILURES) == set(Failure)
+    assert all(failure.row.words and failure.row.report for failure in Failure)
     assert set(CAUSES) == set(Cause) - {Cause.EXITED, Cause.SIGNAL, Cause.UNKNOWN}
 
 
@@ -34,7 +37,7 @@ def test_every_class_and_every_cause_has_words() -> None:
     [
         (an_end("exited", "complete", code=0), ""),
         (an_end("exited", "complete", code=3), "exit code 3 after complete results"),
-        (an_end("exited", "complete", code=0, note=WRONG), WRONG),
+        (an_end("exited", "complete", code=0, ending=[ON_WRONG_GPU]), WRONG),
         (an_end("signal", "partial", code=137, signal=9), "killed"),
         (an_end("signal", signal=350), "signal 350"),
         (an_end("exited", code=0), "exit code 0, but no results"),
@@ -75,9 +78,9 @@ def test_the_table_says_where_the_memory_of_a_session_lies_and_why_it_should_end
 
 def test_the_report_names_it_among_what_is_wrong_with_its_data(tmp_path: Path) -> None:
     run = ReportRun(tmp_path)
-    for environment, said in (("grass", WRONG), ("stairs", "")):
+    for environment, found in (("grass", [ON_WRONG_GPU.as_data()]), ("stairs", [])):
         session = run.session("flat", environment, 1)
-        run.attempt(session, row(0) + "\n", note=said)
+        run.attempt(session, row(0) + "\n", ending=found)
     found = summarize(collect_run(run.write())).summary.quality.findings
     (named,) = [one for one in found if "WRONG_GPU" in one.what]
     assert "grass" in named.where

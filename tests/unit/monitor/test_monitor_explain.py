@@ -12,7 +12,7 @@ from comborun.model.plan import Plan
 from comborun.model.servers import ModelServer
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
-from comborun.rules.vocabulary import Failure
+from comborun.rules.endings.failures import Failure
 
 PLAN = replace(
     a_plan([a_session("act", name) for name in ("grass", "stairs", "maze")], parallel=2, after=True),

@@ -10,7 +10,8 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, statu
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Plan
 from comborun.monitor.status import RunStatus, document
-from comborun.rules.vocabulary import Failure, Life, Outcome
+from comborun.rules.endings.failures import Failure
+from comborun.rules.vocabulary import Life, Outcome
 
 RETRY = (RetryRule(Failure.GPU_MEMORY, 2, 60.0), RetryRule(Failure.STALLED, 1, 10.0))
 PLAN = replace(

@@ -19,8 +19,9 @@ from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import HostEvent, Link, RunStatus
 from comborun.monitor.table import host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS, brief, clock, duration
+from comborun.rules.endings.failures import Failure
 from comborun.rules.room.placement import Card
-from comborun.rules.vocabulary import Failure, Life, Outcome
+from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"

@@ -7,7 +7,8 @@ from recorded import record
 
 from comborun.model.attempt import End
 from comborun.model.judging import DEFAULT_RETRY
-from comborun.rules.vocabulary import Cause, Completeness, Failure, Outcome, failure_of
+from comborun.rules.endings.failures import Failure, failure_of
+from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 
 @pytest.mark.parametrize(

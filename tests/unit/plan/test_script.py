@@ -14,8 +14,8 @@ from comborun.model.command import fill
 from comborun.model.judging import NOTICE_KINDS, EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import After, Limits, Notify, Plan
 from comborun.model.resources import BashWord
+from comborun.rules.endings.failures import Failure
 from comborun.rules.results.fields import ResultRules
-from comborun.rules.vocabulary import Failure
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scripts"
 

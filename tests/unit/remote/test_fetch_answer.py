@@ -103,7 +103,7 @@ def test_no_name_that_gets_through_leaves_the_run(name: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=300), max_size=6), st.integers(0, 3000))
 def test_any_bytes_survive_and_a_cut_leaves_only_whole_files(bodies: list[bytes], cut: int) -> None:
-    files = [(PurePosixPath(f"plan-{number}.json"), body) for number, body in enumerate(bodies)]
+    files = [(PurePosixPath(f"plan-{number}.json"), body) for number, body in enumerate(bodies, 1)]
     whole = stream(*batch(*files))
     answer = parse_answer(whole)
     assert [(piece.path, piece.data) for piece in answer.pieces] == files

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from comborun.rules.endings.breaker import HOST, Breaker, too_many
+from comborun.rules.endings.breaker import Breaker, quarantined, too_many
+from comborun.rules.endings.failures import HOST
 
 
 def trips(breaker: Breaker, failure: str, *gpus: int) -> list[tuple[str, str, int]]:
@@ -59,7 +62,16 @@ def test_rows_outlive_their_dispatcher_and_what_is_no_row_is_passed_over() -> No
     assert after.counts == {"0": ("stalled", 2), "12": ("stalled", 1), HOST: ("lost", 2)}
     assert after.quarantine == {"7": "lost"}
     assert trips(after, "stalled", 0) == [("0", "stalled", 3)]
-    assert after.quarantined("9.5") == "7\tlost\t9.5\n0\tstalled\t9.5\n"
+    again = [(one.gpu, one.failure, one.since) for one in quarantined(after.quarantined("9.5"))]
+    assert again == [("7", "lost", "3.5"), ("0", "stalled", "9.5")]
+
+
+def test_each_line_of_its_state_is_a_record() -> None:
+    breaker = Breaker(1)
+    breaker.record("crashed", (3,))
+    assert json.loads(breaker.rows()) == {"place": "3", "class": "crashed", "times": 1}
+    assert json.loads(breaker.quarantined("9.5")) == {"gpu": "3", "class": "crashed", "since": "9.5"}
+    assert Breaker(1, breaker.rows(), breaker.quarantined("9.5")).counts == breaker.counts
 
 
 # Fail-fast

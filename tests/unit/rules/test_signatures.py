@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.signatures import BUILTIN, find
 from comborun.rules.patterns import compiled
-from comborun.rules.vocabulary import Failure
 
 
 def told(*log: str, own: tuple[tuple[str, str], ...] = (), records: int = 0) -> tuple[str, str]:

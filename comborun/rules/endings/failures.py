@@ -1,0 +1,225 @@
+"""The classes of failures: one row holds everything that depends on the class.
+
+The order is that in which signatures are searched for in a log, and that of the tables in docs/grid.md.
+"""
+
+from __future__ import annotations
+
+from comborun.rules.vocabulary import Cause, Completeness, Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+HOST, GPU = "host", "gpu"
+"""what the breaker counts a failure for"""
+
+
+class Row:
+    """What follows from a class of failures, and how it is told."""
+
+    def __init__(
+        self,
+        words: str,
+        means: str,
+        *,
+        retries: int = 0,
+        wait_s: float = 10.0,
+        breaker: str = "",
+        signatures: tuple[str, ...] = (),
+        in_log: bool = False,
+        report: str = "",
+    ) -> None:
+        self.words = words
+        """for a table or a notice"""
+        self.means = means
+        """for docs/grid.md"""
+        self.retries = retries
+        """how often it is retried by default, with twice the wait each time"""
+        self.wait_s = wait_s
+        self.breaker = breaker
+        """HOST: a failure of the host as a whole, whatever GPU the session had. GPU: of its GPUs, or of the host if it
+        had none. Empty: it does not count."""
+        self.signatures = signatures
+        """Wordings of logs, as Python's regular expressions; one without special characters is searched as plain text,
+        which is fast."""
+        self.in_log = in_log or bool(signatures)
+        """whether a line of a log can show it, so that the grid may add patterns"""
+        self.report = report or words
+        """words of the report"""
+
+
+class Failure(Word):
+    """The class of a failure. If a log's line shows a class that is also a Cause, the class becomes the cause."""
+
+    row: Row
+
+    def __new__(cls, word: str, *row: Any) -> Failure:  # noqa: PYI034 - Python 3.8 has no Self
+        made = str.__new__(cls, word)
+        made._value_ = word
+        (made.row,) = row
+        return made
+
+    GPU_MEMORY = (
+        "gpu_memory",
+        Row(
+            "out of GPU memory",
+            "out of GPU memory; after the second time the session has the GPU alone. If others ran beside it, one"
+            " session fewer may run there until `combo resume`",
+            retries=2,
+            wait_s=60.0,
+            breaker=GPU,
+            signatures=(
+                *("CUDA out of memory", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY"),
+                *("cudaErrorMemoryAllocation", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError"),
+                *("CUBLAS_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory"),
+                *("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization"),
+            ),
+        ),
+    )
+    GPU_FAULT = (
+        "gpu_fault",
+        Row(
+            "GPU fault",
+            "the GPU or its driver failed",
+            retries=1,
+            wait_s=60.0,
+            breaker=GPU,
+            signatures=(
+                *("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost"),
+                *("has fallen off the bus", "CUDA error: an illegal memory access"),
+                *("CUDA error: unspecified launch failure", "CUDA error: uncorrectable ECC error", "NVRM: Xid"),
+                "Skipping NVIDIA GPU due CUDA being in bad state",
+            ),
+        ),
+    )
+    DISK_FULL = (
+        "disk_full",
+        Row(
+            "disk full",
+            "no room for its output",
+            wait_s=60.0,
+            breaker=HOST,
+            signatures=("No space left on device", "Disk quota exceeded", "database or disk is full"),
+        ),
+    )
+    HOST_MEMORY = (
+        "host_memory",
+        Row(
+            "out of memory",
+            "out of main memory",
+            retries=1,
+            wait_s=60.0,
+            breaker=HOST,
+            signatures=(
+                *("^MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill"),
+                *("out of memory: Killed process", "Out of memory: Killed process"),
+                *("Unable to allocate [0-9.]+ [KMGT]iB for an array", "DefaultCPUAllocator: (can.t|not enough)"),
+                "DataLoader worker .* is killed by signal: Killed",
+            ),
+        ),
+    )
+    SERVER_LOST = (
+        "server_lost",
+        Row(
+            "its server was lost",
+            "its model server went away",
+            retries=2,
+            wait_s=30.0,
+            breaker=GPU,
+            signatures=("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError"),
+        ),
+    )
+    LAUNCH_FAILED = (
+        "launch_failed",
+        Row(
+            "the command never ran",
+            "setup failed, or the program or folder is missing",
+            breaker=HOST,
+            signatures=(
+                *("Address already in use", "address already in use", "EADDRINUSE"),
+                *("has failed to listen on any local network address", "Server is already active for display"),
+                "Failed to acquire exclusive lock to data store",
+            ),
+            report="launch failed",
+        ),
+    )
+    CRASHED = (
+        "crashed",
+        Row(
+            "crashed",
+            "by a segfault, an abort and the like",
+            retries=1,
+            breaker=GPU,
+            signatures=(
+                *("FIFO server failed to connect to Unity in time", "^Error: signal 11"),
+                *("Segmentation fault", "core dumped"),
+            ),
+        ),
+    )
+    KILLED = "killed", Row("killed", "by a signal from outside", retries=1, breaker=GPU)
+    STALLED = "stalled", Row("stalled", "ended after `stall_after`", retries=1, breaker=GPU)
+    TIMED_OUT = "timed_out", Row("took too long", "ended after `max_time`")
+    ERROR = "error", Row("program error", "exit code other than 0", in_log=True)
+    NO_RESULT = "no_result", Row("no results", "exit code 0, but its work is not complete")
+    LOST = (
+        "lost",
+        Row(
+            "nobody saw it end",
+            "its processes are gone, and so is their supervisor: killed, or the host restarted",
+            retries=2,
+            wait_s=0.0,
+            breaker=GPU,
+            report="lost",
+        ),
+    )
+    PREEMPTED = (
+        "preempted",
+        Row(
+            "preempted by Slurm",
+            "Slurm gave its place to another job; not counted by `attempts`",
+            retries=10,
+            wait_s=0.0,
+        ),
+    )
+
+    @property
+    def cause(self) -> Cause | None:
+        """The cause of the same name, if there is one."""
+        return _CAUSES.get(self.value)
+
+
+_CAUSES = {cause.value: cause for cause in Cause}
+_CLASSES = {failure.value: failure for failure in Failure}
+_CRASHES = {4, 5, 6, 7, 8, 11, 31}
+"""ILL, TRAP, ABRT, BUS, FPE, SEGV, SYS: signals that a program gives itself"""
+
+
+def named(word: str) -> Failure | None:
+    """The class of this name; None for one that this version does not know."""
+    return _CLASSES.get(word)
+
+
+def failure_of(completeness: Completeness, cause: Cause, code: int | None, signal: int | None) -> Failure | None:
+    """The class of a failure; None for what is complete, stopped or not needed. The host writes the same into `end`."""
+    if completeness is Completeness.COMPLETE or cause in {Cause.STOPPED, Cause.NOT_NEEDED}:
+        return None
+    if cause is Cause.EXITED:
+        return Failure.NO_RESULT if code == 0 else Failure.ERROR
+    if cause is Cause.SIGNAL:
+        return Failure.CRASHED if signal in _CRASHES else Failure.KILLED
+    if cause is Cause.HUNG:  # its evidence was there, and has vanished
+        return Failure.STALLED
+    return _CLASSES.get(cause.value, Failure.ERROR)
+
+
+def grid_lines() -> list[str]:
+    """The table of docs/grid.md."""
+    rows = [f"| {one} | {one.row.means} | {one.row.retries} | {_wait(one.row.wait_s)} |" for one in Failure]
+    return ["| class | means | retries | first wait |", "|---|---|---|---|", *rows]
+
+
+def _wait(seconds: float) -> str:
+    if not seconds:
+        return "none"
+    return f"{seconds / 60:g} min" if seconds >= 60 else f"{seconds:g} s"

@@ -1,0 +1,159 @@
+"""How attempts ended, in words."""
+
+from __future__ import annotations
+
+from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.vocabulary import Outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Mapping
+
+    from comborun.rules.facts import Fact
+    from comborun.words import Words
+
+_MOST = 600
+"""characters of a line about an end"""
+_WHERE = {"group": "in its control group", "machine": "on this machine"}
+_CANCELLED = {"beginning": "before it began", "another_attempt": "while it waited for another attempt"}
+_INTERRUPTED = {"window": "interrupted in its window", "signal": "its supervisor was told to end"}
+_CONTAINER = {
+    ("docker", 125): "docker could not start the container",
+    ("docker", 126): "docker could not run the program in the image",
+    ("docker", 127): "docker found no such program in the image",
+    ("apptainer", 255): "apptainer could not start the container",
+}
+
+
+def outcome_words(outcome: str | None) -> str:
+    """An outcome as people read it; empty for none."""
+    return "not needed" if outcome == Outcome.NOT_NEEDED else str(outcome or "")
+
+
+def said(record: Mapping[str, Any]) -> str:
+    """What an end record tells, in words."""
+    return records.clean(in_words(record.get("note", ""), records.ending(record)), _MOST)
+
+
+def in_words(note: str, facts: Iterable[Fact]) -> str:
+    """The note of a record of the former version, or facts."""
+    from comborun.words import say
+
+    return "; ".join(filter(None, (note, *map(say, facts))))
+
+
+def _could_not_run(fact: Fact) -> str:
+    why = fact.text("said") or "bash printed no reason"
+    if interpreter := fact.text("interpreter"):
+        why = f"its interpreter {interpreter!r} does not exist or is not executable"
+    return f"{fact.text('program')} could not be run in {fact.text('folder')}: {why}"
+
+
+def _setup_failed(fact: Fact) -> str:
+    number, code, line = fact.text("number"), fact.text("exit"), fact.text("line")
+    return _with(f"setup line {number} failed with code {code}: {line}", fact)
+
+
+def _container_failed(fact: Fact) -> str:
+    runtime, code = fact.text("runtime"), fact.count("exit")
+    return _with(_CONTAINER.get((runtime, code), f"{runtime} failed with code {code}"), fact)
+
+
+def _stalled(fact: Fact) -> str:
+    seconds, stopped = fact.text("seconds"), fact.count("stopped")
+    if line := fact.text("line"):
+        why = f"no new result for {seconds} s, and the same line at least {fact.text('times')} times: {line}"
+    else:
+        why = f"no new result, no new line and {fact.count('core')} % of a core for {seconds} s"
+    return f"{why}; {stopped} of its processes are stopped by a signal" if stopped else why
+
+
+def _no_answer(fact: Fact) -> str:
+    where = fact.text("path") or "on its port"
+    return f"it did not answer {where}: {fact.text('misses')} looks in a row, {fact.number('every_s') or 0:g} s apart"
+
+
+def _killed_for_memory(fact: Fact) -> str:
+    where = _WHERE.get(fact.text("where"), fact.text("where"))
+    told = f"processes killed for memory {where} since it began: {fact.count('count')}"
+    available = fact.number("available_kib")
+    return told if available is None else f"{told}; memory available now: {available} KiB"
+
+
+def _server_ended(fact: Fact) -> str:
+    cause, code = fact.text("cause"), fact.text("exit")
+    how = f"{cause}, code {code}" if cause and code else cause
+    return f"its server {fact.text('server')} ended" + (f" ({how})" if how else "")
+
+
+def _wrong_gpu(fact: Fact) -> str:
+    used = dict(memory_on_gpus(fact))
+    granted = [int(gpu) for gpu in fact.texts("granted") if gpu.isdecimal()]
+    there = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in used.items() if gpu not in granted)
+    here = sum(mib for gpu, mib in used.items() if gpu in granted)
+    return f"WRONG_GPU: {there}, and {here} MiB on GPU {','.join(map(str, granted))}, which it was granted"
+
+
+def memory_on_gpus(fact: Fact) -> list[tuple[int, int]]:
+    """GPU and MiB, of a fact WRONG_GPU."""
+    pairs = fact.fields.get("used")
+    found = [one for one in pairs if isinstance(one, list) and len(one) == 2] if isinstance(pairs, list) else []
+    return [(gpu, mib) for gpu, mib in found if isinstance(gpu, int) and isinstance(mib, int)]
+
+
+def _with(words: str, fact: Fact) -> str:
+    text = fact.text("said")
+    return f"{words}: {text}" if text else words
+
+
+WORDS: Words = {
+    Evidence.NOT_STARTED.value: "{said}",
+    Evidence.COULD_NOT_RUN.value: _could_not_run,
+    Evidence.SETUP_FAILED.value: _setup_failed,
+    Evidence.SETUP_RETURNED.value: "setup returned {exit}",
+    Evidence.NO_FOLDER.value: "there is no folder {path}",
+    Evidence.CANNOT_MAKE.value: "can't make {path}",
+    Evidence.CANNOT_WRITE.value: "can't write {path}",
+    Evidence.CANNOT_LINK.value: "can't make links in {path}",
+    Evidence.FOLDER_BREAKS_JSON.value: (
+        "the run's folder has a quote or a backslash in its name, and its path goes into JSON"
+    ),
+    Evidence.FOLDER_BREAKS_MOUNT.value: "the run's folder has a colon in its name, which {runtime} can't mount",
+    Evidence.CONTAINER_FAILED.value: _container_failed,
+    Evidence.NO_DISPLAY.value: "`display` names no display for GPU {gpu}",
+    Evidence.NO_XVFB.value: "there is no Xvfb on the PATH, which `display: xvfb` asks for",
+    Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {fact.text('said') or 'it says nothing'}",
+    Evidence.NO_PORT.value: lambda fact: _with("no port is free", fact),
+    Evidence.PORT_TAKEN.value: "another program listens on its port {port}",
+    Evidence.NO_PROCESS.value: "no process could be started",
+    Evidence.TASK_ENDED_EARLY.value: lambda fact: _with("its task ended before it began", fact),
+    Evidence.TASK_CANCELLED.value: "its task was cancelled in Slurm before it began",
+    Evidence.WINDOW_REFUSED.value: "its window was refused (code {exit})",
+    Evidence.NOT_BEGUN.value: "it did not begin within {within_s} s",
+    Evidence.ROOM_UNUSED.value: "it was granted, but not started in time",
+    Evidence.STALLED.value: _stalled,
+    Evidence.RAN_TOO_LONG.value: "it ran longer than {limit_s} s",
+    Evidence.SLURM_TIME_LIMIT.value: "Slurm's time limit",
+    Evidence.HELD_MEMORY.value: "its processes held {mib} MiB of main memory, and its limit is {limit_mib}",
+    Evidence.HUNG_AFTER_WORK.value: "it did not end within {limit_s} s after its work was done",
+    Evidence.NOT_READY.value: "it was not ready within {limit_s} s; still missing: {check}",
+    Evidence.WARM_UP_UNANSWERED.value: "it did not answer the warm-up request within {limit_s} s",
+    Evidence.NO_ANSWER.value: _no_answer,
+    Evidence.INTERRUPTED.value: lambda fact: _INTERRUPTED.get(fact.text("by"), "it was interrupted"),
+    Evidence.CANCELLED.value: lambda fact: _CANCELLED.get(fact.text("before"), "before it began"),
+    Evidence.DECIDED.value: "all comparisons that need it are decided",
+    Evidence.KILLED_FOR_MEMORY.value: _killed_for_memory,
+    Evidence.OUTPUT_DISK_FULL.value: "{free_kib} KiB are free on the file system of its output",
+    Evidence.SERVER_ENDED.value: _server_ended,
+    Evidence.SERVER_SILENT.value: "its server {server} does not answer",
+    Evidence.REBOOTED.value: "the machine rebooted",
+    Evidence.SUPERVISOR_DIED.value: "its supervisor died before recording the end",
+    Evidence.TASK_GONE.value: "its task is gone, and its end was not recorded",
+    Evidence.SLURM_SAYS.value: "Slurm: {said}",
+    Evidence.LOG_SAYS.value: "its log says: {said}",
+    Evidence.PATTERNS_SLOW.value: "the grid's patterns take too long: its log was searched without them",
+    Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",
+    Evidence.LEFT_BEHIND.value: "processes that it left behind were ended after {grace_s} s: {count}",
+    Evidence.WRONG_GPU.value: _wrong_gpu,
+}
