@@ -15,12 +15,10 @@ from comborun.rules import records
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HALTED, Notice
-from comborun.rules.names import bare, window
+from comborun.rules.names import bare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
-
     from comborun.host.record.attempts import RunDirectory
     from comborun.host.system.children import Child, Opening
 
@@ -88,11 +86,6 @@ class LocalState(RunState):
     def gpus(self) -> tuple[int, ...]:
         """The GPUs that the run may use."""
         return records.integers(self.attempts.policy, "gpus")
-
-    def open_windows(self, commands: Sequence[tuple[str, int, Sequence[str]]]) -> list[Opening]:
-        """Open a window for each attempt of a session or of a model server, which runs a command."""
-        run = self.attempts.id
-        return self.engine.start([(window(name, attempt, run), words) for name, attempt, words in commands])
 
     # Work in the background
 

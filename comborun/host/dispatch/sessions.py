@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from comborun.rules.names import SERVERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Iterator, Mapping, Tuple
+    from typing import Any, Iterator, Mapping, Tuple
 
     from comborun.host.system.children import Opening
     from comborun.rules.facts import Fact
@@ -41,8 +43,7 @@ class Known:
 class State:
     """One of the classes below; each holds what is valid only in that state."""
 
-    __slots__ = ()
-    left: ClassVar[bool] = False
+    left = False
     """whether the run goes on until it has ended"""
 
     @property
@@ -53,131 +54,101 @@ class State:
 class New(State):
     """Its files were not read yet."""
 
-    __slots__ = ()
-
 
 class Dropped(State):
     """It was amended away before it ran, so it never starts."""
 
-    __slots__ = ()
 
-
+@dataclass(eq=False)
 class Queued(State):
-    __slots__ = ("not_before", "until", "why")
+    why: Fact | None = None
+    """why it runs once more; None for its first attempt"""
+    not_before: float | None = None
+    """when its wait for a retry is over; None: it does not wait"""
+    until: str = ""
+    """the same as a time of day"""
     left = True
 
-    def __init__(self, why: Fact | None = None, not_before: float | None = None, until: str = "") -> None:
-        self.why = why
-        """why it runs once more; None for its first attempt"""
-        self.not_before = not_before
-        """when its wait for a retry is over; None: it does not wait"""
-        self.until = until
-        """the same as a time of day"""
 
-
+@dataclass(eq=False)
 class Granted(State):
     """An attempt was granted, and its end is not known."""
 
-    __slots__ = ("gpus",)
+    gpus: Gpus
     left = True
-
-    def __init__(self, gpus: Gpus) -> None:
-        self.gpus = gpus
 
     @property
     def takes_slot(self) -> bool:
         return True
 
 
+@dataclass(eq=False)
 class Starting(Granted):
-    __slots__ = ("again_at", "budget", "due")
-
-    def __init__(self, gpus: Gpus, budget: int, due: float) -> None:
-        super().__init__(gpus)
-        self.budget = budget
-        """what failed starts may still cost"""
-        self.due = due
-        """when its begin is overdue"""
-        self.again_at: float | None = None
-        """when to open its window again, after a refusal"""
+    budget: int
+    """what failed starts may still cost"""
+    due: float
+    """when its begin is overdue"""
+    again_at: float | None = None
+    """when to open its window again, after a refusal"""
 
 
+@dataclass(eq=False)
 class Alive(Granted):
     """Its command runs."""
 
-    __slots__ = ("ready",)
-
-    def __init__(self, gpus: Gpus) -> None:
-        super().__init__(gpus)
-        self.ready = False
-        """a model server answers"""
+    ready: bool = field(default=False, init=False)
+    """a model server answers"""
 
 
+@dataclass(eq=False)
 class Running(Alive):
-    __slots__ = ("supervisor",)
-
-    def __init__(self, gpus: Gpus, supervisor: tuple[str, str] = ("", "")) -> None:
-        super().__init__(gpus)
-        self.supervisor = supervisor
-        """pid and start; empty until its files were read"""
+    supervisor: tuple[str, str] = ("", "")
+    """pid and start; empty until its files were read"""
 
 
+@dataclass(eq=False)
 class Orphaned(Alive):
     """Its supervisor is gone, its processes live."""
 
-    __slots__ = ("watcher",)
-
-    def __init__(self, gpus: Gpus) -> None:
-        super().__init__(gpus)
-        self.watcher: Opening | None = None
-        """the child that watches it"""
+    watcher: Opening | None = None
+    """the child that watches it"""
 
 
 class Closing(Running):
     """Its command has ended and its slot is free; its supervisor writes the end."""
-
-    __slots__ = ()
 
     @property
     def takes_slot(self) -> bool:
         return False
 
 
+@dataclass(eq=False)
 class Ending(Granted):
     """A model server that is being ended."""
 
-    __slots__ = ("ender",)
-
-    def __init__(self, gpus: Gpus, ender: Opening) -> None:
-        super().__init__(gpus)
-        self.ender = ender
-        """the child that ends it"""
+    ender: Opening
+    """the child that ends it"""
 
 
+@dataclass(eq=False)
 class Lost(Granted):
     """None of its processes lives, and there is no end."""
 
-    __slots__ = ("counted", "finalizer", "freed")
-
-    def __init__(self, gpus: Gpus, *, freed: bool, counted: bool) -> None:
-        super().__init__(gpus)
-        self.freed = freed
-        """whether its slot was free before"""
-        self.counted = counted
-        """whether its loss is part of an event that was counted"""
-        self.finalizer: Opening | None = None
-        """the child that writes its end"""
+    freed: bool
+    """whether its slot was free before"""
+    counted: bool
+    """whether its loss is part of an event that was counted"""
+    finalizer: Opening | None = None
+    """the child that writes its end"""
 
     @property
     def takes_slot(self) -> bool:
         return not self.freed
 
 
+@dataclass(eq=False)
 class Ended(State):
-    __slots__ = ("end",)
-
-    def __init__(self, end: Mapping[str, Any]) -> None:
-        self.end = end
+    end: Mapping[str, Any]
 
 
 class Session(Known):

@@ -19,6 +19,7 @@ from comborun.host.dispatch.sessions import Starting
 from comborun.host.supervise import supervisor as supervision
 from comborun.host.system import children, files, process
 from comborun.rules.names import RunLayout
+from comborun.rules.names import window as named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,8 +117,8 @@ class Windows:
                 break
             self._open[session.name] = window
             words = ["bash", "-p", layout.window, window.fifo, layout.fifo, session.name, str(attempt)]
-            commands.append((session.name, attempt, words))
-        openings = self._run.open_windows(commands) if commands else []
+            commands.append((named(session.name, attempt, self._run.attempts.id), words))
+        openings = self._run.engine.start(commands) if commands else []
         for (session, _), opening in zip(attempts, openings):
             self._openings[session.name] = session, opening
         return len(openings) == len(attempts)
