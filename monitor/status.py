@@ -321,6 +321,7 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         **_expected(session.expected),
         "task": _task(session.task),
         "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
+        "facts": data_of(session.facts),
     }
 
 
