@@ -12,25 +12,24 @@ from pathlib import Path
 import pytest
 from box import Box, Script, kill, make_box, until
 from recorded import record
-from slurm import SlurmOptions, slurm_at
+from slurm import Slurm, slurm_at
 
 from comborun.generate.slurm_jobs import TaskRequest, array_script, settle_script
 from comborun.model.attempt import Begin, End
-from comborun.model.resources import NO_SLURM
-from comborun.model.resources import SlurmOptions as SlurmKeys
+from comborun.model.resources import NO_SLURM, SlurmOptions
 
 KIND = TaskRequest(gpus=0, cpus=1, memory=200, minutes=0, gpu_type="")
-SETTLE = settle_script(SlurmKeys(settle_options=("--mem=100M",)), after=False)
+SETTLE = settle_script(SlurmOptions(settle_options=("--mem=100M",)), after=False)
 LONG = 40.0
 """seconds for what Slurm needs some seconds for"""
 
 
 @dataclass
 class SlurmBox(Box):
-    slurm: SlurmOptions = None  # type: ignore[assignment]
+    slurm: Slurm = None  # type: ignore[assignment]
 
     def lay_out(
-        self, sessions: dict[str, Script], kind: TaskRequest = KIND, keys: SlurmKeys = NO_SLURM, **limits: object
+        self, sessions: dict[str, Script], kind: TaskRequest = KIND, keys: SlurmOptions = NO_SLURM, **limits: object
     ) -> None:
         """Write the run directory as a launch on Slurm would; all sessions ask for the same."""
         self.plan(sessions, **limits)  # type: ignore[arg-type]
@@ -90,7 +89,7 @@ class SlurmBox(Box):
 
 
 @contextlib.contextmanager
-def slurm_box_at(parent: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
+def slurm_box_at(parent: Path, slurm: Slurm) -> Iterator[SlurmBox]:
     with make_box(parent, "slurm") as made:
         knobs = {
             "COMBORUN_SETTLE_S": "2",
@@ -108,7 +107,7 @@ def slurm_box_at(parent: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
 
 
 @pytest.fixture
-def slurm_box(tmp_path: Path, slurm: SlurmOptions) -> Iterator[SlurmBox]:
+def slurm_box(tmp_path: Path, slurm: Slurm) -> Iterator[SlurmBox]:
     """A run on a Slurm of two nodes, which is gone afterwards."""
     with slurm_box_at(tmp_path, slurm) as made:
         yield made
