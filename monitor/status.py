@@ -330,7 +330,7 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         **_or_null(chosen(session, "part", "window", "node", "uncounted")),
         **_expected(session.expected),
         "task": _task(session.task),
-        "facts": data_of(session.reasons),
+        "facts": data_of((*session.reasons, *session.facts)),
         "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
         "ending": data_of(session.ending),
     }

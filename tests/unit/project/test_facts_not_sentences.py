@@ -30,17 +30,13 @@ CUTS = {
 SEARCHES = {"search", "match", "fullmatch", "findall", "finditer", "split", "sub"}
 
 SHOWN = {
-    "comborun/cli/status.py:_look_once",
+    "comborun/errors.py:headline",
     "monitor/listing.py:state",
-    "monitor/watch.py:_missed",
-    "remote/runs.py:list_everywhere",
-    "remote/runs.py:listing",
     "remote/ssh/openssh.py:_start_master",
 }
 """places that only cut a text to one line, to show it"""
 TO_DO = {
     "comborun/cli/status.py:_unread",
-    "comborun/cli/stop.py:_meant",
     "comborun/cli/try_.py:_show",
     "comborun/cli/try_.py:_trouble",
     "comborun/host/supervise/ending.py:_server",
