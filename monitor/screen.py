@@ -200,8 +200,9 @@ def _line(session: SessionStatus) -> str:
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
-        shown = any(one.code == Evidence.LOG_SAYS for one in session.ending)
-        told = shown or session.last_line.removeprefix("comborun: ") in session.note
+        last = session.last_line
+        told = not last or last.startswith("comborun: ")  # a line of ours, whose fact is shown
+        told = told or any(one.code == Evidence.LOG_SAYS or one.text("said") == last for one in session.ending)
         parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)
 

@@ -2,7 +2,7 @@
 
 An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
 have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
-that is a fact is said first.
+that is a fact is said; a function asks `part` for such a field.
 """
 
 from __future__ import annotations
@@ -43,9 +43,13 @@ def say(fact: Fact) -> str:
     if words is None:
         fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
         return f"{fact.code} ({fields})" if fields else fact.code
-    said = Fact(fact.code)  # facts in its fields are said first
-    said.fields = {key: say(inner) if (inner := Fact.of(value)) else value for key, value in fact.fields.items()}
-    return words(said) if callable(words) else words.format_map(_Fields(said))
+    return words(fact) if callable(words) else words.format_map(_Fields(fact))
+
+
+def part(fact: Fact, key: str) -> str:
+    """A field in words: one that is a fact is said."""
+    inner = Fact.of(fact.fields.get(key))
+    return say(inner) if inner else fact.text(key)
 
 
 class _Fields(dict):  # type: ignore[type-arg]
@@ -64,7 +68,12 @@ class _Field:
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    def __repr__(self) -> str:
+        return repr(self.value)
+
     def __format__(self, form: str) -> str:
+        if inner := Fact.of(self.value):
+            return say(inner)
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             return _shown(self.value)
         return FORMS[form](self.value) if form in FORMS else several(int(self.value), form)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Outcome
+from comborun.words import part, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ def said(record: Mapping[str, Any]) -> str:
 
 def in_words(note: str, facts: Iterable[Fact]) -> str:
     """The note of a record of the former version, or facts."""
-    from comborun.words import say
-
     return "; ".join(filter(None, (note, *map(say, facts))))
 
 
@@ -103,7 +102,7 @@ def memory_on_gpus(fact: Fact) -> list[tuple[int, int]]:
 
 
 def _with(words: str, fact: Fact) -> str:
-    text = fact.text("said")
+    text = part(fact, "said")
     return f"{words}: {text}" if text else words
 
 
@@ -123,7 +122,7 @@ WORDS: Words = {
     Evidence.CONTAINER_FAILED.value: _container_failed,
     Evidence.NO_DISPLAY.value: "`display` names no display for GPU {gpu}",
     Evidence.NO_XVFB.value: "there is no Xvfb on the PATH, which `display: xvfb` asks for",
-    Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {fact.text('said') or 'it says nothing'}",
+    Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {part(fact, 'said') or 'it says nothing'}",
     Evidence.NO_PORT.value: lambda fact: _with("no port is free", fact),
     Evidence.PORT_TAKEN.value: "another program listens on its port {port}",
     Evidence.NO_PROCESS.value: "no process could be started",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from comborun.rules.endings import failures
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
+from comborun.rules.names import RUN, SERVERS
 from comborun.rules.vocabulary import several
 from comborun.words.endings import in_words
 from comborun.words.rows import why_not_counted
@@ -48,7 +49,7 @@ def _server_ends(fact: Fact) -> str:
     how = ("" if failure is failures.Failure.LAUNCH_FAILED else known) or _ended(fact) or code
     how = how or fact.text("cause") or "lost"
     ended = f"the server {fact.text('server')} ended {fact.count('times')} times in a row ({how})"
-    return f"{ended}; its log is servers/{fact.text('server')}/attempt-{fact.count('attempt')}/log"
+    return f"{ended}; its log is {RUN.attempt(SERVERS + fact.text('server'), fact.count('attempt')).log}"
 
 
 def _server_ended(fact: Fact) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from comborun.rules.endings.failures import words_of
 from comborun.rules.facts import Fact
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import amount, first_of, several
+from comborun.words import part
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
 
@@ -12,22 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.words import Words
 
-FAILURES = {
-    "gpu_memory": "out of GPU memory",
-    "gpu_fault": "GPU fault",
-    "host_memory": "out of memory",
-    "disk_full": "disk full",
-    "stalled": "stalled",
-    "timed_out": "took too long",
-    "killed": "killed",
-    "crashed": "crashed",
-    "launch_failed": "the command never ran",
-    "error": "program error",
-    "no_result": "no results",
-    "lost": "nobody saw it end",
-    "server_lost": "its server was lost",
-    "preempted": "preempted by Slurm",
-}
 _SERVER_STATES = {
     "queued": "has not started",
     "starting": "is starting",
@@ -42,7 +28,7 @@ _MOST_NAMED, _MOST_ENDED = 4, 8
 
 def _because(fact: Fact) -> str:
     """`: ` and the reason; empty without one."""
-    why = fact.text("reason") or fact.text("words")
+    why = part(fact, "reason") or fact.text("words")
     return f": {why}" if why else ""
 
 
@@ -95,7 +81,7 @@ def _slurm_holds(fact: Fact) -> str:
 def _gpus_in_quarantine(fact: Fact) -> str:
     gpus, failures = fact.texts("gpus"), dict.fromkeys(fact.texts("failures"))
     get = "get" if len(gpus) > 1 else "gets"
-    why = ", ".join(FAILURES.get(one, one) for one in failures)
+    why = ", ".join(words_of(one) for one in failures)
     return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why} again and again)"
 
 
@@ -131,7 +117,7 @@ def _all_vanished(fact: Fact) -> str:
 
 
 def _slurm_is_silent(fact: Fact) -> str:
-    ago, said = fact.number("ago_s"), fact.text("said")
+    ago, said = fact.number("ago_s"), part(fact, "said")
     since = "it has not answered yet" if ago is None else f"this is from {brief(ago)} ago"
     return f"Slurm does not answer; {since}{f': {said}' if said else ''}"
 
@@ -152,7 +138,7 @@ def _starts_again(fact: Fact) -> str:
     if not failure:
         return f"{said}{_because(fact)}"
     of = f" of {fact.count('of')}" if fact.count("of") else ""
-    return f"{said}: {FAILURES.get(failure, failure)}, attempt {fact.count('attempt')}{of}"
+    return f"{said}: {words_of(failure)}, attempt {fact.count('attempt')}{of}"
 
 
 def _waits(fact: Fact) -> str:
@@ -164,7 +150,7 @@ def _waits(fact: Fact) -> str:
 
 def _waits_for_next_start(fact: Fact) -> str:
     ended = "was stopped" if fact.fields.get("stopped") else "failed"
-    return f"its attempt {fact.count('attempt')} {ended}; {fact.text('start')}"
+    return f"its attempt {fact.count('attempt')} {ended}; {part(fact, 'start')}"
 
 
 def _waits_for_smoke_test(fact: Fact) -> str:
@@ -174,8 +160,8 @@ def _waits_for_smoke_test(fact: Fact) -> str:
 
 
 def _waits_for_server(fact: Fact) -> str:
-    why = fact.text("reason") or fact.text("words")
-    return f"waits for the server {fact.text('server')}, which {fact.text('state')}" + (
+    why = part(fact, "reason") or fact.text("words")
+    return f"waits for the server {fact.text('server')}, which {part(fact, 'state')}" + (
         f" and waits itself: {why}" if why else ""
     )
 
@@ -303,7 +289,7 @@ def _server_state(fact: Fact) -> str:
 def _server_is(fact: Fact) -> str:
     where = f", on {_gpus(fact)}" if _gpus(fact) else ""
     port = f", on port {fact.text('port')}" if fact.text("port") else ""
-    return f"it {fact.text('server')}{where}{port}"
+    return f"it {part(fact, 'server')}{where}{port}"
 
 
 def _server_start(fact: Fact) -> str:
@@ -470,7 +456,7 @@ WORDS: Words = {
     "no_longer_stopped": "no longer stopped",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
     "futile_to_repeat": lambda fact: (
-        f"{fact.text('session')}, {_episodes(fact)}: {fact.text('reason')}, so running it again would not help"
+        f"{fact.text('session')}, {_episodes(fact)}: {part(fact, 'reason')}, so running it again would not help"
     ),
     "complete_without_records": "the session counts as complete but recorded none of these",
     "records_are_rejected": "its records are rejected by the report ({said}, {place})",

@@ -106,7 +106,7 @@ WORDS: Words = {
     Wait.SERVER_NOT_READY_THERE: "its server on GPU {gpu} is not ready",
     Wait.STARTS_APART: _starts_apart,
     Wait.SLOTS_TAKEN: "no slot is free",
-    Wait.LEASES_LOCKED: "another run holds {folder}/lock",
+    Wait.LEASES_LOCKED: "another run holds the lock in {folder}",
     Wait.LEASES_UNWRITABLE: "can't write in {folder}",
     Wait.LEASES_UNUSABLE: "{flaw}",
     Wait.NO_PROCESSES: "{limit}",

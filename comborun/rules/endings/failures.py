@@ -200,6 +200,12 @@ def named(word: str) -> Failure | None:
     return _CLASSES.get(word)
 
 
+def words_of(word: str) -> str:
+    """The words of a class; one that this version does not know is shown as itself."""
+    failure = named(word)
+    return failure.row.words if failure else word
+
+
 def failure_of(completeness: Completeness, cause: Cause, code: int | None, signal: int | None) -> Failure | None:
     """The class of a failure; None for what is complete, stopped or not needed. The host writes the same into `end`."""
     if completeness is Completeness.COMPLETE or cause in {Cause.STOPPED, Cause.NOT_NEEDED}:

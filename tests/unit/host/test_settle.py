@@ -145,7 +145,7 @@ def test_others_wait_for_the_smoke_test_and_a_failed_one_holds_the_run(run: Clus
     end(run, "env_one", cause="exited", code="0", completeness="none", records="0", **{"class": "no_result"})
     run.says("squeue")
     assert go(run) == 0
-    hold = Fact(HoldReason.SMOKE_TEST_UNPROVEN, sessions=["env_one"], whys=[""])
+    hold = Fact(HoldReason.SMOKE_TEST_UNPROVEN, sessions=["env_one"], whys=[[]])
     assert files.read(str(run.run / "dispatch/hold"))["reason"] == hold
     assert not (run.run / "slurm/batch-2.tsv").exists()
 

@@ -10,6 +10,7 @@ from fake_cluster import Cluster, cluster, task
 from comborun.host.engines.arrays import Arrays, follow_command
 from comborun.host.engines.slurm import Slurm
 from comborun.host.system import files
+from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
 
 __all__ = ["cluster"]
@@ -39,10 +40,7 @@ def test_what_slurm_said_of_an_earlier_start_is_passed_over(cluster: Cluster) ->
     (cluster.run / "slurm/out/7_0").write_text(said)
     seen = cluster.answer()
     assert seen.why(cluster.claimed(said="0"), {})[0] == "preempted"
-    assert seen.why(cluster.claimed(said=str(len(said))), {}) == (
-        "lost",
-        "its task is gone, and its end was not recorded",
-    )
+    assert seen.why(cluster.claimed(said=str(len(said))), {}) == ("lost", [Fact("task_gone")])
 
 
 def test_a_settle_job_that_slurm_could_not_start_is_let_go_with_the_tasks_and_held_with_none(cluster: Cluster) -> None:

@@ -13,6 +13,7 @@ from comborun.host.supervise import environment as given
 from comborun.host.supervise.ending import why_no_container, why_not_started
 from comborun.host.supervise.supervisor import graphics
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.host import FolderFlaw
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -91,7 +92,7 @@ def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp
     with pytest.raises(given.MissingResource) as refused:
         given.take_port()
     assert refused.value.reason.code == Evidence.NO_PORT
-    assert "is not a folder" in refused.value.reason.text("said")
+    assert refused.value.reason.fields["said"]["code"] == FolderFlaw.NO_FOLDER
 
 
 @pytest.mark.parametrize(

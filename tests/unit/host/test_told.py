@@ -81,7 +81,7 @@ def test_a_dispatcher_that_is_killed_while_it_tells_leaves_nothing_to_be_told_or
 
 def test_a_stall_is_told_once_though_the_dispatcher_starts_again(run: Run) -> None:
     for _ in range(2):
-        run.watch().report_stall("env_one", 1, "no new line")
+        run.watch().report_stall("env_one", 1, {"note": "no new line"})
     assert run.told.count(("stalled", "env_one")) == 1
 
 
