@@ -51,7 +51,8 @@ class Run:
             self.names.append(name)
             self.put("dispatch/queue.jsonl", queue_rows(**dict.fromkeys(self.names, "")))
         at = f"sessions/{name}/attempt-{number}"
-        claim = {"supervisor": 1, "count": 9, "files": rules.split("|"), "line": "x" * 1000}
+        judging = {"results": {"files": rules.split("|")}, "evidence": {"line": "x" * 1000}}
+        claim = {"supervisor": 1, "count": 9, "judging": judging}
         self.put(f"{at}/claim", json.dumps(claim))
         self.put(f"{at}/grant", '{"gpus": ""}\n')
         self.put(f"{at}/begin", '{"attempt": 1, "started": 1.5}\n')

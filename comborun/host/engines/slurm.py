@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 
+from comborun.host.record import judging
 from comborun.host.record.attempts import Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
@@ -278,8 +279,8 @@ def _freeze(at: AttemptLayout) -> None:
     shutil.rmtree(copy, ignore_errors=True)
     with contextlib.suppress(shutil.Error):  # for files that vanished meanwhile
         shutil.copytree(out, copy, symlinks=True, copy_function=_link)
-    claim = files.read(at.claim)
-    for path in globs.found(out, [*records.texts(claim, "files"), *records.texts(claim, "evidence_files")]):
+    rules = judging.Rules.of(files.read(at.claim))
+    for path in globs.found(out, [*rules.results.files, *rules.evidence_files]):
         if os.path.isfile(f"{out}/{path}") and os.path.realpath(f"{out}/{path}").startswith(f"{out}/"):
             files.remove(f"{copy}/{path}")
             shutil.copy2(f"{out}/{path}", f"{copy}/{path}")

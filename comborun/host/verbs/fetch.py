@@ -32,6 +32,7 @@ from comborun.rules.names import (
     AttemptLayout,
     plan_number,
 )
+from comborun.rules.results.fields import LOG, ResultRules
 from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
@@ -101,13 +102,14 @@ class Answer:
         """Add the files of an attempt: results, then records, the end last."""
         end = [at.end] if os.path.isfile(at.end) else []
         claim = files.read(at.claim)
-        for name in globs.found(at.output, records.texts(claim, "files")):
+        rules = _rules(claim)
+        for name in globs.found(at.output, rules.files):
             path = f"{at.output}/{name}"
             if not os.path.exists(path):
                 self._skipped.append((path, "broken"))
             elif os.path.getsize(path):
                 self._result(path)
-        if _rules(claim).get("source") == "log" or (end and _tells_of_a_failure(at)):
+        if rules.source == LOG or (end and _tells_of_a_failure(at)):
             self._result(at.log)
         self._add(*(f"{at.directory}/{record}" for record in FETCHED_RECORDS), *end)
 
@@ -172,10 +174,10 @@ class Answer:
         self._room -= len(data)
 
 
-def _rules(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+def _rules(claim: Mapping[str, Any]) -> ResultRules:
     """The rules of results in a claim; the former version has them beside its other fields."""
     judging = claim.get(records.JUDGING)
-    return judging.get("results", {}) if isinstance(judging, dict) else claim
+    return ResultRules.of(judging.get("results", {"files": []}) if isinstance(judging, dict) else claim)
 
 
 def _tells_of_a_failure(at: AttemptLayout) -> bool:
