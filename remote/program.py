@@ -316,7 +316,7 @@ def restart_dispatcher(transport: Transport, directory: str, plan: Plan) -> str:
 
 def await_first(transport: Transport, directory: str, seconds: float) -> Beginning:
     """Wait for the first begin record."""
-    done = run(transport, directory, "wait-started", f"{seconds:g}", timeout=seconds + 30)
+    done = run(transport, directory, "begun", f"{seconds:g}", timeout=seconds + 30)
     try:
         return Beginning(done.code)
     except ValueError:

@@ -6,6 +6,7 @@ import re
 import sys
 
 _ROOMS = {
+    "begun": "verbs.wait_started",
     "dispatch": "dispatch.dispatcher",
     "doctor": "doctor",
     "orphan": "supervise.orphan",
@@ -13,7 +14,7 @@ _ROOMS = {
     "settle": "dispatch.slurm_reconcile",
     "task": "supervise.task",
 }
-"""verbs whose module stands elsewhere than in `verbs`"""
+"""verbs whose module has another name, or stands elsewhere than in `verbs`"""
 
 
 def module_of(verb: str) -> str:

@@ -1,4 +1,4 @@
-"""`wait-started RUN SECONDS`: waits until the first session begins.
+"""`begun RUN SECONDS`: waits until the first session begins.
 
 0: one has begun. 1: none began within that time, the run is halted, or it is over. 66: no run directory. 75: none has
 begun, and the first ones have waited for resources of the host for two seconds.
@@ -24,7 +24,7 @@ BEGUN, NOT_BEGUN, WAITS = 0, 1, 75
 
 
 def main(arguments: list[str]) -> int:
-    return answer("wait-started", _begun, arguments)
+    return answer("begun", _begun, arguments)
 
 
 def _begun(arguments: list[str]) -> int:
