@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from structure import CHECKOUT, LINKED, imports, modules
+from structure import CHECKOUT, LINKED, circles, graph, imports, modules
 
 ALLOWED = {
     "comborun.rules": {"comborun.rules"},
@@ -29,6 +29,8 @@ ALLOWED = {
 }
 
 ROOMS = {
+    "comborun.rules": ("results", "endings", "room"),
+    "comborun.host": ("system", "record", "engines", "admission", "supervise", "dispatch"),
     "comborun": ("model", "grid", "planner", "generate", "amendment"),
     "comborun.remote": ("ssh",),
     "comborun.reporter": ("statistics", "records", "counting", "comparing", "figures", "pages"),
@@ -62,6 +64,15 @@ def test_a_module_imports_only_what_its_package_and_its_room_may() -> None:
         if package in {"comborun.rules", "comborun.words", "comborun.host"}:  # they travel to hosts
             tops = {name.split(".", maxsplit=1)[0] for name in asked}
             assert tops <= {*sys.stdlib_module_names, "comborun"}, relative
+
+
+def test_no_files_form_a_circle() -> None:
+    """Imports for types count, too: who reads one file of a circle must read them all."""
+    assert circles(graph(modules())) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c", "a"]]
 
 
 @pytest.mark.parametrize(
