@@ -8,11 +8,16 @@ from pathlib import PurePath
 from typing import Any
 
 from comborun.rules.facts import Fact
+from comborun.rules.results.fields import Field, ResultRules
 
 
 def as_data(value: Any) -> Any:
     """A value as JSON data: a dataclass or a named tuple is an object with a key for each field."""
     if isinstance(value, Fact):
+        return value.as_data()
+    if isinstance(value, ResultRules):  # with what is as by default, too
+        return {key: as_data(getattr(value, key)) for key in value.__slots__}
+    if isinstance(value, Field):
         return value.as_data()
     if is_dataclass(value):
         return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}

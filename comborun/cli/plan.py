@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
 from comborun.cli.terminal import program, show_json, show_rows, warn, working
+from comborun.documents import as_data
 from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
@@ -86,8 +86,8 @@ def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **show
     gap: float | None = shown["gap"]
     power = _power(laid, gap)
     if as_json:
-        expectation = {"expected": dataclasses.asdict(expected)} if expected else {}
-        show_json(dataclasses.asdict(laid) | expectation | {"power": power})
+        expectation = {"expected": as_data(expected)} if expected else {}
+        show_json(as_data(laid) | expectation | {"power": power})
         return
     warn(*map(str, checked.warnings), *(() if slurm else host_warnings(checked, facts)))
     rows = dict(_outlook_rows(expected, checked) if expected else ())

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from comborun.host.admission.admission import Admission
 from comborun.host.admission.leasebook import Measured
 from comborun.rules.room.placement import Card, Request
+from comborun.rules.room.waits import waits_for
+from comborun.words import say
 
 SIZES = st.sampled_from([0, 1000, 4608, 10000, 20000])
 
@@ -64,10 +66,10 @@ class Host:
         self.admission.round()
         pick = self.admission.pick([who], lambda name: f"/nowhere/sessions/{name}/attempt-1")
         if pick and pick.never:
-            return f"never {pick.never}"
+            return f"never {say(pick.never)}"
         if not pick:
-            ((_, reason, _, why),) = self.admission.waits([who])
-            return f"{reason} {why}"
+            ((_, fact),) = self.admission.waits([who])
+            return f"{waits_for(fact)} {say(fact)}"
         self.grants[who] = pick.gpus
         self.check(who)
         return f"ok {','.join(map(str, pick.gpus))}"

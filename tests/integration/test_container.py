@@ -13,6 +13,7 @@ from box import until
 from desk import CHECKOUT, Desk
 
 from comborun.rules.records import parse
+from comborun.words.endings import said
 
 STAND_IN = CHECKOUT / "tests" / "testbed" / "docker.py"
 WORK = """
@@ -77,7 +78,7 @@ def test_a_session_runs_in_its_container_and_the_runtimes_own_codes_are_failed_l
     assert record["seen"] == "inside a secret a 'b' $c"
     absent, wordless = end(run, "maze_absent"), end(run, "maze_wordless")
     assert (absent["cause"], absent["code"]) == ("launch_failed", "125")
-    assert "pull access denied" in absent["note"]
+    assert "pull access denied" in said(absent)
     assert wordless["completeness"] == "none"
     until((run / "dispatch/done").exists, "the run has ended")
     assert [*docker.glob("comborun-*")] == []

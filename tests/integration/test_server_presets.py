@@ -14,6 +14,7 @@ from desk import CHECKOUT, Desk, desk_at
 from nvidia import Gpus
 
 from comborun.rules.records import parse
+from comborun.words.endings import said
 
 if TYPE_CHECKING:
     from box import Box
@@ -151,7 +152,7 @@ def test_vllm_is_ready_only_when_its_model_is_there(run: Path) -> None:
 def test_a_vllm_whose_engine_died_is_started_again_and_its_client_ends_what_it_began(run: Path) -> None:
     first, second = attempts(run / "servers/dies")
     assert (first["cause"], second["cause"]) == ("stalled", "stopped")
-    assert "did not answer /health" in first["note"]
+    assert "did not answer /health" in said(first)
     log = server_log(run, "dies")
     assert "EngineDeadError" in log
     assert '"GET /health HTTP/1.1" 503' in log

@@ -199,8 +199,8 @@ def test_without_a_server_that_starts_the_rest_is_done_and_the_run_is_halted(box
     box.start()
     until(lambda: box.fields("dispatch/hold"), "the run is halted", 40)
     assert box.hold_reason
-    ended = {"server": "tiny", "times": 3, "cause": "error", "exit_code": "1"}
-    assert ended.items() <= {**box.hold_reason.fields, "cause": "error"}.items()
+    told = {"server": "tiny", "times": 3, "cause": "error", "exit_code": "1"}
+    assert told.items() <= {**box.hold_reason.fields, "cause": "error"}.items()
     assert box.hold_reason.code == HoldReason.SERVER_ENDS
     assert box.ended("env_free").cause == "exited"
     assert (box.begin("env_a"), "no GPU" in (at(box, 3) / "log").read_text()) == (None, True)

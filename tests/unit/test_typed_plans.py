@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import a_plan, a_session
 
+from comborun.documents import as_data
 from comborun.model.plan import Plan
 
 PLAN = a_plan([replace(a_session("flat", "stairs"), flag="smoke", threads=2), a_session("rough", "stairs")])
@@ -24,7 +25,7 @@ ANY = st.recursive(
 
 def test_a_plan_is_read_as_it_was_written_also_by_a_version_that_wrote_every_field() -> None:
     assert Plan.from_json(PLAN.to_json()) == PLAN
-    assert Plan.from_json(json.dumps(asdict(PLAN))) == PLAN
+    assert Plan.from_json(json.dumps(as_data(PLAN))) == PLAN
 
 
 def test_fields_of_a_later_version_are_left_out() -> None:

@@ -100,7 +100,7 @@ def test_a_root_that_is_reached_by_two_names_lists_its_runs_once(tmp_path: Path)
     (tmp_path / "link").symlink_to("root")
     (found,) = list_runs(LocalTransport(), [str(tmp_path / "link"), str(tmp_path / "root"), str(tmp_path / "none")])
     assert (found.id, found.directory, found.canary) == (NEWEST.id, str(run), True)
-    assert found.counts == {"succeeded": 2, "not needed": 1}
+    assert found.counts == {"succeeded": 2, "not_needed": 1}
 
 
 def test_a_run_that_is_held_says_by_what(tmp_path: Path) -> None:
