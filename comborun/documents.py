@@ -21,8 +21,8 @@ def as_data(value: Any) -> Any:
         return value.as_data()
     if is_dataclass(value):
         return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {name: as_data(getattr(value, name)) for name in value._fields}
+    if isinstance(value, tuple) and (names := getattr(value, "_fields", ())):
+        return {name: as_data(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): as_data(one) for key, one in value.items()}
     if isinstance(value, (list, tuple, frozenset)):
