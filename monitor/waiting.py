@@ -25,9 +25,8 @@ _MOST_NAMED = 4
 
 
 def budget(plan: Plan, attempts: Sequence[Attempt], failure: Failure) -> Spent:
-    """Starts made and left after `failure`, the class of the latest attempt, counted from the last stop.
-
-    A user's request for another start renews both, but no probe reports it: then more starts may be left.
+    """Starts made and left after `failure`, the class of the latest attempt, counted from the last stop. A user's
+    request for another start renews both; then more starts may be left.
     """
     times = {rule.failure.value: rule.times for rule in plan.retry}
     times.setdefault(Failure.LOST.value, plan.limits.attempts - 1)

@@ -33,8 +33,8 @@ def host_facts(
 ) -> HostFacts:
     """The facts of a host, and which of its secrets it lacks, in one round trip.
 
-    `host_python` is the interpreter that the grid names, `named` its other needs (preflight.py). Raises HostError if
-    the host has no usable Python.
+    `host_python` is the interpreter that the grid names, `named` its other needs (host/doctor/preflight.py). Raises
+    HostError if the host has no usable Python.
     """
     wanted = (name for name, source in secrets.items() if source == "host")
     done = program.run_packed(transport, "facts", *wanted, stdin=named, python=program.Python(named=host_python or ""))

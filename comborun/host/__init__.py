@@ -1,1 +1,1 @@
-"""The program that travels with a run. Standard library, Python 3.8; imports only comborun.rules besides itself."""
+"""The program that travels with a run. Standard library, Python 3.8; imports comborun.rules and comborun.words."""

@@ -1,4 +1,4 @@
-"""Simulates the dispatcher's admission (`rules.placement`): how many sessions fit at once, and when all end. Pure.
+"""Simulates the dispatcher's admission (`rules/room`): how many sessions fit at once, and when all end. Pure.
 
 Memory is in MiB. Unknown resources limit nothing here. A forecast gives a number only if all its inputs are known."""
 

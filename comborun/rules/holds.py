@@ -16,7 +16,7 @@ class HoldReason(Word):
     BY_PERSON = "held_by_person"
     """words: those that the person gave"""
     FAILURES_IN_A_ROW = "failures_in_a_row"
-    """failure, times, host (empty on Slurm), note: of the last end"""
+    """failure, times, host (empty on Slurm), ending: facts of the last end; note: of one of the former version"""
     TOO_MANY_FAILED = "too_many_failed"
     """failed, sessions, limit, percent: the one that is reached is not 0"""
     NO_GPU_LEFT = "no_gpu_left"
@@ -25,7 +25,7 @@ class HoldReason(Word):
     SMOKE_TEST_UNPROVEN = "smoke_test_unproven"
     """sessions, whys: why the rows of each don't count, perhaps empty"""
     SERVER_ENDS = "server_ends"
-    """server, times, attempt (the last one), cause (or the class of the failure), exit_code, note"""
+    """server, times, attempt (the last one), cause (or the class of the failure), exit_code, ending"""
 
 
 class TaskLeft(Word):
@@ -47,7 +47,7 @@ class Notice(Word):
     SESSION_ENDED = "session_ended"
     """session, outcome"""
     NO_PROGRESS = "makes_no_progress"
-    """session, note"""
+    """session, ending"""
     SESSION_DISK_FULL = "session_disk_full"
     """session"""
     VANISHED = "sessions_vanished"
@@ -59,6 +59,6 @@ class Notice(Word):
     SERVER_SILENT = "server_silent"
     """server"""
     SERVER_ENDED = "server_ended"
-    """server, cause, exit_code, note"""
+    """server, cause, exit_code, ending"""
     HELD_BACK = "notices_held_back"
     TEST = "test_notice"

@@ -1,4 +1,4 @@
-"""Every file name of a run directory, in one place (docs/architecture.md says what each file holds)."""
+"""Every file name of a run directory, in one place (docs/architecture.md says what the main ones hold)."""
 
 from __future__ import annotations
 

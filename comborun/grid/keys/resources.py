@@ -98,6 +98,7 @@ class ResourceKeys(Keys):
 
     @property
     def request(self) -> Request:
+        """All but the GPUs, which are `gpus`."""
         return Request(
             gpu_memory=mebibytes(self.gpu_memory),
             cpus=self.cpus or 0,

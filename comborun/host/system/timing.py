@@ -1,4 +1,4 @@
-"""The times of a supervisor in seconds, read once from its environment. docs/architecture.md lists them."""
+"""The times of a supervisor in seconds, read once from its environment."""
 
 from __future__ import annotations
 

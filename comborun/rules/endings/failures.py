@@ -207,7 +207,9 @@ def words_of(word: str) -> str:
 
 
 def failure_of(completeness: Completeness, cause: Cause, code: int | None, signal: int | None) -> Failure | None:
-    """The class of a failure; None for what is complete, stopped or not needed. The host writes the same into `end`."""
+    """The class of a failure; None for what is complete, stopped or not needed. The host writes it into `end`, unless
+    the log shows another class.
+    """
     if completeness is Completeness.COMPLETE or cause in {Cause.STOPPED, Cause.NOT_NEEDED}:
         return None
     if cause is Cause.EXITED:

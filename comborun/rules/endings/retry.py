@@ -35,7 +35,9 @@ class Budgets:
 
     @classmethod
     def of_policy(cls, policy: Mapping[str, str]) -> Budgets:
-        """From dispatch/policy.json: `retry_CLASS` and `wait_CLASS_ms`."""
+        """From dispatch/policy.json: `retry_CLASS` and `wait_CLASS_ms`. A class that it does not name is not retried,
+        but for a session that was lost or preempted.
+        """
         numbers = {key: int(value) for key, value in policy.items() if value.isdecimal() and len(value) < 10}
         attempts = numbers.get("attempts", 1)
         times = {key[len("retry_") :]: value for key, value in numbers.items() if key.startswith("retry_")}
