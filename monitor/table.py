@@ -20,6 +20,7 @@ from comborun.rules.room.placement import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
 from comborun.words import say
+from comborun.words.endings import outcome_words
 from comborun.words.times import brief, clock, duration
 
 GAP = "   "
@@ -91,7 +92,7 @@ def _room(width: int, height: int | None, rows: int, others: Sequence[Text]) -> 
 
 def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
     counts = sorted(status.counts().items(), key=lambda item: _PLACE[item[0]])
-    facts = [Text(f"{SYMBOLS[word]} {count} {word}", STYLES[word]) for word, count in counts]
+    facts = [Text(f"{SYMBOLS[word]} {count} {outcome_words(word)}", STYLES[word]) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
     times = _times(status)
@@ -175,7 +176,7 @@ def _problem(session: SessionStatus, width: int) -> Text:
 
 def _after(after: SessionStatus, width: int) -> Text:
     word = after.word
-    line = Text.assemble(("after  ", "dim"), (f"{SYMBOLS[word]} {word}", STYLES[word]))
+    line = Text.assemble(("after  ", "dim"), (f"{SYMBOLS[word]} {outcome_words(word)}", STYLES[word]))
     if after.seconds is not None:
         line.append(f"  {brief(after.seconds)}")
     said = after.note or after.last_line

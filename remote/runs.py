@@ -100,7 +100,7 @@ class Run:
     def counts(self) -> dict[str, int]:
         if not self.done:
             return dict(self.now.get("counts", {}))
-        numbers = {word: int(number(self.done.get(word.replace(" ", "_"))) or 0) for word in Outcome}
+        numbers = {word: int(number(self.done.get(word)) or 0) for word in Outcome}
         return {word: count for word, count in numbers.items() if count}
 
     @property

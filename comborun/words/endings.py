@@ -49,6 +49,19 @@ def _could_not_run(fact: Fact) -> str:
     return f"{fact.text('program')} could not be run in {fact.text('folder')}: {why}"
 
 
+def _window_refused(fact: Fact) -> str:
+    if not fact.text("exit"):
+        return "its window can't be opened"
+    return f"{fact.text('engine')} refused (code {fact.text('exit')}; dispatch/out has its words)"
+
+
+def _supervisor_left(fact: Fact) -> str:
+    if error := fact.text("error"):
+        return f"its supervisor could not run: {error}"
+    exit_code = fact.text("exit")
+    return "its supervisor left before it claimed the attempt" + (f", with code {exit_code}" if exit_code else "")
+
+
 def _setup_failed(fact: Fact) -> str:
     number, code, line = fact.text("number"), fact.text("exit"), fact.text("line")
     return _with(f"setup line {number} failed with code {code}: {line}", fact)
@@ -128,7 +141,9 @@ WORDS: Words = {
     Evidence.NO_PROCESS.value: "no process could be started",
     Evidence.TASK_ENDED_EARLY.value: lambda fact: _with("its task ended before it began", fact),
     Evidence.TASK_CANCELLED.value: "its task was cancelled in Slurm before it began",
-    Evidence.WINDOW_REFUSED.value: "its window was refused (code {exit})",
+    Evidence.WINDOW_REFUSED.value: _window_refused,
+    Evidence.FILES_REMOVED.value: "its files were removed",
+    Evidence.SUPERVISOR_LEFT.value: _supervisor_left,
     Evidence.NOT_BEGUN.value: "it did not begin within {within_s} s",
     Evidence.ROOM_UNUSED.value: "it was granted, but not started in time",
     Evidence.STALLED.value: _stalled,

@@ -30,6 +30,7 @@ from comborun.host.record import secrets
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import rows
 from comborun.host.system import files, process
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.holds import LEAVING
 from comborun.rules.names import AFTER
@@ -218,10 +219,10 @@ class Dispatcher:
         elif message.what == "progressed":
             self._run.admission.progressed(session.name)
         elif message.what == "refused" and isinstance(session.state, Starting):
-            self._launcher.refused(session, f"its supervisor left with code {message.word or 0}")
+            self._launcher.refused(session, fact(Evidence.SUPERVISOR_LEFT, exit=message.word or "0"))
         elif message.what == "lacks" and isinstance(session.state, Starting):
             error = int(message.word or 0)
-            self._launcher.refused(session, f"its supervisor left: {os.strerror(error)}", error)
+            self._launcher.refused(session, fact(Evidence.SUPERVISOR_LEFT, error=os.strerror(error)), error)
         if isinstance(session, Server):
             self._look_at_servers()
 

@@ -18,12 +18,12 @@ from comborun.host.engines.protocol import launch_s
 from comborun.host.record import attempt_lineage
 from comborun.host.system import files, machine
 from comborun.rules import records
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
 from comborun.rules.room.placement import Blocker
 from comborun.rules.room.waits import Wait
-from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Launcher:
                 break
             session = run.queue[pick.name]
             if pick.never:
-                if not self._give_up(session, session.attempt + 1, say(pick.never)):
+                if not self._give_up(session, session.attempt + 1, pick.never):
                     break
             elif not self._first(session, pick.gpus):
                 run.admission.give_back(session.name)
@@ -207,13 +207,13 @@ class Launcher:
         if isinstance(session.state, Starting):
             session.state.due = time.monotonic() + launch_s()
         if not self._windows.open([(session, session.attempt)]):
-            self.refused(session, "its window can't be opened")
+            self.refused(session, fact(Evidence.WINDOW_REFUSED, engine=self._run.engine.kind))
 
     def start_over(self, session: Session, state: Granted) -> None:
         """Start an attempt again whose files were removed."""
         fresh = starting(state.gpus)
         self._run.queue.set(session, fresh)
-        if self._spend(session, fresh, _OVERDUE, "its files were removed"):
+        if self._spend(session, fresh, _OVERDUE, fact(Evidence.FILES_REMOVED)):
             self.start(session)
 
     # Whether it begins
@@ -237,7 +237,7 @@ class Launcher:
         for session, why, error in sessions:
             self.refused(session, why, error)
 
-    def refused(self, session: Session, why: str, error: int = 0) -> None:
+    def refused(self, session: Session, why: Fact, error: int = 0) -> None:
         """Try it again after a wait that grows; on a machine that starts nothing more, when it does again.
 
         `error`: the number of the system's error, or 0.
@@ -272,10 +272,10 @@ class Launcher:
             return
         state.again_at = None
         self._windows.give_up(session.name)
-        if self._spend(session, state, _OVERDUE, f"it did not begin within {launch_s():g} s"):
+        if self._spend(session, state, _OVERDUE, fact(Evidence.NOT_BEGUN, within_s=launch_s())):
             self.start(session)
 
-    def _spend(self, session: Session, state: Starting, cost: int, why: str) -> bool:
+    def _spend(self, session: Session, state: Starting, cost: int, why: Fact) -> bool:
         state.budget -= cost
         self._run.events.write(Kind.NOT_BEGUN, session.path, session.attempt, reason=why)
         if state.budget > 0:
@@ -284,9 +284,9 @@ class Launcher:
             state.budget, state.due = BUDGET, time.monotonic() + launch_s()
         return False
 
-    def _give_up(self, session: Session, attempt: int, note: str) -> bool:
+    def _give_up(self, session: Session, attempt: int, why: Fact) -> bool:
         """Record that its launch has failed; False if that is not so, or can't be written."""
-        written = self._run.attempts.cancel_unstarted(session.path, attempt, "launch_failed", note)
+        written = self._run.attempts.cancel_unstarted(session.path, attempt, "launch_failed", why)
         if written:
             self._ends.ended(session, attempt)
         return written

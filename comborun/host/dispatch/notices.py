@@ -177,14 +177,15 @@ def _session(attempts: RunDirectory, name: str, what: Fact) -> dict[str, object]
     """How a session ended, and the last lines of its log."""
     number = attempts.latest(name) if name else 0
     end = attempts.end(name, number) if number else {}
-    note = said(end)
+    told = "note" in what.fields or what.fields.get(records.ENDING)  # the fact says how it ended
+    note = "" if told else said(end)
     log = attempts.at(name, number).log if name else ""
     return {
         "session": name,
         "outcome": outcome_of(end) if end else "",
         "cause": end.get("cause", ""),
         "class": end.get("class", ""),
-        "note": say(what) if not note or what.fields.get(records.ENDING) else f"{say(what)}: {note}",
+        "note": f"{say(what)}: {note}" if note else say(what),
         "log": log,
         "last_lines": last_lines(files.tail(log, _LOG_TAIL)[0]) if log else [],
     }

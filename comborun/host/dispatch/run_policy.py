@@ -126,7 +126,7 @@ class RunPolicy:
             files.write_text(self._run.layout.quarantine, self.breaker.quarantined(f"{time.time():.6f}"))
             of_gpu: dict[str, Any] = {"gpu": int(place), "class": failure, "times": times}
             self._run.events.write(Kind.QUARANTINE, **of_gpu)
-            self._run.notices.tell("host", "", Fact(Notice.QUARANTINED, gpu=place, failure=failure, times=times))
+            self._run.notices.tell("host", "", Fact(Notice.QUARANTINED, gpu=int(place), failure=failure, times=times))
         self._write_breaker()
         if closed and len(self.breaker.quarantine) >= len(records.integers(self._attempts.policy, "gpus")):
             self._run.halt(Fact(HoldReason.NO_GPU_LEFT))

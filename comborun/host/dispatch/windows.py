@@ -18,6 +18,7 @@ import time
 from comborun.host.dispatch.sessions import Starting
 from comborun.host.supervise import supervisor as supervision
 from comborun.host.system import children, files, process
+from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import RunLayout
 from comborun.rules.names import window as named
 
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from comborun.host.dispatch.run_state import LocalState
     from comborun.host.dispatch.sessions import Session
     from comborun.host.system.children import Child, Opening
+    from comborun.rules.facts import Fact
 
-    Refused = Tuple[Session, str, int]
+    Refused = Tuple[Session, Fact, int]
     """a session whose window or supervisor can't be started, why, and the error's number or 0"""
 
 MOST = 4
@@ -133,7 +135,7 @@ class Windows:
             del self._openings[name]
             if code and name not in self._begun:  # that of another window may have failed
                 self.forget(name)
-                why = f"{self._run.engine.kind} refused (code {code}; dispatch/out has its words)"
+                why = fact(Evidence.WINDOW_REFUSED, engine=self._run.engine.kind, exit=code)
                 refused.append((session, why, 0))
         return refused
 
@@ -165,9 +167,9 @@ class Windows:
             os.write(window.fd, f"{child.pid}\n".encode())
         except OSError as error:  # no process can be started
             self.forget(session.name)
-            return [(session, f"its supervisor could not be started: {error.strerror}", error.errno or 0)]
+            return [(session, fact(Evidence.SUPERVISOR_LEFT, error=error.strerror), error.errno or 0)]
         if isinstance(session.state, Starting) and not self.go(session):
-            return [(session, "its supervisor left", 0)]
+            return [(session, fact(Evidence.SUPERVISOR_LEFT), 0)]
         return ()
 
     def go(self, session: Session) -> bool:
@@ -219,7 +221,7 @@ class Windows:
             del self._begun[session.name]
             claim = self._run.attempts.at(session.path, session.attempt).claim
             if isinstance(session.state, Starting) and not os.path.exists(claim):
-                refused.append((session, "its supervisor left before it claimed the attempt", 0))
+                refused.append((session, fact(Evidence.SUPERVISOR_LEFT), 0))
         return refused
 
     def close(self) -> list[Session]:

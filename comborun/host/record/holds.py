@@ -53,7 +53,7 @@ class Hold:
         return say(self.reason) if self.reason else self.why
 
     def as_data(self) -> dict[str, Any]:
-        return {"kind": self.kind, "reason": self.reason and self.reason.as_data(), "why": self.why}
+        return {"kind": self.kind, "at": self.at, "reason": self.reason and self.reason.as_data(), "why": self.why}
 
 
 class Holds:

@@ -215,7 +215,7 @@ def _kept_back(attempts: RunDirectory, name: str) -> Fact | None:
         return Fact(TaskLeft.STOPPED)
     held = Holds(attempts.layout).look()
     if held.kind:
-        return Fact(TaskLeft.HELD, hold=held.kind, reason=held.reason and held.reason.as_data())
+        return Fact(TaskLeft.HELD, hold=held.kind, reason=held.reason.as_data() if held.reason else held.why)
     dropped = any(row.name == name and row.flag == DROPPED for row in rows(attempts.layout.queue))
     return Fact(TaskLeft.DROPPED) if dropped else None
 

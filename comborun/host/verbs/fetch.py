@@ -177,7 +177,9 @@ class Answer:
 def _rules(claim: Mapping[str, Any]) -> ResultRules:
     """The rules of results in a claim; the former version has them beside its other fields."""
     judging = claim.get(records.JUDGING)
-    return ResultRules.of(judging.get("results", {"files": []}) if isinstance(judging, dict) else claim)
+    if isinstance(judging, dict):
+        return ResultRules.of(judging.get("results", {"files": []}))
+    return ResultRules.of(claim if "files" in claim else {"files": []})
 
 
 def _tells_of_a_failure(at: AttemptLayout) -> bool:

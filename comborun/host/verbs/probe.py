@@ -266,10 +266,5 @@ def _held(record: dict[str, Any]) -> str:
     return ",".join(f"{gpu}:{mib}" for gpu, mib in pairs or ()) or record.get("found", "")
 
 
-def _rows(path: str, columns: int) -> list[list[str]]:
-    lines = files.read_text(path).split("\n")
-    return [[*line.split("\t"), *[""] * columns][:columns] for line in lines if line]
-
-
 def _share(share: int, logs: int) -> int:
     return max(share // max(logs, 1), FEWEST)

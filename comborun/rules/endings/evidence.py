@@ -38,7 +38,9 @@ class Evidence(Word):
     NO_PROCESS = "no_process"
     TASK_ENDED_EARLY = "task_ended_early"  # said
     TASK_CANCELLED = "task_cancelled"
-    WINDOW_REFUSED = "window_refused"  # exit
+    WINDOW_REFUSED = "window_refused"  # engine, exit (absent: nothing could be asked)
+    FILES_REMOVED = "files_removed"
+    SUPERVISOR_LEFT = "supervisor_left"  # before it claimed the attempt: exit, or error of the system
     NOT_BEGUN = "did_not_begin"  # within_s
     ROOM_UNUSED = "room_unused"
     # It was ended

@@ -102,7 +102,7 @@ def test_a_task_makes_the_attempt_that_it_was_submitted_for_unless_another_task_
 def test_a_task_that_is_started_again_closes_what_its_earlier_start_left(
     run: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run.claimed(files=["*.jsonl"])
+    run.claimed(judging={"results": {"files": ["*.jsonl"]}})
     out = Path(run.at) / "out-feed"
     out.mkdir()
     (Path(run.at) / "out").symlink_to(out.name)
