@@ -1,5 +1,5 @@
 """Every code has words: tests/golden/words.txt shows them on one page, words/endings.txt those of ends, and
-tests/unit/rules/test_reasons.py has those of rows. Times of day are UTC.
+tests/unit/words/test_reasons.py has those of rows. Times of day are UTC.
 """
 
 from __future__ import annotations
