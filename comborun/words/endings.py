@@ -100,18 +100,13 @@ def _server_ended(fact: Fact) -> str:
 
 
 def _wrong_gpu(fact: Fact) -> str:
-    used = dict(memory_on_gpus(fact))
+    pairs = fact.fields.get("used")
+    found = [one for one in pairs if isinstance(one, list) and len(one) == 2] if isinstance(pairs, list) else []
+    used = {gpu: mib for gpu, mib in found if isinstance(gpu, int) and isinstance(mib, int)}
     granted = [int(gpu) for gpu in fact.texts("granted") if gpu.isdecimal()]
     there = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in used.items() if gpu not in granted)
     here = sum(mib for gpu, mib in used.items() if gpu in granted)
     return f"WRONG_GPU: {there}, and {here} MiB on GPU {','.join(map(str, granted))}, which it was granted"
-
-
-def memory_on_gpus(fact: Fact) -> list[tuple[int, int]]:
-    """GPU and MiB, of a fact WRONG_GPU."""
-    pairs = fact.fields.get("used")
-    found = [one for one in pairs if isinstance(one, list) and len(one) == 2] if isinstance(pairs, list) else []
-    return [(gpu, mib) for gpu, mib in found if isinstance(gpu, int) and isinstance(mib, int)]
 
 
 def _with(words: str, fact: Fact) -> str:
