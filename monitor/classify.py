@@ -44,7 +44,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     sessions = _sessions(plan, history, snapshot, moment)
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
     # on Slurm nodes restart one by one, and each session has a note about it
-    event = None if snapshot.scheduler else _host_event(snapshot, history, sessions)
+    event = None if snapshot.scheduler or snapshot.elsewhere else _host_event(snapshot, history, sessions)
     ended_by_host = event.sessions if event else ()
     finished = _finished(snapshot, history)
     started, ended = _span(history)

@@ -215,6 +215,8 @@ class RunFacts:
     """None unless Slurm starts the sessions"""
     again: tuple[tuple[str, int], ...] = ()
     """session, and the attempt after which a user requested another one"""
+    elsewhere: Fact | None = None
+    """the machine that it runs on, if its processes can't be seen from this host"""
     ahead: float = 0.0
     """seconds by which the clock of another host is ahead of this machine's"""
 

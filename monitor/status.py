@@ -209,7 +209,7 @@ class RunStatus(RunFacts):
     @property
     def abandoned(self) -> bool:
         """Whether its dispatcher is gone before the end, without a stop or a hold."""
-        held = self.stopped or self.hold is not None
+        held = self.stopped or self.hold is not None or self.elsewhere is not None
         return self.now is not None and not self.finished and self.dispatcher is None and not held
 
     @property

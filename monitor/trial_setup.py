@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from comborun.remote.grids import not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
 from comborun.remote.program import StartOptions, laptop_secrets, start, stop
 from comborun.remote.publish import Draft, publish
-from comborun.remote.runs import list_runs, remove
+from comborun.remote.runs import list_runs, release, remove
 from comborun.remote.shipping import compare_files, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.rules.facts import Fact
@@ -113,11 +114,13 @@ def plan_anywhere(grid: Grid, connect: Callable[[str | None], Transport]) -> Pla
 
 
 def tidy(setup: TrialSetup) -> None:
-    """Remove earlier trial runs: those that have ended, and those whose stop was interrupted, when they have ended."""
+    """Remove earlier trial runs that nobody looks at any more, also those whose stop was interrupted. Others may do the
+    same at this moment.
+    """
     for run in list_runs(setup.transport, [setup.root]):
-        stopped = run.held.get("kind") == "stopped"
-        if run.finished or (stopped and stop(setup.transport, run.directory).done):
-            remove(setup.transport, run.directory)
+        with suppress(UserError):
+            if run.left and (run.finished or stop(setup.transport, run.directory).done):
+                remove(setup.transport, run.directory)
 
 
 def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) -> tuple[str, History]:
@@ -146,6 +149,7 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
     warn = setup.progress.warn
     warn("\nEnding what was started ...")
     try:
+        release(setup.transport, directory)
         stopped = stop(setup.transport, directory)
         if stopped.done and not keep:
             remove(setup.transport, directory)
@@ -154,6 +158,8 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
         raise
     except HostError as error:
         warn(f"the sessions could not be ended ({error.message}); they end by themselves, in {directory}")
+        return
+    except UserError:  # another trial was faster
         return
     if keep:
         warn(f"  what went wrong is in {directory}")

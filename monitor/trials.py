@@ -33,7 +33,7 @@ from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import host_facts
-from comborun.remote.runs import remove
+from comborun.remote.runs import release, remove
 from comborun.rules.facts import data_of
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
@@ -111,6 +111,7 @@ def _run(setup: TrialSetup, plan: Plan) -> list[Trial]:
     if all(trial.whole for trial in trials):
         remove(setup.transport, directory)
     else:
+        release(setup.transport, directory)
         setup.progress.warn(f"  what went wrong is in {directory}")
     return trials
 
@@ -277,5 +278,6 @@ def try_one(setup: TrialSetup, episodes: int, running: Callable[[float, str], No
     left = program.answer(setup.transport, answer)
     files, log = tuple(map(tuple, left["files"])), tuple(left["log"].split("\n"))
     end = attempts[-1].end
+    release(setup.transport, directory)
     end.counts.facts = where_it_ran(end.counts.facts, names_of(setup.grid))
     return TryResult(session, at, end, files, log, left["seed"], setup.grid.path)

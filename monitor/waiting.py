@@ -54,6 +54,8 @@ def next_start(waiting: Waiting, plan: Plan, attempts: Sequence[Attempt], now: f
 def advice(status: RunStatus) -> Fact | None:
     """Why nothing new starts although work is left, with the command that resumes the run."""
     run = {"run": status.run}
+    if status.elsewhere:
+        return status.elsewhere
     if status.hold and not status.stopped:
         return _of_hold(status, status.hold)
     if status.finished:

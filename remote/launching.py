@@ -52,6 +52,7 @@ class LaunchRequest:
     smoke: int | None = None
     slurm: bool = False
     force: bool = False
+    take_over: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,10 @@ def publish_run(
         found = publication.found
         if found is None:
             return Launched(whole.plan, publication, changes=notes)
+        if found.elsewhere and request.take_over:
+            program.take_over(prepared.transport, publication.directory)
+        else:
+            program.refuse_elsewhere(found.elsewhere, publication.run)
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
         other = publication.state == "changed" and found.ended and not request.changed
         if other and not compare(found.plan, draft.plan).common:

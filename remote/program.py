@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.host.__main__ import module_of
+from comborun.host.verb_errors import ELSEWHERE
 from comborun.remote import library
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
+from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.text import harmless
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -174,6 +177,13 @@ def refuse(transport: Transport, directory: str, done: Completed) -> None:
         )
 
 
+def refuse_elsewhere(found: Fact | None, run: str) -> None:
+    """Raise UserError if a run goes on where its processes can't be seen from the host."""
+    if found:
+        hint = f"if {found.text('host')} was renamed or is gone, `combo resume {run} --take-over` goes on here"
+        raise UserError(f"{run}: {say(found)}", hint)
+
+
 def answer(transport: Transport, done: Completed, failure: str = "") -> Any:
     """The JSON document of a verb's answer. Raises HostError with `failure` if there is none."""
     if done.code and failure:
@@ -277,7 +287,8 @@ class Reply:
 
     def facts(self, name: str) -> tuple[Any, ...]:
         """The values of a fact, each once."""
-        return tuple(dict.fromkeys(line.facts[name] for line in self.lines if name in line.facts))
+        found = [line.facts[name] for line in self.lines if name in line.facts]
+        return tuple(one for place, one in enumerate(found) if one not in found[:place])
 
 
 def laptop_secrets(secrets: Mapping[str, SecretSource], environment: Mapping[str, str] = os.environ) -> bytes:
@@ -312,6 +323,14 @@ def restart_dispatcher(transport: Transport, directory: str, plan: Plan) -> str:
     """Start a missing dispatcher of a run; returns sentences about it. Raises UserError if a secret is missing."""
     options = StartOptions(secrets=laptop_secrets(dict(plan.secrets)))
     return "\n".join(start(transport, directory, options).texts)
+
+
+def take_over(transport: Transport, directory: str) -> tuple[str, ...]:
+    """Make the host the owner of a run of another machine; returns a line for each thing done. Safe to repeat."""
+    reply = _reply(_order(transport, directory, "take-over", timeout=_STOP_S))
+    if reply.code:
+        raise HostError(f"{directory} can't be taken over", "\n".join(reply.texts))
+    return reply.texts
 
 
 def await_first(transport: Transport, directory: str, seconds: float) -> Beginning:
@@ -383,6 +402,9 @@ def _order(
         done = transport.run(older, directory, *words, timeout=timeout)
     done = _with_note_of_python(transport, _checked(transport, done))
     refuse(transport, directory, done)
+    if done.code == ELSEWHERE:
+        refused = _reply(done).facts("fact")
+        refuse_elsewhere(Fact.of(refused[0]) if refused else None, PurePosixPath(directory).name)
     return done
 
 

@@ -54,6 +54,8 @@ class ExistingRun:
     """paused, draining or halted; empty without a hold"""
     why: str = ""
     """the reason of the hold, in one line"""
+    elsewhere: Fact | None = None
+    """the machine that it runs on, if its processes can't be seen from the host"""
     started: frozenset[str] = frozenset()
     """sessions that run or may run, or that have left records or files"""
 
@@ -148,7 +150,8 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
     names = ("number", "digest", "ended", "whole", "held", "hold")
     known, started = {name: answer[name] for name in names}, frozenset(answer["started"])
     reason = Fact.of(answer["reason"])
-    return ExistingRun(plan=newest, started=started, **known, why=say(reason) if reason else answer["why"])
+    at = Fact.of(answer["elsewhere"])
+    return ExistingRun(plan=newest, started=started, elsewhere=at, **known, why=say(reason) if reason else answer["why"])
 
 
 def _send(

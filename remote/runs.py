@@ -70,6 +70,8 @@ class Run:
     """why it does not go on: `kind` is stopped, paused, draining or halted, `why` is a line, `reason` its fact"""
     canary: bool = False
     """whether it is a recheck: it repeats episodes of another run"""
+    left: bool = False
+    """of a trial: whether nobody looks at it any more"""
     now: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """the document of `combo status --json` for a run that is not done; empty if unknown"""
 
@@ -198,7 +200,7 @@ def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
             directory = entry["directory"]
             held, reason = entry["held"], Fact.of(entry["held"].get("reason"))
             held |= {"why": say(reason)} if reason else {}
-            run = Run(PurePosixPath(directory).name, directory, entry["done"], held, entry["canary"])
+            run = Run(PurePosixPath(directory).name, directory, entry["done"], held, entry["canary"], entry["left"])
             started = max(started, run.stamp)
             found[directory] = (started, number), run
     return tuple(run for _, run in sorted(found.values(), key=lambda entry: (*entry[0], entry[1].id), reverse=True))
@@ -263,9 +265,14 @@ def sizes(transport: Transport, runs: Sequence[Run]) -> tuple[int, ...]:
     )
 
 
-def remove(transport: Transport, directory: str) -> bool:
-    """Remove a run from its host; False where it has not finished."""
-    return bool(_run_verb(transport, [_root(directory)], "remove", directory))
+def remove(transport: Transport, directory: str) -> Fact | None:
+    """Remove a run from its host; returns why it stays, or None."""
+    return Fact.of(_run_verb(transport, [_root(directory)], "remove", directory))
+
+
+def release(transport: Transport, directory: str) -> None:
+    """Let another trial remove a trial run."""
+    _run_verb(transport, [_root(directory)], "release", directory)
 
 
 def _run_verb(transport: Transport, roots: Iterable[str], *words: str) -> Any:

@@ -22,6 +22,7 @@ from comborun.monitor.addressing import sessions_of
 from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
 from comborun.remote.logs import LatestAttempt, LogPosition, follow, latest
+from comborun.remote.program import refuse_elsewhere
 from comborun.remote.transport import LOCAL
 from comborun.remote.windows import attach_command, can_be_shown, follow_command, is_open, step_command, tile
 from comborun.rules.names import RunLayout
@@ -79,6 +80,7 @@ def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str
     """The named session (of several the running one), and its status; None if it does not run."""
     names = list(sessions_of(source, words, note, guess=not write))
     status = once(source)
+    refuse_elsewhere(status.elsewhere, source.view.id)
     running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}
     running |= {one.name: one for one in status.servers if one.alive}
     if len(names) > 1:
@@ -142,7 +144,9 @@ def _on_host(host: str, command: list[str], *options: str) -> list[str]:
 def _attach_all(target: Target, source: Source, *, show: bool) -> None:
     """A pane for every running session; all share one connection to the host."""
     host, layout = target.transport.host, RunLayout(target.directory)
-    running = [session.name for session in once(source).sessions if session.alive]
+    status = once(source)
+    refuse_elsewhere(status.elsewhere, source.view.id)
+    running = [session.name for session in status.sessions if session.alive]
     shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
     panes: dict[str, str] = {}
     for name, seen in latest(target.transport, layout, running).items():

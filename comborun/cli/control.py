@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option, sessions_argument
+from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option, sessions_argument, take_over_option
 from comborun.cli.terminal import SOME_DID_NOT, note, program, repeatable, show_json
 from comborun.errors import UserError
 from comborun.monitor.addressing import sessions_of
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 @of_run_option
 @click.option("--failed", is_flag=True, help="All sessions that failed, are partial or were lost.")
 @click.option("--stalled", is_flag=True, help="All sessions that were ended because they stalled.")
+@take_over_option
 @json_option
-def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: bool) -> int:
+def retry(sessions: tuple[str, ...], target: Target, take_over: bool, as_json: bool, **which: bool) -> int:
     """Start sessions again that ended without success, each with a new budget of retries.
 
     Running and successful sessions are left alone, with a message.
@@ -44,6 +45,7 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
     if len(chosen) + bool(sessions) != 1:
         raise UserError("name sessions, or give either --failed or --stalled", "combo status lists them")
     target.note_change()
+    target.own(take_over=take_over)
     source = target.source()
     sessions = sessions_of(source, sessions, note)
     check_no_servers(source.view, sessions)

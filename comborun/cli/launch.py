@@ -20,6 +20,7 @@ from comborun.cli.options import (
     host_options,
     json_option,
     slurm_option,
+    take_over_option,
 )
 from comborun.cli.status import Shown, interval_option, plain_option, watch_until_the_end
 from comborun.cli.terminal import SOME_DID_NOT, hush, program, show_json, show_rows, show_table, warn, working
@@ -51,6 +52,7 @@ _OPTIONS = (
         help="For combos that the new grid changes or removes: `rerun` uses the new grid, `keep` keeps their old"
         " settings and records.",
     ),
+    take_over_option,
     click.option("--force", is_flag=True, help="Start even if the host lacks something that the grid needs."),
     click.option(
         "--smoke",

@@ -64,6 +64,11 @@ episodes_option = functools.partial(
     help="How many episodes of each combo run.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Answer with one JSON document.")
+take_over_option = click.option(
+    "--take-over",
+    is_flag=True,
+    help="Go on here with a run of another machine, which was renamed or is gone: what ran there is lost.",
+)
 slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions to Slurm as job arrays.")
 
 
@@ -184,6 +189,13 @@ class Target(NamedTuple):
         from comborun.remote.fetch import FetchOptions
 
         return bring_records(self.transport, self.run, self.directory, FetchOptions(watched=True))
+
+    def own(self, *, take_over: bool) -> None:
+        """Take the run over from another machine, if the user says so."""
+        if take_over:
+            from comborun.remote import program as host_program
+
+            note("\n".join(host_program.take_over(self.transport, self.directory)))
 
     def note_change(self) -> None:
         """Print that the grid's file has changed since its launch: only another launch uses the changes."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 from comborun.amendment.resumption import resumption
-from comborun.cli.options import Target, json_option, of_run
+from comborun.cli.options import Target, json_option, of_run, take_over_option
 from comborun.cli.report import collected
 from comborun.cli.terminal import repeatable, show_json
 from comborun.errors import HostError
 from comborun.monitor.steering import Resuming, resume_document, resume_lines
 from comborun.monitor.watch import once
-from comborun.remote.program import restart_dispatcher, steer
+from comborun.remote.program import refuse_elsewhere, restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
@@ -21,8 +21,9 @@ from comborun.text import harmless
 @repeatable()
 @of_run
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@take_over_option
 @json_option
-def resume(target: Target, dry_run: bool, as_json: bool) -> None:
+def resume(target: Target, dry_run: bool, take_over: bool, as_json: bool) -> None:
     """Continue a run: run what is missing. No episode with a record runs again, if the command takes a range.
 
     Ends a pause, drain or halt. Sessions without all of their records get another attempt. If episodes in the middle
@@ -33,6 +34,7 @@ def resume(target: Target, dry_run: bool, as_json: bool) -> None:
     combo resume --dry-run      show only what it would do
     """
     target.note_change()
+    target.own(take_over=take_over and not dry_run)
     going = _missing_work(target)
     act = not dry_run and not going.nothing
     if as_json:
@@ -49,6 +51,7 @@ def _missing_work(target: Target) -> Resuming:
 
     source = target.source()
     view, seen = source.view, once(source)
+    refuse_elsewhere(seen.elsewhere, view.id)
     records, _ = collected(target)
     ended = [one for one in seen.sessions if one.life is Life.ENDED and one.attempt]
     outcomes = {one.name: one.outcome for one in ended if one.outcome}

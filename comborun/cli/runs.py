@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comborun.cli.options import HostChoice, json_option, offers, root_options
+from comborun.cli.options import HostChoice, json_option, offers, root_options, take_over_option
 from comborun.cli.terminal import show_json, show_rows, show_table, working
 from comborun.errors import HostError, UserError
 from comborun.monitor.listing import each_once, look_everywhere, looked_at, state, to_document
+from comborun.remote import program
 from comborun.remote.runs import choose_run, copy_of, host_of, remembered, remove, sizes
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
+from comborun.words import say
 from comborun.words.times import brief, duration
 
 if TYPE_CHECKING:
@@ -96,8 +98,9 @@ def _started(run: Run) -> str:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@take_over_option
 def clean(
-    names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, dry_run: bool, yes: bool
+    names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, dry_run: bool, yes: bool, take_over: bool
 ) -> None:
     """Remove old runs from a host, after showing them and their size.
 
@@ -137,7 +140,10 @@ def clean(
             raise UserError(f"this would remove {total}", "--yes removes them")
         click.confirm(f"Remove {total}?", abort=True, err=True)
     for run in going:
-        click.echo(f"{run.id}: {'removed' if remove(transport, run.directory) else 'stays: something works in it'}")
+        if take_over:
+            program.take_over(transport, run.directory)
+        kept = remove(transport, run.directory)
+        click.echo(f"{run.id}: {f'stays: {say(kept)}' if kept else 'removed'}")
 
 
 def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:

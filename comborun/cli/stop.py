@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.control import check_no_servers
-from comborun.cli.options import HostChoice, Target, json_option, root_options, run_option, sessions_argument
+from comborun.cli.options import (
+    HostChoice,
+    Target,
+    json_option,
+    root_options,
+    run_option,
+    sessions_argument,
+    take_over_option,
+)
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, show_json, working
 from comborun.errors import HostError, UserError
 from comborun.model.work import combo_of
 from comborun.monitor.addressing import UnknownSessionError, sessions_of
 from comborun.monitor.steering import Stopping
 from comborun.monitor.watch import once
+from comborun.remote.program import refuse_elsewhere
 from comborun.remote.program import stop as stop_sessions
 from comborun.remote.runs import list_runs
 from comborun.text import did_you_mean, harmless, several
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
 @click.option("--environment", metavar="E", help="Only sessions in this environment.")
 @click.option("--dry-run", is_flag=True, help="Show what would be stopped, and stop nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask; the default without a terminal.")
+@take_over_option
 @json_option
 def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json: bool, **how: Any) -> int:
     """End a run, or some of its sessions, and everything that they started.
@@ -54,6 +64,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
     """
     filters = {key: how[key] for key in ("policy", "environment")}
     target, words = _run_and_sessions(where, wanted, words)
+    target.own(take_over=how["take_over"] and not how["dry_run"])
     names, order = _ordered(target, words, filters)
     if not as_json:
         click.echo("\n".join(map(harmless, order.lines())))
@@ -97,6 +108,7 @@ def _ordered(
         seen = once(source)
     except UserError as error:
         return names, Stopping(run, host, names, unseen=error.message)
+    refuse_elsewhere(seen.elsewhere, run)
     names = (*names, *_superseded(source.view.plan, seen, names, words))
     order = Stopping.of(source.view, seen, names)
     return names, order if order.running or names else replace(order, others=_others(target))

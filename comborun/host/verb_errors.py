@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75, 78
+USAGE, NO_RUN, ELSEWHERE, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 68, 69, 71, 73, 75, 78
 """exit codes, as sysexits.h has them"""
 NO_MEMORY = "there is not enough memory here"
 _JSON_LINES = os.environ.pop("COMBORUN_JSON_LINES", "") == "1"
@@ -26,9 +26,10 @@ _JSON_LINES = os.environ.pop("COMBORUN_JSON_LINES", "") == "1"
 class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
     """The request can't be done."""
 
-    def __init__(self, code: int, message: str) -> None:
+    def __init__(self, code: int, message: str, fact: Fact | None = None) -> None:
         super().__init__(message)
         self.code = code
+        self.fact = fact
 
 
 def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) -> int:
@@ -37,7 +38,8 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         code = work(arguments)
         sys.stdout.flush()
     except Refusal as refusal:
-        complain(str(refusal) if _JSON_LINES else f"{verb}: {refusal}", refused=refusal.code)
+        more = {"fact": refusal.fact.as_data()} if refusal.fact else {}
+        complain(str(refusal) if _JSON_LINES else f"{verb}: {refusal}", refused=refusal.code, **more)
         return refusal.code
     except BrokenPipeError:  # the reader is gone
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - or its closing at the end fails again

@@ -25,7 +25,7 @@ class Kind(Word):
     REREAD = "reread"
     """it has read the plan and the orders again: `left`, `busy`"""
     LEFT = "left"
-    """it has left: `why` is nothing_left, stopped, or the kind of the hold"""
+    """it has left: `why` is nothing_left, stopped, taken_over, or the kind of the hold"""
     DONE = "done"
     """the run has ended"""
     SUBMITTED = "submitted"

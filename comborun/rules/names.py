@@ -127,6 +127,7 @@ class RunLayout:
         self.start_lock = f"{dispatch}/.start"
         self.leaving = f"{dispatch}/leaving"
         self.dispatcher = f"{dispatch}/dispatcher"
+        self.machine = f"{dispatch}/machine"
         self.fifo = f"{dispatch}/fifo"
         self.events = f"{dispatch}/events.jsonl"
         self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
@@ -142,6 +143,7 @@ class RunLayout:
         self.decided_lock = f"{dispatch}/.decided.lock"
         self.out = f"{dispatch}/out"
         self.done = f"{dispatch}/done"
+        self.seen = f"{dispatch}/seen"  # of a trial: whoever made it needs it no more
         self.engine = f"{dispatch}/engine"  # this and the following: only in a run on Slurm
         self.slurm_sessions = f"{dispatch}/slurm.json"
         self.slurm = f"{at}slurm"

@@ -157,6 +157,7 @@ WORDS: Words = {
     Evidence.SERVER_ENDED.value: _server_ended,
     Evidence.SERVER_SILENT.value: "its server {server} does not answer",
     Evidence.REBOOTED.value: "the machine rebooted",
+    Evidence.TAKEN_OVER.value: "it ran on {host}, from which the run was taken over",
     Evidence.SUPERVISOR_DIED.value: "its supervisor died before recording the end",
     Evidence.TASK_GONE.value: "its task is gone, and its end was not recorded",
     Evidence.SLURM_SAYS.value: "Slurm: {said}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact
 from comborun.rules.host import FolderFlaw, Lack, Limit
+from comborun.rules.machines import Elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,4 +72,7 @@ WORDS: Words = {
         f"disk: {{root}}: {{free_mib}} MiB are free, and the last run of this grid wrote {{wrote_mib}} MiB; {_ROOM}"
     ),
     Lack.LAYOUT: "{error}; {hint}",
+    "run_in_use": "something works in it",
+    Elsewhere.MACHINE: "it runs on {host}: give the command there, or with `--host {host}`",
+    Elsewhere.NAMESPACE: "it runs in another container of this machine, {host}: give the command there",
 }

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 from comborun.host.system import files, process
 from comborun.rules.facts import Fact
+from comborun.rules.machines import MACHINE
 from comborun.rules.names import AttemptLayout, attempt_number
 from comborun.rules.room.placement import Request
 from comborun.rules.room.waits import Wait
@@ -59,7 +60,7 @@ class Leases:
         self.folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108
         self.others: list[Lease] = []
         """valid leases of other runs"""
-        self._pid, self._start, self._boot = process.identity()
+        self._own = process.identity()
         self._fd = -1
         self._locked_at = -_LOCKED_PAUSE_S
         self._swept: dict[str, tuple[float, bool]] = {}
@@ -112,9 +113,9 @@ class Leases:
         try:
             found = os.lstat(path)
             document = json.loads(files.read_text(path))
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or document["boot"] != self._boot:
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or document["boot"] != self._own["boot"]:
                 return
-            dispatcher = process.alive(document["dispatcher"], document["start"], document["boot"])
+            dispatcher = process.named({**document, "pid": document["dispatcher"]})
             leases = [Lease.load(run, one) for one in document["promises"]]
         except (OSError, ValueError, TypeError, KeyError):
             return
@@ -144,7 +145,7 @@ class Leases:
         if not rows:
             files.remove(path)
             return not os.path.exists(path)
-        head = {"dispatcher": self._pid, "start": self._start, "boot": self._boot}
+        head = {"dispatcher": self._own["pid"], **{key: self._own[key] for key in ("start", *MACHINE)}}
         before = os.umask(0o022)  # everybody may read it
         written = files.write_text(path, json.dumps({**head, "promises": rows}) + "\n", 0o644)
         os.umask(before)

@@ -4,7 +4,7 @@ It is the only process that starts sessions. All its state is in files, so it ca
 started again at any time.
 
 0: the run is done, stopped or held    66: no run directory    73: can't write there
-75: another dispatcher lives    143: told to end
+68: it runs on another machine    75: another dispatcher lives    143: told to end
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from comborun.host.dispatch.servers import Servers
 from comborun.host.dispatch.sessions import Granted, Queued, Server, Session, Starting
 from comborun.host.dispatch.windows import Windows
 from comborun.host.engines.multiplexers import MULTIPLEXERS
-from comborun.host.record import secrets
+from comborun.host.record import ownership, secrets
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import rows
 from comborun.host.system import files, process
+from comborun.host.verb_errors import ELSEWHERE
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.holds import LEAVING
 from comborun.rules.names import AFTER
 from comborun.rules.room.placement import Request
+from comborun.words import say
 
 _SWEEP_S = 2.0
 _DONE_AGAIN_S = 5.0
@@ -57,6 +59,9 @@ def main(arguments: list[str]) -> int:
         if files.lock(attempts.layout.lock) < 0:
             sys.stderr.write("dispatch: another dispatcher lives\n")
             return 75
+        if owner := ownership.claim(attempts.layout):
+            sys.stderr.write(f"dispatch: {say(owner)}\n")
+            return ELSEWHERE
         dispatcher = Dispatcher(attempts, files.read_line(attempts.layout.multiplexer))
     except OSError as error:
         sys.stderr.write(f"dispatch: {error}\n")
@@ -114,6 +119,7 @@ class Dispatcher:
         ):
             self._run.events.write(Kind.LEFT, why="nothing_left")
             secrets.forget(self._run.layout)
+            ownership.release(self._run.layout)
             raise Leave
         files.remove(self._run.layout.done, self._run.layout.leaving)
         if self._run.look_at_hold().kind in LEAVING and self._run.queue.left:
@@ -125,9 +131,8 @@ class Dispatcher:
 
     def _sign(self) -> None:
         """Write down that this dispatcher lives; `start` waits for that."""
-        pid, start, boot = process.identity()
-        at = f"{time.time():.6f}"
-        files.write(self._run.layout.dispatcher, [("pid", pid), ("start", start), ("boot", boot), ("at", at)])
+        own = {**process.identity(), "at": f"{time.time():.6f}"}
+        files.write(self._run.layout.dispatcher, own.items())
 
     def _read(self) -> None:
         """Read policy.json, queue.jsonl and what people ordered."""
@@ -256,6 +261,9 @@ class Dispatcher:
                 raise Leave from None
         except OSError:
             return
+        if not ownership.ours(self._run.layout):
+            self._run.events.write(Kind.LEFT, why="taken_over")
+            raise Leave
         if not self._fifo.whole():
             try:
                 self._fifo.listen()
@@ -342,6 +350,7 @@ class Dispatcher:
         self._launcher.write_waiting()
         self._run.admission.book.flush()
         self._policy.report_done(self._run.queue)
+        ownership.release(self._run.layout)
         return True
 
     def _leave_held(self) -> None:
@@ -357,4 +366,5 @@ class Dispatcher:
         self._launcher.write_waiting()
         self._run.admission.book.flush()
         self._run.events.write(Kind.LEFT, why=self._run.hold.kind)
+        ownership.release(self._run.layout)
         raise Leave

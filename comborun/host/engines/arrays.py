@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from comborun.host.engines.slurm import Slurm
 from comborun.host.system import files, process
 from comborun.rules import records, slurm
+from comborun.rules.machines import elsewhere
 from comborun.rules.slurm import PENDING, SETTLE, Task
 
 STALE_S = 300.0
@@ -40,8 +41,7 @@ class Lock:
 
     def take(self, wait_s: float) -> bool:
         """Take the lock; False if another process holds it all the time. Raises OSError if nothing can be written."""
-        pid, start, boot = process.identity()
-        own = {"host": os.uname().nodename, "boot": boot, "pid": pid, "start": start}
+        own = process.identity()
         deadline = time.monotonic() + wait_s
         while not files.create(self.path, records.render(own.items())):
             if self._stale():
@@ -67,7 +67,7 @@ class Lock:
     def _stale(self) -> bool:
         """Whether the holder is dead, or is on another machine and has not renewed the lock for too long."""
         holder = files.read(self.path)
-        if holder.get("boot") == process.boot_id():
+        if holder.get("boot") == process.boot_id() and not elsewhere(holder, process.machine()):
             return not process.named(holder)
         clock = files.draft(self.path)  # only the file server's clock tells its age
         files.write_text(clock, "")

@@ -12,6 +12,7 @@ from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
 from comborun.rules.endings import retry
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.machines import elsewhere
 from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.run_files import attempts_of
@@ -80,11 +81,13 @@ class Backend:
 
 class ThisMachine(Backend):
     def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
-        if process.named(record, "supervisor"):
+        if process.named(record, "supervisor") or elsewhere(record, process.machine()):  # that machine judges it
             return RUNNING
         return ORPHANED if process.named(record, "pid") else LOST
 
     def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
+        if left := elsewhere(begin or claim, process.machine()):
+            return LOST, [fact(Evidence.TAKEN_OVER, host=left.text("host"))]
         if (begin or claim).get("boot") != process.boot_id():
             return LOST, [fact(Evidence.REBOOTED)]
         return LOST, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
@@ -203,7 +206,8 @@ class RunDirectory:
             )
             survivors = descendants.sweep(self.marker(name, number), grace)
             ending.add(fact(Evidence.SURVIVORS, pids=survivors) if survivors else None)
-        fd = -1 if self.backend.elsewhere else _lock(self.layout.session_lock(name))
+        far = self.backend.elsewhere or elsewhere(begin or claim, process.machine())
+        fd = -1 if far else _lock(self.layout.session_lock(name))
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True

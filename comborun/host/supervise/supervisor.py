@@ -167,8 +167,8 @@ class Supervisor:
             raise Refusal(MADE, f"attempt {self.attempt.number} has been made")
 
     def _process(self) -> list[tuple[str, object]]:
-        pid, start, boot = self._identity
-        return [("supervisor", pid), ("supervisor_start", start), ("boot", boot)]
+        own = {**self._identity, "host": self.place.node}
+        return [("supervisor", own.pop("pid")), ("supervisor_start", own.pop("start")), *own.items()]
 
     def withdraw(self, number: int) -> None:
         """Give the attempt back after an error for lack of processes, memory or room; it may be made later."""
@@ -258,8 +258,7 @@ class Supervisor:
         attempt, command_env, place = self.attempt, self._command_env, self.place
         fields: list[tuple[str, object]] = [("attempt", attempt.number), ("started", round(attempt.started, 6))]
         fields += [*self._process(), ("pid", attempt.pid), ("pid_start", attempt.start), ("kills", attempt.kills)]
-        fields += [("host", place.node), ("multiplexer", place.engine)]
-        fields += [("address", place.address()), ("gpus", command_env.gpus.indexes)]
+        fields += [("multiplexer", place.engine), ("address", place.address()), ("gpus", command_env.gpus.indexes)]
         fields += [("first", attempt.first), ("count", attempt.count)]
         more = {"screendir": os.environ.get("SCREENDIR"), "cores": command_env.cores, "port": command_env.port}
         more["display"] = self._display.number if self._display else ""

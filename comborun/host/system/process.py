@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from comborun.host.system import files
 from comborun.rules import records
+from comborun.rules.machines import BOOT, HOST, NAMESPACE, elsewhere
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
@@ -100,6 +101,15 @@ def boot_id() -> str:
     return read("sys/kernel/random/boot_id").decode().strip() or "unknown"
 
 
+def machine() -> dict[str, str]:
+    """The fields of a record that name this machine; see rules/machines.py."""
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        namespace = ""
+    return {BOOT: boot_id(), HOST: os.uname().nodename, NAMESPACE: namespace.strip("pid:[]")}
+
+
 def alive(pid: str, start: str, boot: str) -> bool:
     """Whether a process of a record lives: the same pid, start time and boot."""
     if boot != boot_id():
@@ -111,13 +121,15 @@ def alive(pid: str, start: str, boot: str) -> bool:
 def named(record: Mapping[str, str], of: str = "") -> bool:
     """Whether the process that a record names lives: `pid` and `start`, or `OF` and `OF_start`."""
     pid, start = (of, f"{of}_start") if of else ("pid", "start")
+    if elsewhere(record, machine()):
+        return False  # the pid is another process here
     return alive(record.get(pid, ""), record.get(start, ""), record.get("boot", ""))
 
 
-def identity() -> tuple[str, str, str]:
-    """pid, start time and boot of this process, as records hold them."""
+def identity() -> dict[str, str]:
+    """pid, start time and machine of this process, as records hold them."""
     seen = look(os.getpid())
-    return str(os.getpid()), seen.start if seen else "", boot_id()
+    return {"pid": str(os.getpid()), "start": seen.start if seen else "", **machine()}
 
 
 def owner(path: str) -> str:

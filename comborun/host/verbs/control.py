@@ -24,6 +24,7 @@ from comborun.host.engines import slurm_of
 from comborun.host.record import attempts
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
+from comborun.host.record.ownership import refuse_elsewhere
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _VERBS = "pause|drain|resume|slots N|retry NAME...|notify|decided"
+_ANYWHERE = frozenset(("decided", "notify"))
+"""verbs that a run on another machine takes, too"""
 _AGAIN = frozenset((Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST))
 
 
@@ -49,6 +52,8 @@ def _control(arguments: list[str]) -> int:
     os.environ.pop("COMBORUN_SESSION", None)
     run = run_directory(arguments)
     verb, words = (arguments[1] if len(arguments) > 1 else "", arguments[2:])
+    if verb not in _ANYWHERE:
+        refuse_elsewhere(run)
     steering = Steering(run)
     code = steering.steer(verb, words)
     if steering.slurm:

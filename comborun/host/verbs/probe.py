@@ -20,6 +20,7 @@ import time
 from comborun.host.engines import slurm_of
 from comborun.host.record import attempts
 from comborun.host.record.holds import Hold, Holds, over
+from comborun.host.record.ownership import elsewhere
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
@@ -155,6 +156,7 @@ class Probe:
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
             "done": over(layout),
+            "elsewhere": elsewhere(self.attempts),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
         return {**document, **self.slurm.document(self.attempts.latest)} if self.slurm else document

@@ -17,7 +17,9 @@ import tempfile
 import time
 import zlib
 
+from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import Holds, over
+from comborun.host.record.ownership import elsewhere
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal, answered
 from comborun.rules import records
@@ -107,6 +109,7 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
     layout = RunLayout(directory)
     number, own = newest_plan(directory), files.read_line(layout.digest)
     done, hold, ended = files.read(layout.done), Holds(layout).look(), over(layout)
+    found = elsewhere(RunDirectory(directory))
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
     state = "changed" if own != digest else "finished" if whole else "resumed"
     return {
@@ -122,6 +125,7 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
         "reason": hold.reason and hold.reason.as_data(),
         "why": hold.why,
         "started": _started(layout),
+        "elsewhere": found and found.as_data(),
         "plan": files.read_text(layout.plan(number), _LAST),
     }
 

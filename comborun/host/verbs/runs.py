@@ -4,6 +4,7 @@
     runs policies                which files are policies; standard input has the patterns and the exclusions, as JSON
     runs sizes DIRECTORY...      bytes on the disk of each run
     runs remove DIRECTORY        remove a run that has ended or was stopped
+    runs release DIRECTORY       a trial run that nobody looks at any more
     runs plan DIRECTORY          its id, and the number and text (packed) of its newest plan; empty if it is no run
 
 Each answers with one JSON document.
@@ -11,6 +12,7 @@ Each answers with one JSON document.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import glob
 import json
@@ -23,10 +25,13 @@ import time
 import zlib
 from base64 import b64encode
 
+from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import Holds
+from comborun.host.record.ownership import elsewhere
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
+from comborun.rules.facts import Fact
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import newest_plan
 
@@ -37,6 +42,8 @@ if TYPE_CHECKING:
 MOST = 2001
 """most policies: one more than a grid may have, so that too many are noticed"""
 _WAIT_S = 10.0
+_LEFT_S = 600.0
+"""seconds after its end for which somebody may still look at a trial run"""
 _LARGEST_PLAN = 64 << 20
 _PROVENANCE = 4096
 """bytes at the end of a manifest that hold where the run comes from"""
@@ -48,20 +55,25 @@ def main(arguments: list[str]) -> int:
         "policies": policies,
         "sizes": lambda *directories: list(map(size, directories)),
         "remove": remove,
+        "release": lambda directory: files.append(RunLayout(directory).seen),
         "plan": newest_plan_of,
     }
     return answered("runs", lambda: acts[arguments[0]](*arguments[1:]))
 
 
 def describe(directory: str) -> dict[str, Any]:
-    """How a run has ended, why it can't continue, and whether it is a canary of another run."""
+    """How a run has ended, why it can't continue, whether it is a canary of another run, and, of a trial, whether nobody
+    looks at it any more.
+    """
     run = RunLayout(directory)
     hold = Holds(run).look()
     held = hold.as_data() if hold.kind else {}
     if os.path.exists(run.stopped):
         held = {"kind": "stopped", "why": ""}
     canary = b'"canary_of": "' in files.tail(run.manifest, _PROVENANCE)[0]
-    return {"directory": directory, "done": files.read(run.done), "held": held, "canary": canary}
+    ended = max(map(files.changed, (run.done, run.stopped)))
+    left = os.path.exists(run.seen) or (ended > 0 and time.time() - ended / 1e9 > _LEFT_S)
+    return {"directory": directory, "done": files.read(run.done), "held": held, "canary": canary, "left": left}
 
 
 def newest_plan_of(directory: str) -> dict[str, Any]:
@@ -111,16 +123,22 @@ def size(directory: str, within_s: float = math.inf) -> int:
     return total
 
 
-def remove(directory: str) -> bool:
-    """Remove a run that has ended or was stopped; False for another, or if something still works in it."""
+def remove(directory: str) -> dict[str, Any] | None:
+    """Remove a run that has ended or was stopped; else why it stays, as a fact. One that is gone already is removed."""
     (root, run), layout = os.path.split(directory), RunLayout(directory)
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(layout.manifest):
         raise Refusal(USAGE, f"{directory} is not a run directory")
+    try:
+        if at := elsewhere(RunDirectory(directory)):
+            return at.as_data()
+    except LookupError:
+        return None
     ended = os.path.exists(layout.done) or os.path.exists(layout.stopped)
     if not ended or files.lock(layout.lock, _WAIT_S) < 0:
-        return False
+        return Fact("run_in_use").as_data()
     aside = f"{root}/.incoming/removed-{run}"  # after a kill here, the next launch cleans up
     os.makedirs(f"{root}/.incoming", exist_ok=True)
-    os.rename(directory, aside)
-    shutil.rmtree(aside, ignore_errors=True)
-    return True
+    with contextlib.suppress(FileNotFoundError):  # another one was faster
+        os.rename(directory, aside)
+        shutil.rmtree(aside, ignore_errors=True)
+    return None

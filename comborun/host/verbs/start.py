@@ -1,9 +1,9 @@
 """`start RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]`: starts the dispatcher, or resumes it.
-`start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause, slots ...
+`start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause, slots, take-over ...
 
 Safe to repeat. With `--secrets -` the laptop's secrets are on standard input, each NAME=VALUE and a NUL.
 
-0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 69: no tmux and no screen.
+0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 68: it runs elsewhere. 69: no tmux and no screen.
 73: can't write there. 75: something holds the run's locks. 78: a secret is missing.
 """
 
@@ -21,6 +21,7 @@ import time
 from comborun.host.record import secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
+from comborun.host.record.ownership import refuse_elsewhere
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
 from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say
@@ -41,6 +42,10 @@ def main(arguments: list[str]) -> int:
         from comborun.host.verbs import stop
 
         return stop.main([*run, *words])
+    if verb == "take-over":
+        from comborun.host.verbs import take_over
+
+        return take_over.main(run)
     if verb in _STEERED:
         from comborun.host.verbs import control
 
@@ -54,6 +59,7 @@ def main(arguments: list[str]) -> int:
 def _start(arguments: list[str]) -> int:
     run = run_directory(arguments)
     given = _options(arguments[1:])
+    refuse_elsewhere(run)
     Events(RunLayout(run)).order("start", **{name[2:]: value for name, value in given.items() if name != "--secrets"})
     if os.path.exists(RunLayout(run).engine):
         from comborun.host.dispatch import slurm_reconcile

@@ -5,6 +5,7 @@ did. Model servers end after their clients; `--server NAME` instead of names end
 Ctrl-C ends only the output: the stop goes on.
 
 0: nothing of them is left. 1: something survives, and the output names it. 64: no such session. 66: no run directory.
+68: it runs on another machine.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import attempts, secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
+from comborun.host.record.ownership import refuse_elsewhere, release
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
@@ -49,6 +51,7 @@ def _stop(arguments: list[str]) -> int:
     names = [SERVERS + name for name in words[1:]] if words[:1] == ["--server"] else words
     found = attempts.RunDirectory(run)
     found.check_names(names)
+    refuse_elsewhere(run)
     if names == words:  # servers are ended by the dispatcher
         Events(found.layout).order("stop", names)
     return _in_background(lambda: Stopping(run).stop(names))
@@ -120,6 +123,8 @@ class Stopping:
             secrets.forget(self.layout)
             multiplexer(files.read_line(self.layout.multiplexer), self.layout.directory).end()
         clean = self._sweep(everything) and clean
+        if everything and clean:
+            release(self.layout)
         return 0 if self._memory_came_back() and clean else 1
 
     def _round(self, names: list[str], *, named: bool) -> bool:
@@ -191,8 +196,7 @@ class Stopping:
         at = self._at(name, number)
         with Changes(at.directory) as changes:
             _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != attempts.STARTING)
-        pid, start, boot = process.identity()
-        if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
+        if not files.write(at.stop, {"by": "stop", **process.identity()}.items()):
             files.append(at.stop)  # on a full disk it is empty
         if files.read(at.grant).get("gpus"):
             self.on_gpus.update(map(str, process.marked(self.attempts.marker(name, number))))

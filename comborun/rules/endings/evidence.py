@@ -61,6 +61,7 @@ class Evidence(Word):
     SERVER_ENDED = "its_server_ended"  # server, cause, exit
     SERVER_SILENT = "its_server_silent"  # server
     REBOOTED = "rebooted"
+    TAKEN_OVER = "taken_over"  # host: the former one, which nobody asked
     SUPERVISOR_DIED = "supervisor_died"
     TASK_GONE = "task_gone"
     SLURM_SAYS = "slurm_says"  # said

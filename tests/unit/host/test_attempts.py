@@ -71,7 +71,7 @@ def test_the_life_of_an_attempt(run: RunDirectory) -> None:
     assert (run.latest("s"), run.glance("s", 1).life) == (0, QUEUED)
     Path(at.grant).write_text('{"gpus": "0"}\n')
     assert (run.latest("s"), run.glance("s", 1).life) == (1, STARTING)
-    pid, start, _ = process.identity()
+    pid, start = (process.identity()[key] for key in ("pid", "start"))
     me = {"supervisor": pid, "supervisor_start": start}
     Path(at.claim).write_text(record(**DEAD))
     assert run.look("s", 1).life == LOST
@@ -163,7 +163,7 @@ def test_a_mark_whose_stopper_is_gone_stops_nothing(run: RunDirectory) -> None:
     assert not attempts.stopping(at)
     (folder / "stop").write_text(record(by="stop", pid=1, start="never", signalled=1))
     assert attempts.stopping(at)
-    pid, start, _ = process.identity()
+    pid, start = (process.identity()[key] for key in ("pid", "start"))
     (folder / "stop").write_text("")
     assert attempts.stopping(at), "a full disk left no room for a name"
     old = time.time() - attempts.NAMELESS_S - 1
@@ -285,7 +285,7 @@ def test_of_attempts_on_other_machines_no_pid_and_no_lock_says_anything(run: Run
     lock = files.lock(f"{run.path}/sessions/s/lock")
     run.backend = Nodes(RUNNING)
     assert run.look("s", 1).life == STARTING
-    pid, start, _ = process.identity()
+    pid, start = (process.identity()[key] for key in ("pid", "start"))
     (folder / "begin").write_text(record(supervisor=pid, supervisor_start=start))
     assert run.look("s", 1).life == RUNNING
     run.backend = nodes = Nodes(LOST)

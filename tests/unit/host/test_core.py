@@ -61,7 +61,7 @@ def test_a_lock_is_had_once_and_seen_by_others(tmp_path):
 
 
 def test_this_process_lives_and_with_another_start_or_boot_it_is_another(tmp_path):
-    pid, start, boot = process.identity()
+    pid, start, boot = (process.identity()[key] for key in ("pid", "start", "boot"))
     assert process.alive(pid, start, boot)
     assert not process.alive(pid, start + "1", boot)
     assert not process.alive(pid, start, "another")

@@ -122,7 +122,7 @@ def test_a_server_that_refuses_is_unhealthy_and_then_given_up(serve, tmp_path):
 def test_a_server_that_somebody_stops_gets_no_verdict_and_wakes_nobody(serve):
     one = serve("http 200 /health", health_s=0.1, health_misses=2)
     one.until(lambda: one.said)
-    pid, start, boot = process.identity()
+    pid, start, boot = (process.identity()[key] for key in ("pid", "start", "boot"))
     files.write(one.at.stop, [("pid", pid), ("start", start), ("boot", boot)])
     os.kill(one.child.pid, signal.SIGSTOP)
     assert select.select(one.watch.descriptors(), [], [], 20)[0], "its thread has a verdict"
@@ -176,7 +176,7 @@ def test_a_session_is_told_where_its_servers_are(tmp_path):
 
 def test_a_server_that_ended_or_whose_processes_are_gone_is_lost(tmp_path):
     at = tmp_path / "servers/tiny/attempt-2"
-    pid, start, boot = process.identity()
+    pid, start, boot = (process.identity()[key] for key in ("pid", "start", "boot"))
     record(at / "claim", supervisor=pid, supervisor_start=start, boot=boot)
     (tmp_path / "id").write_text("grid-1\n")
     assert clients.lost(str(tmp_path), "tiny/2") is None

@@ -49,7 +49,7 @@ def test_a_session_that_begins_while_it_is_looked_at_is_starting_and_not_dead(tm
 
     def begins_meanwhile(self, name, number):
         seen = look_at(self, name, number)
-        pid, start, boot = process.identity()
+        pid, start, boot = (process.identity()[key] for key in ("pid", "start", "boot"))
         (at / "begin").write_text(f'{{"supervisor": "{pid}", "supervisor_start": "{start}", "boot": "{boot}"}}\n')
         return seen
 

@@ -66,6 +66,7 @@ FACTS = (
     fact(Evidence.SERVER_ENDED, server="pi0"),
     fact(Evidence.SERVER_SILENT, server="pi0"),
     fact(Evidence.REBOOTED),
+    fact(Evidence.TAKEN_OVER, host="gpu-box"),
     fact(Evidence.SUPERVISOR_DIED),
     fact(Evidence.TASK_GONE),
     fact(Evidence.SLURM_SAYS, said="*** JOB 7 CANCELLED DUE TO TIME LIMIT ***"),

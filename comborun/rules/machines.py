@@ -1,0 +1,41 @@
+"""Whether the process of a record belongs to this machine: pids and boot ids mean nothing on another one. Pure.
+
+Several machines may share a home, and so the folder of a run. A record names the machine of its process by boot id,
+host name and process namespace (`MACHINE`). The same host name with another boot is this machine after a restart. A
+container is like another machine: its processes can't be seen from outside their namespace, nor others from inside.
+"""
+
+from __future__ import annotations
+
+from comborun.rules.facts import Fact
+from comborun.rules.vocabulary import Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping
+
+BOOT, HOST, NAMESPACE = MACHINE = ("boot", "host", "pid_namespace")
+"""the fields that name a machine"""
+
+
+class Elsewhere(Word):
+    """Why a run can't be steered from here. `host`: where it runs; `here`: the name of this machine."""
+
+    MACHINE = "runs_on_another_machine"
+    """host, here"""
+    NAMESPACE = "runs_in_another_container"
+    """host, here"""
+
+
+def elsewhere(record: Mapping[str, str], own: Mapping[str, str]) -> Fact | None:
+    """Why the process of a record can't be seen by a process of the machine `own`; None if it can.
+
+    A record of the former version names no namespace, and counts as of this machine.
+    """
+    boot, host, namespace = (record.get(key, "") for key in MACHINE)
+    if not boot or not namespace:
+        return None
+    if boot == own[BOOT]:
+        inside = own[NAMESPACE] and namespace != own[NAMESPACE]
+        return Fact(Elsewhere.NAMESPACE, host=host, here=own[HOST]) if inside else None
+    return Fact(Elsewhere.MACHINE, host=host, here=own[HOST]) if host != own[HOST] else None

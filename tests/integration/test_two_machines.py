@@ -1,0 +1,147 @@
+"""Two machines with one home: a run goes on where it began, whoever looks from the other one.
+
+Each has its own host name, boot id and process table, as two GPU boxes with a home on NFS.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from box import until
+from desk import Desk, evaluate
+from machines import POSSIBLE, Machine
+
+from comborun.host.system.files import read
+
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="needs root, for namespaces")
+GRID = {"policies": "[good]", "environments": "[maze, field]"}
+
+
+def machine(desk: Desk, name: str, boot: str) -> Machine:
+    own = {"COMBORUN_TMUX_SOCKET": f"{desk.environment['COMBORUN_TMUX_SOCKET']}-{name}"}
+    screens = {"COMBORUN_LEASES": f"{desk.environment['COMBORUN_LEASES']}-{name}"}
+    return Machine(name, desk.home, boot, {**desk.environment, **own, **screens})
+
+
+@pytest.fixture
+def pair(desk: Desk) -> Iterator[tuple[Machine, Machine]]:
+    with machine(desk, "nodea", "aaaa-1") as first, machine(desk, "nodeb", "bbbb-1") as second:
+        yield first, second
+
+
+def combo(at: Machine, *words: object, code: int | None = 0) -> str:
+    """What a command on a machine says."""
+    done = at.run(sys.executable, "-m", "comborun", *map(str, words))
+    assert code in (None, done.returncode), f"{words} on {at.name}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done.stdout + done.stderr
+
+
+def begin(desk: Desk, at: Machine, gate: str = "go") -> tuple[Path, Path]:
+    """Launch a grid there whose two sessions wait at a gate; returns the grid and the run."""
+    grid = desk.grid(**GRID, command=evaluate(gate=desk.home / gate))
+    combo(at, "launch", grid)
+    until(lambda: len(desk.begun) == 2, "both sessions run")
+    return grid, desk.runs[-1]
+
+
+def commands(grid: Path, run: Path) -> list[list[object]]:
+    """Commands that decide by processes."""
+    asked = "--run", run.name
+    return [
+        ["launch", grid], ["resume", run.name], ["stop", "--yes", run.name], ["stop", "maze_good", *asked],
+        ["retry", "maze_good", *asked], ["retry", "--failed", *asked], ["attach", "maze_good", *asked],
+        ["attach", "--all", *asked],
+    ]  # fmt: skip
+
+
+def test_a_command_on_another_machine_is_refused_and_ends_nothing_in_both_directions(
+    desk: Desk, pair: tuple[Machine, Machine]
+) -> None:
+    for here, there in (pair, pair[::-1]):
+        grid, run = begin(desk, here, gate=f"go-{here.name}")
+        for words in commands(grid, run)[:: 1 if here is pair[0] else 3]:
+            said = combo(there, *words, code=2)
+            assert f"it runs on {here.name}: give the command there, or with `--host {here.name}`" in said, words
+        by_hand = there.run("bash", str(run / "run_parallel.sh"), "stop")
+        assert by_hand.returncode == 68, by_hand.stderr
+        seen = json.loads(combo(there, "status", run.name, "--json"))
+        assert seen["facts"][0] == {"code": "runs_on_another_machine", "host": here.name, "here": there.name}
+        assert {one["state"] for one in seen["sessions"]} == {"running"}
+        assert json.loads(combo(here, "status", run.name, "--json"))["facts"] == []
+        combo(here, "stop", "--yes", run.name)
+        assert "runs_on" not in combo(there, "status", run.name, "--json", code=None), "nothing of it is left"
+        combo(there, "clean", "--yes", run.name)
+        assert run not in desk.runs
+
+
+def test_a_run_that_was_stopped_on_one_machine_goes_on_on_another(desk: Desk, pair: tuple[Machine, Machine]) -> None:
+    first, second = pair
+    _, run = begin(desk, first)
+    combo(first, "stop", "--yes", run.name)
+    (desk.home / "go").touch()
+    combo(second, "resume", run.name)
+    until((run / "dispatch/done").exists, "it ends", 40)
+    hosts = {read(str(path))["host"] for path in run.glob("sessions/*/attempt-2/begin")}
+    assert hosts == {"nodeb"}
+
+
+def test_of_two_launches_on_two_machines_one_owns_the_run(desk: Desk, pair: tuple[Machine, Machine]) -> None:
+    grid, run = begin(desk, pair[0])
+    for record in ("dispatcher", "machine"):
+        assert read(str(run / "dispatch" / record))["host"] == "nodea"
+    program = [sys.executable, "-I", "-S", str(run / "lib/comborun_host"), "dispatch", str(run)]
+    (run / "dispatch/lock").unlink()  # a lock that does not reach other machines
+    assert pair[1].run(*program).returncode == 68
+    assert "runs on nodea" in combo(pair[1], "launch", grid, code=2)
+    assert len([*run.glob("sessions/*/attempt-*/begin")]) == 2
+
+
+def test_another_container_of_the_same_boot_is_another_machine(desk: Desk) -> None:
+    with machine(desk, "box", "") as inside, machine(desk, "box", "") as other:
+        grid, run = begin(desk, inside)
+        for words in commands(grid, run)[::3]:
+            assert "another container of this machine, box" in combo(other, *words, code=2), words
+        assert "another container" in desk.combo("stop", "--yes", run.name, code=2).stderr
+        combo(inside, "stop", "--yes", run.name)
+
+
+def test_after_a_restart_the_same_launch_goes_on_without_a_question(desk: Desk) -> None:
+    with machine(desk, "nodea", "aaaa-1") as here:
+        grid, run = begin(desk, here)
+        here.power_off()
+        here.power_on("aaaa-2")
+        (desk.home / "go").touch()
+        combo(here, "launch", grid)
+        until((run / "dispatch/done").exists, "it ends", 40)
+
+
+def test_a_run_of_a_machine_that_is_gone_is_taken_over_if_a_person_says_so(
+    desk: Desk, pair: tuple[Machine, Machine]
+) -> None:
+    first, second = pair
+    grid, run = begin(desk, first)
+    first.power_off()
+    (desk.home / "go").touch()
+    assert f"`combo resume {run.name} --take-over`" in combo(second, "launch", grid, code=2)
+    assert "taken over from nodea" in combo(second, "resume", run.name, "--take-over")
+    until((run / "dispatch/done").exists, "it ends", 40)
+    lost = [read(str(path)) for path in run.glob("sessions/*/attempt-1/end")]
+    assert [end["cause"] for end in lost] == ["lost", "lost"]
+    assert [end["ending"][0].as_data() for end in lost] == [{"code": "taken_over", "host": "nodea"}] * 2
+
+
+def test_a_dispatcher_whose_run_was_taken_over_leaves_and_ends_nothing(
+    desk: Desk, pair: tuple[Machine, Machine]
+) -> None:
+    first, second = pair
+    _, run = begin(desk, first)
+    combo(second, "stop", "--yes", run.name, "--take-over")
+    assert '"taken_over"' in (run / "dispatch/events.jsonl").read_text(), "its dispatcher has left"
+    assert "it runs" not in combo(second, "status", run.name, code=None)
+    for path in run.glob("sessions/*/attempt-1/begin"):
+        assert first.run("kill", "-0", read(str(path))["pid"]).returncode == 0, "its sessions go on"
+    assert "no other machine" in second.run("bash", str(run / "run_parallel.sh"), "take-over").stdout
