@@ -57,7 +57,7 @@ class Lease:
 class Leases:
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
-        self.folder = os.environ.get("COMBORUN_LEASES") or f"/tmp/comborun-{os.getuid()}"  # noqa: S108
+        self.folder = files.usual_folder(files.LEASES)
         self.others: list[Lease] = []
         """valid leases of other runs"""
         self._own = process.identity()
@@ -97,7 +97,9 @@ class Leases:
 
     def _open(self) -> Fact | None:
         """Open the folder. Returns why it is missing, or writable by others; None if it is fine."""
-        flaw = None if self._opened else files.own_folder(self.folder)
+        if self._opened:
+            return None
+        self.folder, flaw = files.shared_folder(files.LEASES)
         self._opened = flaw is None
         return flaw
 

@@ -15,10 +15,10 @@ import shutil
 import sys
 import tempfile
 
-from comborun.host.system import commands, files
+from comborun.host.system import commands, files, process
 from comborun.host.system import machine as measured
 from comborun.host.verbs import facts
-from comborun.rules.findings import Finding, Level, error, fine, graded, warning
+from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
 from comborun.rules.vocabulary import amount, several
 
 TYPE_CHECKING = False
@@ -132,6 +132,17 @@ def folders(box: Box) -> Iterator[Finding]:
     except OSError:
         found, fix = f"nothing can be written in {box.temporary} (TMPDIR)", "export TMPDIR=~/tmp; mkdir -p ~/tmp"
         yield error("tmp", found, "no run can be put there", fix)
+    for which in (files.LEASES, files.PORTS):
+        yield from _shared(which)
+
+
+def _shared(which: tuple[str, str]) -> Iterator[Finding]:
+    """Whether another user has the folder in which our runs would agree on resources or ports."""
+    path, instead = files.usual_folder(which), files.instead_of(which)
+    if os.path.lexists(path) and os.lstat(path).st_uid != os.getuid():
+        found = f"{path} belongs to {process.owner(path)}, so your runs use {instead}"
+        cost = "a run that an earlier version started can't see what they hold"
+        yield note("tmp", found, cost, f"sudo rm -r {shlex.quote(path)}")
 
 
 def _disk(box: Box, folder: str) -> Sequence[str]:

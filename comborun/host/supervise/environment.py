@@ -135,8 +135,8 @@ def take_port() -> tuple[int, int]:
 
     Raises MissingResource.
     """
-    folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
-    if flaw := files.own_folder(folder, 0o700):
+    folder, flaw = files.shared_folder(files.PORTS, 0o700)
+    if flaw:
         raise MissingResource(fact(Evidence.NO_PORT, said=flaw.as_data()))
     low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
     last = int(low[0]) - 1 if int(low[0]) > 8192 else 32767

@@ -11,6 +11,7 @@ import time
 from comborun.rules import counting, records
 from comborun.rules.facts import Fact
 from comborun.rules.host import FolderFlaw
+from comborun.rules.names import DEFAULT_ROOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -217,11 +218,37 @@ def own_folder(path: str, mode: int = 0o755) -> Fact | None:
         found = os.lstat(path)
     except OSError as error:
         return Fact(FolderFlaw.NOT_MADE, path=path, error=error.strerror)
-    if not stat.S_ISDIR(found.st_mode):
-        return Fact(FolderFlaw.NO_FOLDER, path=path)
     if found.st_uid != os.getuid():
         return Fact(FolderFlaw.FOREIGN, path=path)
+    if not stat.S_ISDIR(found.st_mode):
+        return Fact(FolderFlaw.NO_FOLDER, path=path)
     return Fact(FolderFlaw.OPEN, path=path, mode=f"{found.st_mode & 0o777:o}") if found.st_mode & 0o022 else None
+
+
+LEASES, PORTS = ("COMBORUN_LEASES", "comborun"), ("COMBORUN_PORTS", "comborun-ports")
+"""variable and name of the folders in which all runs of this user on this machine agree"""
+
+
+def shared_folder(which: tuple[str, str], mode: int = 0o755) -> tuple[str, Fact | None]:
+    """Such a folder, made if it is missing, and why it can't be used, or None.
+
+    A name in /tmp is free for everybody. If another user has it, all our runs use one below the default root instead.
+    """
+    path = usual_folder(which)
+    flaw = own_folder(path, mode)
+    if flaw and flaw.code == FolderFlaw.FOREIGN:
+        path = instead_of(which)
+        flaw = own_folder(path, mode)
+    return path, flaw
+
+
+def usual_folder(which: tuple[str, str]) -> str:
+    variable, name = which
+    return os.environ.get(variable) or f"/tmp/{name}-{os.getuid()}"  # noqa: S108 - `own_folder` checks whose it is
+
+
+def instead_of(which: tuple[str, str]) -> str:
+    return os.path.expanduser(f"{DEFAULT_ROOT}/.{which[1]}-{os.uname().nodename}")
 
 
 def sync(path: str) -> None:
