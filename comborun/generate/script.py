@@ -360,6 +360,7 @@ def _docker(session: Session, mounts: tuple[str, ...], place: str, secrets: tupl
     yield ")"
     names = ["PYTHONUNBUFFERED", "CUDA_DEVICE_ORDER", "DISPLAY", "XAUTHORITY"]
     names += [*(THREAD_VARIABLES if session.threads else ()), *secrets]
+    names += ["no_proxy", "NO_PROXY"] if session.servers else []
     yield "export COMBORUN_INSIDE=1"
     yield 'names=("${!COMBORUN_@}" # handed on by name: no command line shows a secret'
     yield from (f"  {name}" for name in names)

@@ -156,6 +156,9 @@ WORDS: Words = {
     Evidence.OUTPUT_DISK_FULL.value: "{free_kib} KiB are free on the file system of its output",
     Evidence.SERVER_ENDED.value: _server_ended,
     Evidence.SERVER_SILENT.value: "its server {server} does not answer",
+    Evidence.SERVER_ANSWERS.value: lambda fact: (
+        f"its server {', '.join(one.rpartition('/')[0] for one in fact.texts('servers'))} answers, so it was not lost"
+    ),
     Evidence.REBOOTED.value: "the machine rebooted",
     Evidence.TAKEN_OVER.value: "it ran on {host}, from which the run was taken over",
     Evidence.SUPERVISOR_DIED.value: "its supervisor died before recording the end",

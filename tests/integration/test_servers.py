@@ -176,6 +176,19 @@ def test_a_server_that_was_killed_comes_again_and_its_clients_count_as_server_lo
     assert box.ended("env_a", 2).cause == "exited"
 
 
+def test_a_proxy_of_the_caller_takes_no_request_to_a_server_of_this_machine(box: Box) -> None:
+    """One client ignores `no_proxy`: its refused connection is the proxy's, and its server was never lost."""
+    away = "import os\nos.environ.update(no_proxy='', NO_PROXY='')\n"
+    lay_out(box, {"env_a": client(), "env_away": client(away + ASKING)}, {"tiny": server()})
+    box.environment.update(http_proxy="http://127.0.0.1:9", NO_PROXY="intranet")
+    box.start()
+    box.await_done()
+    assert box.ended("env_a").clean
+    end = box.ended("env_away")
+    assert (end.failure, end.cause, box.done["failed"]) == ("error", "exited", "1")
+    assert "its server tiny answers, so it was not lost" in end.note
+
+
 def test_a_server_that_hangs_is_ended_after_several_misses_and_comes_again(box: Box) -> None:
     lay_out(box, {"env_a": client(), "env_stubborn": client(STUBBORN)}, {"tiny": server()})
     box.write("wait", "")

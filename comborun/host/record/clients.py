@@ -15,6 +15,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS, RunLayout
 
+NO_PROXY, LOOPBACK = ("no_proxy", "NO_PROXY"), ("127.0.0.1", "localhost", "::1")
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 
 
@@ -35,6 +36,12 @@ def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str,
             match[2],
         )
     return variables
+
+
+def without_proxy(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that keep a proxy away from this machine's own addresses, where its servers are."""
+    known = [one.strip() for name in NO_PROXY for one in variables.get(name, "").split(",")]
+    return dict.fromkeys(NO_PROXY, ",".join(dict.fromkeys(filter(None, (*known, *LOOPBACK)))))
 
 
 def _url_by_hand(run: str, name: str, gpus: str) -> str:

@@ -153,7 +153,8 @@ class Supervisor:
             gpus = attempt.grant.get("gpus", "")
             words = (attempt.run_layout.directory, attempt.data["servers"], gpus, attempt.grant)
             try:
-                self._command_env.environment.update(clients.environment(*words))
+                variables = self._command_env.environment
+                variables.update(clients.environment(*words), **clients.without_proxy(variables))
             except LookupError as error:
                 raise Refusal(LACKING, str(error.args[0])) from None
 

@@ -60,6 +60,7 @@ class Evidence(Word):
     OUTPUT_DISK_FULL = "output_disk_full"  # free_kib
     SERVER_ENDED = "its_server_ended"  # server, cause, exit
     SERVER_SILENT = "its_server_silent"  # server
+    SERVER_ANSWERS = "its_server_answers"  # servers: NAME/ATTEMPT, though its log says that one was lost
     REBOOTED = "rebooted"
     TAKEN_OVER = "taken_over"  # host: the former one, which nobody asked
     SUPERVISOR_DIED = "supervisor_died"

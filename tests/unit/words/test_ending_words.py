@@ -65,6 +65,7 @@ FACTS = (
     fact(Evidence.SERVER_ENDED, server="pi0", cause="signal", exit="137"),
     fact(Evidence.SERVER_ENDED, server="pi0"),
     fact(Evidence.SERVER_SILENT, server="pi0"),
+    fact(Evidence.SERVER_ANSWERS, servers=["pi0/1", "vlm/2"]),
     fact(Evidence.REBOOTED),
     fact(Evidence.TAKEN_OVER, host="gpu-box"),
     fact(Evidence.SUPERVISOR_DIED),
