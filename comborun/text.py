@@ -95,8 +95,15 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(place % 2 * len(part), part) for place, part in enumerate(re.split(r"0*(\d+)", name))]
 
 
-def session_name(environment: str, policy: str) -> str:
-    return shortened(f"{clean(environment)}_{clean(policy)}", f"{environment}\0{policy}")
+SESSION_NAME = "{environment}_{policy}"
+
+
+def session_name(environment: str, policy: str, pattern: str = SESSION_NAME) -> str:
+    """The pattern of a grid's `session_name`, with both names made clean."""
+    name = re.sub(
+        "{(environment|policy)}", lambda match: clean(environment if match[1] == "environment" else policy), pattern
+    )
+    return shortened(name, f"{environment}\0{policy}")
 
 
 def shortened(cleaned: str, whole: str) -> str:

@@ -78,7 +78,7 @@ def test_behavior_is_placed_as_its_options_say(
 def test_pattern_a_has_one_agent_with_its_simulator_on_each_gpu_and_one_alfred_at_a_time(planned: Planned) -> None:
     told = lines(planned("embodiedbench_a", host(4, RTX5090, 49)))
     assert told[0] == "embodiedbench_a: 16 sessions, 192 episodes"
-    assert told[1].startswith("at once 4, limited by `display-1`")
+    assert told[1].startswith("at once 4, limited by CPUs")
     assert next(line for line in told if "alfred_cosmos" in line) == "1 alfred_cosmos_e0-11 episodes 0-11, 1 GPU"
 
 
