@@ -28,8 +28,12 @@ command -v sbatch >/dev/null || exit 69
 config=$(timeout 20 scontrol show config 2>&1) || { printf '%s\n' "$config" >&2; exit 75; }
 printf '%s\0' "$config"
 printf '%s\0' "$(timeout 20 sinfo -h -o '%P|%a|%t|%D' 2>/dev/null)"
+for name in ${!SBATCH_@} ${!SALLOC_@} ${!SRUN_@}; do
+  [[ $name =~ ^SBATCH_(ACCOUNT|PARTITION|QOS|RESERVATION|CLUSTERS|WCKEY|CONSTRAINT|TIMELIMIT|MEM_.*)$ ]] || unset "$name"
+done
 for text in "$@"; do
-  said=$(timeout 20 sbatch --test-only 2>&1 <<<"$text")
+  mapfile -t options < <(sed -n 's/^#SBATCH //p' <<<"$text") # variables would override those in the script
+  said=$(timeout 20 sbatch --test-only ${options[@]+"${options[@]}"} 2>&1 <<<"$text")
   printf '%s\0%s\0' "$?" "$said"
 done
 """

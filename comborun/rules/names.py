@@ -152,6 +152,7 @@ class RunLayout:
         self.states = f"{at}slurm/states"
         self.shares = f"{at}slurm/shares"
         self.silent = f"{at}slurm/silent"
+        self.slurm_variables = f"{at}slurm/variables"
         self.task_outputs = f"{at}slurm/out"
         self._at = at
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from comborun.rules.facts import Fact
 from comborun.rules.host import FolderFlaw, Lack, Limit
 from comborun.rules.machines import Elsewhere
+from comborun.rules.slurm_variables import Variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ WORDS: Words = {
         f"disk: {{root}}: {{free_mib}} MiB are free, and the last run of this grid wrote {{wrote_mib}} MiB; {_ROOM}"
     ),
     Lack.LAYOUT: "{error}; {hint}",
+    Variable.COUNTS: "{name}={value} of your environment counts: the grid gives no {option}",
+    Variable.IGNORED: "{name}={value} of your environment does not count",
     "run_in_use": "something works in it",
     Elsewhere.MACHINE: "it runs on {host}: give the command there, or with `--host {host}`",
     Elsewhere.NAMESPACE: "it runs in another container of this machine, {host}: give the command there",

@@ -10,7 +10,7 @@ from box import bash
 from slurm_box import SlurmBox
 from traces import HOLD
 
-from comborun.model.resources import Display
+from comborun.model.resources import Display, SlurmOptions
 from comborun.words.endings import said
 
 RECORDS = """for i in $(seq "$COMBORUN_FIRST_EPISODE" "$COMBORUN_LAST_EPISODE"); do
@@ -35,6 +35,25 @@ def test_a_run_of_several_sessions_ends_like_one_of_the_dispatcher(slurm_box: Sl
     for name in box.names[:3]:
         assert box.ends(name) == [("exited", "complete")]
     assert "nothing is left to do" in box.submit()
+
+
+def test_variables_of_the_caller_change_no_option_of_the_grid(slurm_box: SlurmBox) -> None:
+    box = slurm_box
+    caller = {"PARTITION": "urgent", "TIMELIMIT": "1", "MEM_PER_NODE": "50M", "ARRAY_INX": "0-3", "QOS": ""}
+    box.environment.update({f"SBATCH_{name}": value for name, value in caller.items()}, SQUEUE_STATES="SUSPENDED")
+    keys = SlurmOptions(options=("--partition=main",))
+    box.lay_out({"env_one": bash(HOLD), "env_two": bash(HOLD)}, keys=keys)
+    said = box.submit()
+    assert "submitted 2 of 2 sessions" in said
+    assert "SBATCH_TIMELIMIT=1 of your environment counts: the grid gives no --time" in said
+    assert "SBATCH_PARTITION=urgent of your environment does not count" in said
+    box.begun("env_one")
+    jobs = box.slurm.command("squeue", "-h", "-r", "-o", "%P %l %m %j").stdout.splitlines()
+    tasks = [line for line in jobs if not line.endswith("settle")]
+    assert [line.split()[:3] for line in tasks] == [["main", "1:00", "200M"]] * 2, jobs
+    (settle,) = (line for line in jobs if line.endswith("settle"))
+    assert settle.split()[:3] == ["urgent", "30:00", "100M"], "it goes where the grid does not say"
+    box.stop()
 
 
 def test_a_run_is_stopped_with_all_that_it_started(slurm_box: SlurmBox) -> None:

@@ -15,8 +15,10 @@ from collections.abc import Iterable, Sequence
 
 from comborun.host.engines.slurm import Slurm
 from comborun.host.system import files, process
-from comborun.rules import records, slurm
+from comborun.rules import records, slurm, slurm_variables
 from comborun.rules.machines import elsewhere
+from comborun.rules.facts import Fact
+from comborun.rules.names import RunLayout
 from comborun.rules.slurm import PENDING, SETTLE, Task
 
 STALE_S = 300.0
@@ -113,7 +115,8 @@ class Arrays:
         refuses.
         """
         named = f"--job-name={self.cluster.run_id}.{SETTLE}"
-        job = self._sbatch(*options, named, f"--output={self.cluster.output('%j')}", self.layout.settle, self._run)
+        output = f"--output={self.cluster.output('%j')}"
+        job = self._sbatch([*options, named, output], self.layout.settle)
         if job:
             self._note(job, "0", SETTLE, "1")
         return job
@@ -141,7 +144,7 @@ class Arrays:
             f"--job-name={name}",
             f"--output={self.cluster.output('%A_%a')}",
         )
-        job = self._sbatch(*options, *named, self.layout.array(int(kind)), self._run, str(number))
+        job = self._sbatch([*options, *named], self.layout.array(int(kind)), str(number))
         if not job:
             return
         self._note(job, str(number), kind, str(len(group)))
@@ -184,14 +187,16 @@ class Arrays:
                     files.append(self.layout.shares, f"{array} {share}\n")
         return refusals[0] if refusals else ""
 
-    def _sbatch(self, *words: str) -> str:
-        """Submit; returns the number of the job. Empty if Slurm refuses: then `complaint` says why."""
+    def _sbatch(self, options: Sequence[str], script: str, *words: str) -> str:
+        """Submit a job script; returns the number of the job. Empty if Slurm refuses: then `complaint` says why."""
         if self._lock:
             self._lock.renew()
-        common = ("--parsable", f"--chdir={self._run}", "--open-mode=append", "--requeue")
-        code, answer, said = self.cluster.command(
-            "sbatch", *common, *words, patience_s=_PATIENCE_S, environment=_environment()
-        )
+        given = slurm_variables.options_of(files.read_text(script))
+        variables, settle = files.read(self.layout.slurm_variables), script == self.layout.settle
+        added = slurm_variables.standing(variables, given, settle=settle)
+        common = ("--parsable", f"--chdir={self._run}", "--open-mode=append", "--requeue", *given, *added)
+        command = ("sbatch", *common, *options, script, self._run, *words)
+        code, answer, said = self.cluster.command(*command, patience_s=_PATIENCE_S, environment=_environment())
         job = answer.partition(";")[0].strip()  # the name of the cluster may follow
         if code == 0 and re.fullmatch("[1-9][0-9]*", job):
             return job
@@ -210,6 +215,17 @@ class Arrays:
         found = re.search(r"^MaxArraySize\s*=\s*([0-9]{1,9})", config, re.MULTILINE)
         size = int(found.group(1)) - 1 if found else 0
         return size if 0 < size < _MOST_TASKS else _USUAL_TASKS
+
+
+def take_variables(layout: RunLayout) -> list[Fact]:
+    """Record the variables of a person's shell that count for the tasks of a run; returns what becomes of each."""
+    ours = {name: value for name, value in os.environ.items() if name.startswith("SBATCH_")}
+    before = files.read(layout.slurm_variables)
+    if ours != before and not files.write(layout.slurm_variables, ours.items()):
+        return []
+    kinds = [files.read_text(layout.array(int(kind))) for kind in set(files.read(layout.slurm_sessions).values())]
+    found = [fact for text in kinds for fact in slurm_variables.facts(ours, slurm_variables.options_of(text))]
+    return [fact for place, fact in enumerate(found) if fact not in found[:place]]
 
 
 def follow_command(cluster: Slurm, verb: str, names: Iterable[str]) -> str:
@@ -232,14 +248,9 @@ def follow_command(cluster: Slurm, verb: str, names: Iterable[str]) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The environment without the variables of the present job, which would mislead the new one."""
+    """The environment without the GPUs of the present job, which would mislead the new one."""
     inside = "SLURM_JOB_ID" in os.environ
-    keep = ("SLURM_CONF", "SLURM_CLUSTERS")
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name in keep or not (name.startswith(("SLURM_", "SLURMD_")) or (inside and name in _OURS))
-    }
+    return {name: value for name, value in os.environ.items() if not (inside and name in _OURS)}
 
 
 def _pairs(path: str) -> dict[str, str]:

@@ -18,7 +18,7 @@ from comborun.host.record import judging
 from comborun.host.record.attempts import Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
-from comborun.rules import globs, records, slurm
+from comborun.rules import globs, records, slurm, slurm_variables
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout, batch_number
@@ -123,7 +123,7 @@ class Slurm(Backend):
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=patience_s or self.patience_s,
-                env=environment,
+                env=slurm_variables.harmless(os.environ if environment is None else environment),
                 check=False,
             )
         except subprocess.TimeoutExpired:

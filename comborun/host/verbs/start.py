@@ -63,7 +63,11 @@ def _start(arguments: list[str]) -> int:
     Events(RunLayout(run)).order("start", **{name[2:]: value for name, value in given.items() if name != "--secrets"})
     if os.path.exists(RunLayout(run).engine):
         from comborun.host.dispatch import slurm_reconcile
+        from comborun.host.engines.arrays import take_variables
+        from comborun.words import say as worded
 
+        for fact in take_variables(RunLayout(run)):
+            say(worded(fact), fact=fact.as_data())
         return slurm_reconcile.settle(run, given)  # Slurm uses no multiplexer
     os.environ.pop("COMBORUN_SESSION", None)
     Start(run).start(given)

@@ -18,6 +18,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
 from comborun.rules.host import FolderFlaw, Lack, Limit
 from comborun.rules.machines import Elsewhere
+from comborun.rules.slurm_variables import Variable
 from comborun.rules.room.waits import Never, Wait
 from comborun.words import MODULES, endings, rows, say, tables
 from comborun.words.times import FORMS
@@ -209,7 +210,7 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack, Elsewhere):
+    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack, Elsewhere, Variable):
         assert {member.value for member in kind} <= known
     found = [path for name, path in modules().items() if not name.startswith("comborun.words")]
     made = {code: path for path in found for code in codes_in(path)}
