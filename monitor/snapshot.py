@@ -217,6 +217,8 @@ class RunFacts:
     """session, and the attempt after which a user requested another one"""
     elsewhere: Fact | None = None
     """the machine that it runs on, if its processes can't be seen from this host"""
+    environment: Fact | None = None
+    """how the variables of a start from here would differ from those of the first launch"""
     ahead: float = 0.0
     """seconds by which the clock of another host is ahead of this machine's"""
 

@@ -110,6 +110,8 @@ def resume_facts(going: Resuming) -> Iterator[Fact]:
         yield from map(_futile, what.futile)
         return
     yield Fact("resumes", run=going.view.id)
+    if seen.environment and (going.idle or seen.scheduler):
+        yield seen.environment
     yield from _ended_holds(seen)
     if going.kept and not seen.hold and not seen.stopped:
         yield Fact("tasks_released", tasks=going.kept)
@@ -162,6 +164,7 @@ def resume_document(going: Resuming, *, done: bool) -> dict[str, object]:
         "run": going.view.id,
         "done": done,
         "lifted": going.held or bool(going.kept),
+        "environment": going.seen.environment and going.seen.environment.as_data(),
         "again": [one.name for one in going.what.again],
         "repeated": {one.name: one.repeated for one in going.what.again if one.repeated},
         "added": [

@@ -27,6 +27,7 @@ from comborun.remote.transport import LOCAL
 from comborun.rules.facts import Fact
 from comborun.rules.host import Lack
 from comborun.rules.vocabulary import amount
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,7 @@ class LaunchRequest:
     slurm: bool = False
     force: bool = False
     take_over: bool = False
+    environment: str = ""
 
 
 @dataclass(frozen=True)
@@ -160,6 +162,8 @@ def publish_run(
             program.take_over(prepared.transport, publication.directory)
         else:
             program.refuse_elsewhere(found.elsewhere, publication.run)
+        if found.environment and publication.state != "finished" and request.environment != "first":
+            tell(say(found.environment))
         draft, kept = _with_kept_policies(prepared, draft, found.plan)
         other = publication.state == "changed" and found.ended and not request.changed
         if other and not compare(found.plan, draft.plan).common:
@@ -199,7 +203,8 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
         slot_lines = program.steer(transport, directory, "slots", str(slots)).texts if slots else ()
         return replace(launched, changes=(*launched.changes, *slot_lines))
     lifted = _lift(transport, launched)
-    options = program.StartOptions(slots, prepared.request.multiplexer, prepared.secrets)
+    request = prepared.request
+    options = program.StartOptions(slots, request.multiplexer, prepared.secrets, request.environment)
     begun = program.start(transport, directory, options)
     return replace(
         launched,

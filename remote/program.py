@@ -22,6 +22,7 @@ from comborun.host.__main__ import module_of
 from comborun.host.verb_errors import ELSEWHERE
 from comborun.remote import library
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
+from comborun.rules import environment
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.text import harmless
@@ -242,6 +243,8 @@ class StartOptions:
     """None: tmux if there is one, else screen"""
     secrets: bytes = field(default=b"", repr=False)
     """from `laptop_secrets`; they travel on standard input, and no value is in an argument, a message or a record"""
+    environment: str = ""
+    """`first`: the variables of the first launch are used"""
 
 
 class Beginning(Enum):
@@ -310,18 +313,22 @@ def start(transport: Transport, directory: str, options: StartOptions) -> Reply:
         arguments += ["--parallel", str(options.parallel)]
     if options.multiplexer is not None:
         arguments += ["--multiplexer", options.multiplexer]
+    if options.environment:
+        arguments += ["--environment", options.environment]
     if options.secrets:
         arguments += ["--secrets", "-"]
     done = _order(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)
     if done.code:
         texts = _reply(done).texts
         raise HostError(f"the run {directory} could not be started on {transport.host}", "\n".join(texts))
-    return _reply(done._replace(stderr=b""))
+    reply = _reply(done._replace(stderr=b""))
+    told = [line for line in reply.lines if (line.facts.get("fact") or {}).get("code") == environment.DIFFERS]
+    return Reply(tuple(line for line in reply.lines if line not in told), reply.code)  # a look before has told it
 
 
-def restart_dispatcher(transport: Transport, directory: str, plan: Plan) -> str:
+def restart_dispatcher(transport: Transport, directory: str, plan: Plan, variables: str = "") -> str:
     """Start a missing dispatcher of a run; returns sentences about it. Raises UserError if a secret is missing."""
-    options = StartOptions(secrets=laptop_secrets(dict(plan.secrets)))
+    options = StartOptions(secrets=laptop_secrets(dict(plan.secrets)), environment=variables)
     return "\n".join(start(transport, directory, options).texts)
 
 

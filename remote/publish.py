@@ -56,6 +56,8 @@ class ExistingRun:
     """the reason of the hold, in one line"""
     elsewhere: Fact | None = None
     """the machine that it runs on, if its processes can't be seen from the host"""
+    environment: Fact | None = None
+    """how the variables of a start from here would differ from those of the first launch"""
     started: frozenset[str] = frozenset()
     """sessions that run or may run, or that have left records or files"""
 
@@ -150,8 +152,8 @@ def _found(answer: Mapping[str, Any]) -> ExistingRun:
     names = ("number", "digest", "ended", "whole", "held", "hold")
     known, started = {name: answer[name] for name in names}, frozenset(answer["started"])
     reason = Fact.of(answer["reason"])
-    at = Fact.of(answer["elsewhere"])
-    return ExistingRun(plan=newest, started=started, elsewhere=at, **known, why=say(reason) if reason else answer["why"])
+    known |= {name: Fact.of(answer[name]) for name in ("elsewhere", "environment")}
+    return ExistingRun(plan=newest, started=started, **known, why=say(reason) if reason else answer["why"])
 
 
 def _send(

@@ -29,7 +29,8 @@ config=$(timeout 20 scontrol show config 2>&1) || { printf '%s\n' "$config" >&2;
 printf '%s\0' "$config"
 printf '%s\0' "$(timeout 20 sinfo -h -o '%P|%a|%t|%D' 2>/dev/null)"
 for name in ${!SBATCH_@} ${!SALLOC_@} ${!SRUN_@}; do
-  [[ $name =~ ^SBATCH_(ACCOUNT|PARTITION|QOS|RESERVATION|CLUSTERS|WCKEY|CONSTRAINT|TIMELIMIT|MEM_.*)$ ]] || unset "$name"
+  [[ $name =~ ^SBATCH_(ACCOUNT|PARTITION|QOS|RESERVATION|CLUSTERS|WCKEY|CONSTRAINT|TIMELIMIT|MEM_.*)$ ]] ||
+    unset "$name"
 done
 for text in "$@"; do
   mapfile -t options < <(sed -n 's/^#SBATCH //p' <<<"$text") # variables would override those in the script

@@ -69,6 +69,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         aside=tuple(_history(directory, session) for session in whole.sessions if session.flag),
         done=MappingProxyType(parse(_text(directory / RUN.done))),
         provenance=_mapping(manifest.get("provenance")),
+        environments=tuple(map(parse, _text(directory / RUN.environments).splitlines())),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
         unpaired=MappingProxyType(

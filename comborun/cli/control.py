@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from comborun.cli.options import SLOTS, Target, json_option, of_run, of_run_option, sessions_argument, take_over_option
+from comborun.cli.options import (
+    SLOTS,
+    Target,
+    environment_option,
+    json_option,
+    of_run,
+    of_run_option,
+    sessions_argument,
+    take_over_option,
+)
 from comborun.cli.terminal import SOME_DID_NOT, note, program, repeatable, show_json
 from comborun.errors import UserError
 from comborun.monitor.addressing import sessions_of
@@ -15,6 +24,7 @@ from comborun.monitor.watch import once
 from comborun.remote.program import Reply, restart_dispatcher, send_test_notice, steer
 from comborun.remote.slurm import settle
 from comborun.text import harmless
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,9 +39,12 @@ if TYPE_CHECKING:
 @of_run_option
 @click.option("--failed", is_flag=True, help="All sessions that failed, are partial or were lost.")
 @click.option("--stalled", is_flag=True, help="All sessions that were ended because they stalled.")
+@environment_option
 @take_over_option
 @json_option
-def retry(sessions: tuple[str, ...], target: Target, take_over: bool, as_json: bool, **which: bool) -> int:
+def retry(
+    sessions: tuple[str, ...], target: Target, environment: str, take_over: bool, as_json: bool, **which: bool
+) -> int:
     """Start sessions again that ended without success, each with a new budget of retries.
 
     Running and successful sessions are left alone, with a message.
@@ -50,7 +63,7 @@ def retry(sessions: tuple[str, ...], target: Target, take_over: bool, as_json: b
     sessions = sessions_of(source, sessions, note)
     check_no_servers(source.view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
-    code = _show(target, steered, _go_on(source) if steered.done else "", as_json=as_json)
+    code = _show(target, steered, _go_on(source, environment) if steered.done else "", as_json=as_json)
     return 0 if chosen else code  # no failed session is not an error
 
 
@@ -127,7 +140,7 @@ def check_no_servers(view: RunView, names: Iterable[str]) -> None:
             )
 
 
-def _go_on(source: Source) -> str:
+def _go_on(source: Source, environment: str) -> str:
     """Start the dispatcher if it is gone, unless the run is stopped or held. Returns a note for the user.
 
     On Slurm, submit the new attempts.
@@ -137,7 +150,9 @@ def _go_on(source: Source) -> str:
         how = f"is {status.hold.kind}" if status.hold else "was stopped"
         return f"the run {how}: nothing starts until `{program()} resume {view.id}`"
     if status.dispatcher is None:
-        return restart_dispatcher(transport, view.directory, view.plan)
+        if status.environment and environment != "first":
+            note(say(status.environment))
+        return restart_dispatcher(transport, view.directory, view.plan, environment)
     return settle(transport, view.directory) if view.plan.slurm else ""
 
 

@@ -16,6 +16,7 @@ from comborun.cli.options import (
     GridChoice,
     HostChoice,
     Target,
+    environment_option,
     grid_argument,
     host_options,
     json_option,
@@ -52,6 +53,7 @@ _OPTIONS = (
         help="For combos that the new grid changes or removes: `rerun` uses the new grid, `keep` keeps their old"
         " settings and records.",
     ),
+    environment_option,
     take_over_option,
     click.option("--force", is_flag=True, help="Start even if the host lacks something that the grid needs."),
     click.option(

@@ -69,6 +69,13 @@ take_over_option = click.option(
     is_flag=True,
     help="Go on here with a run of another machine, which was renamed or is gone: what ran there is lost.",
 )
+environment_option = click.option(
+    "--environment",
+    type=click.Choice(["first", "now"]),
+    default="now",
+    help="Whose PATH, VIRTUAL_ENV, CONDA_*, PYTHONPATH and LD_LIBRARY_PATH sessions get: those of the first launch of"
+    " the run, or of this command.",
+)
 slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions to Slurm as job arrays.")
 
 

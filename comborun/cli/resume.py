@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from comborun.amendment.resumption import resumption
-from comborun.cli.options import Target, json_option, of_run, take_over_option
+from comborun.cli.options import Target, environment_option, json_option, of_run, take_over_option
 from comborun.cli.report import collected
 from comborun.cli.terminal import repeatable, show_json
 from comborun.errors import HostError
@@ -21,9 +23,10 @@ from comborun.text import harmless
 @repeatable()
 @of_run
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@environment_option
 @take_over_option
 @json_option
-def resume(target: Target, dry_run: bool, take_over: bool, as_json: bool) -> None:
+def resume(target: Target, dry_run: bool, environment: str, take_over: bool, as_json: bool) -> None:
     """Continue a run: run what is missing. No episode with a record runs again, if the command takes a range.
 
     Ends a pause, drain or halt. Sessions without all of their records get another attempt. If episodes in the middle
@@ -36,12 +39,14 @@ def resume(target: Target, dry_run: bool, take_over: bool, as_json: bool) -> Non
     target.note_change()
     target.own(take_over=take_over and not dry_run)
     going = _missing_work(target)
+    if environment == "first":
+        going = replace(going, seen=replace(going.seen, environment=None))
     act = not dry_run and not going.nothing
     if as_json:
         show_json(resume_document(going, done=act))
     else:
         click.echo("\n".join(map(harmless, resume_lines(going))))
-    said = _go_on(target, going) if act else ""
+    said = _go_on(target, going, environment) if act else ""
     if said and not as_json:
         click.echo(harmless(said))
 
@@ -60,7 +65,7 @@ def _missing_work(target: Target) -> Resuming:
     return Resuming(view, seen, what, coming)
 
 
-def _go_on(target: Target, going: Resuming) -> str:
+def _go_on(target: Target, going: Resuming, environment: str) -> str:
     """First fill gaps, then lift the hold, then ask for attempts, then start the dispatcher: this is safe to repeat."""
     transport, view, what = target.transport, going.view, going.what
     if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):
@@ -69,4 +74,4 @@ def _go_on(target: Target, going: Resuming) -> str:
         steer(transport, view.directory, "resume")
     if what.again:
         steer(transport, view.directory, "retry", *(one.name for one in what.again))
-    return restart_dispatcher(transport, view.directory, view.plan)
+    return restart_dispatcher(transport, view.directory, view.plan, environment)

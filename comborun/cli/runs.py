@@ -99,9 +99,7 @@ def _started(run: Run) -> str:
 @click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @take_over_option
-def clean(
-    names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, dry_run: bool, yes: bool, take_over: bool
-) -> None:
+def clean(names: tuple[str, ...], wanted: str | None, where: HostChoice, older: float, **how: bool) -> None:
     """Remove old runs from a host, after showing them and their size.
 
     The host is that of the first RUN, or this machine.
@@ -132,18 +130,18 @@ def clean(
         click.echo(f"nothing to remove on {transport.host}")
         return
     total = f"{several(len(going), 'run')} on {transport.host}, {amount(sum(bytes_of.values()))}"
-    if dry_run:
+    if how["dry_run"]:
         click.echo(f"would remove {total}")
         return
-    if not yes:
+    if not how["yes"]:
         if not sys.stdin.isatty():
             raise UserError(f"this would remove {total}", "--yes removes them")
         click.confirm(f"Remove {total}?", abort=True, err=True)
     for run in going:
-        if take_over:
+        if how["take_over"]:
             program.take_over(transport, run.directory)
-        kept = remove(transport, run.directory)
-        click.echo(f"{run.id}: {f'stays: {say(kept)}' if kept else 'removed'}")
+        left = remove(transport, run.directory)
+        click.echo(f"{run.id}: {f'stays: {say(left)}' if left else 'removed'}")
 
 
 def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 
@@ -48,4 +49,10 @@ def _load(name: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ImportError:
+        if os.path.exists(__file__):
+            raise
+        sys.stderr.write("comborun: the run was removed meanwhile\n")
+        sys.exit(66)

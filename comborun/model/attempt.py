@@ -29,7 +29,7 @@ SLURM = "slurm"
 """multiplexer of a session that a Slurm task runs: it has no window"""
 
 
-_BEGIN_NUMBERS = ("attempt", "supervisor", "pid", "first", "count")
+_BEGIN_NUMBERS = ("attempt", "supervisor", "pid", "first", "count", "environment")
 _BEGIN_TEXTS = ("boot", "host", "address", "screendir", "gpus", "driver", "gpu_models")
 
 
@@ -64,6 +64,8 @@ class Begin:
     driver: str = ""
     """version of the GPU driver; empty if unknown"""
     gpu_models: str = ""
+    environment: int = 0
+    """the row of dispatch/environments.jsonl with its variables; 0 if unknown"""
 
     @classmethod
     def parse(cls, text: str) -> Self:

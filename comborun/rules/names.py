@@ -129,6 +129,7 @@ class RunLayout:
         self.dispatcher = f"{dispatch}/dispatcher"
         self.machine = f"{dispatch}/machine"
         self.fifo = f"{dispatch}/fifo"
+        self.environments = f"{dispatch}/environments.jsonl"
         self.events = f"{dispatch}/events.jsonl"
         self.people = f"{dispatch}/people.jsonl"  # who ordered what, and from where; stays on the host
         self.told = f"{dispatch}/told.jsonl"
@@ -214,7 +215,7 @@ RUN = RunLayout()
 
 FETCHED = (RUN.id, RUN.digest, RUN.manifest, RUN.grid, RUN.canary, RUN.queue)
 """what a mirror copies of a run, beside plans, attempts, the state of the dispatcher and `done`"""
-FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.events)
+FETCHED_STATE = (RUN.slots, RUN.multiplexer, RUN.stopped, RUN.environments, RUN.events)
 _RECORDS = AttemptLayout("")
 FETCHED_RECORDS = tuple(
     path[1:] for path in (_RECORDS.claim, _RECORDS.grant, _RECORDS.begin, _RECORDS.stop, _RECORDS.videos)

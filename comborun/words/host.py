@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from comborun.rules.environment import DIFFERS
 from comborun.rules.facts import Fact
 from comborun.rules.host import FolderFlaw, Lack, Limit
 from comborun.rules.machines import Elsewhere
 from comborun.rules.slurm_variables import Variable
+from comborun.rules.vocabulary import several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +53,26 @@ def _on_path(fact: Fact) -> str:
     return f"program: {fact.text('program')} is not on the PATH{_near(fact, add)}"
 
 
+def _differs(fact: Fact) -> str:
+    changed = fact.fields.get("changed")
+    pairs = changed.items() if isinstance(changed, dict) else ()
+    said = [_variable(name, *map(str, pair)) for name, pair in pairs if isinstance(pair, list) and len(pair) == 2]
+    count = fact.count("sessions")
+    whose = f"{several(count, 'session')} had" if count else "sessions that start now get"
+    return f"{whose} other variables than the first launch: {'; '.join(said)}"
+
+
+def _variable(name: str, then: str, now: str) -> str:
+    if not then or not now or not name.endswith("PATH"):
+        return f"{name} {f'is {now}' if now else 'is not set'}, and was {then or 'not set'}"
+    before, after = then.split(":"), now.split(":")
+    added, gone = ([one for one in some if one not in of] for some, of in ((after, before), (before, after)))
+    says = [f"{word} {', '.join(some)}" for word, some in (("has", added), ("lacks", gone)) if some]
+    return f"{name} {' and '.join(says) or 'has another order'}"
+
+
 WORDS: Words = {
+    DIFFERS: _differs,
     Limit.OPEN_FILES: "too many files are open here (`ulimit -n`)",
     Limit.MACHINE_FILES: "too many files are open on this machine",
     Limit.MEMORY: "there is no memory for another process (`ulimit -v`)",

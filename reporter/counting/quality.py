@@ -11,6 +11,8 @@ from comborun.reporter.counting.ending import cause_words
 from comborun.reporter.records.reading import RejectKind
 from comborun.reporter.text import combo_name
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.environment import difference
+from comborun.rules.facts import Fact
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.words import say
@@ -189,9 +191,20 @@ def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) 
     sessions = [one.session for one in collected.sessions if one.session.unit == "episode"]
     seeds_given = ((one.policy, str(one.seed)) for one in sessions if one.seed is not None)
     yield from _unlike(seeds_given, "seeds of the plan")
+    yield from _other_environments(collected)
     yield from _other_seeds(collected, seeds)
     yield from _same_files(collected.provenance)
     yield from _uncommitted(collected.provenance, "the run")
+
+
+def _other_environments(collected: Collected) -> Iterator[str]:
+    """How many sessions had other variables than the first launch, and which."""
+    started = [attempt.begin for one in collected.sessions for attempt in one.attempts[-1:] if attempt.begin]
+    first, *others = collected.environments or ({},)
+    for row, variables in enumerate(others, 2):
+        count = sum(begin.environment == row for begin in started)
+        if count and (differs := difference(first, variables)):
+            yield f"{say(Fact(differs.code, **differs.fields, sessions=count))}."
 
 
 def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> Iterator[str]:

@@ -138,6 +138,8 @@ class Collected:
     """the dispatcher's last record; empty while the run lasts"""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """as the run's manifest has it; a foreign one may hold anything"""
+    environments: tuple[Mapping[str, str], ...] = ()
+    """the variables of each start that differed, the first launch's first"""
     stop_early: StopRule | None = None
     canary: Canary | None = None
     """how some episodes went when they ran alone once more"""

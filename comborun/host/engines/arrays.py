@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from comborun.host.engines.slurm import Slurm
 from comborun.host.system import files, process
 from comborun.rules import records, slurm, slurm_variables
-from comborun.rules.machines import elsewhere
 from comborun.rules.facts import Fact
+from comborun.rules.machines import elsewhere
 from comborun.rules.names import RunLayout
 from comborun.rules.slurm import PENDING, SETTLE, Task
 

@@ -18,6 +18,7 @@ import os
 import re
 import time
 
+from comborun.host.record import launch_environment
 from comborun.host.supervise.attempt import Attempt, Place
 from comborun.host.supervise.environment import CommandEnvironment, MissingResource, bind, inherited
 from comborun.host.supervise.running import RunningCommand
@@ -261,6 +262,7 @@ class Supervisor:
         fields += [*self._process(), ("pid", attempt.pid), ("pid_start", attempt.start), ("kills", attempt.kills)]
         fields += [("multiplexer", place.engine), ("address", place.address()), ("gpus", command_env.gpus.indexes)]
         fields += [("first", attempt.first), ("count", attempt.count)]
+        fields += [("environment", launch_environment.number(attempt.run_layout))]
         more = {"screendir": os.environ.get("SCREENDIR"), "cores": command_env.cores, "port": command_env.port}
         more["display"] = self._display.number if self._display else ""
         more.update(graphics(command_env.gpus.indexes))

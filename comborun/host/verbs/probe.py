@@ -20,6 +20,7 @@ import time
 from comborun.host.engines import slurm_of
 from comborun.host.record import attempts
 from comborun.host.record.holds import Hold, Holds, over
+from comborun.host.record.launch_environment import difference
 from comborun.host.record.ownership import elsewhere
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
@@ -157,6 +158,7 @@ class Probe:
             "servers": [self._server(name) for name in self._servers()],
             "done": over(layout),
             "elsewhere": elsewhere(self.attempts),
+            "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
         return {**document, **self.slurm.document(self.attempts.latest)} if self.slurm else document

@@ -19,8 +19,9 @@ import zlib
 
 from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import Holds, over
+from comborun.host.record.launch_environment import difference
 from comborun.host.record.ownership import elsewhere
-from comborun.host.system import files
+from comborun.host.system import files, process
 from comborun.host.verb_errors import Refusal, answered
 from comborun.rules import records
 from comborun.rules.names import RUN, AttemptLayout, RunLayout
@@ -110,6 +111,7 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
     number, own = newest_plan(directory), files.read_line(layout.digest)
     done, hold, ended = files.read(layout.done), Holds(layout).look(), over(layout)
     found = elsewhere(RunDirectory(directory))
+    other = None if process.named(files.read(layout.dispatcher)) else difference(layout)
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
     state = "changed" if own != digest else "finished" if whole else "resumed"
     return {
@@ -126,6 +128,7 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
         "why": hold.why,
         "started": _started(layout),
         "elsewhere": found and found.as_data(),
+        "environment": other and other.as_data(),
         "plan": files.read_text(layout.plan(number), _LAST),
     }
 

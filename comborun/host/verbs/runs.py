@@ -62,8 +62,8 @@ def main(arguments: list[str]) -> int:
 
 
 def describe(directory: str) -> dict[str, Any]:
-    """How a run has ended, why it can't continue, whether it is a canary of another run, and, of a trial, whether nobody
-    looks at it any more.
+    """How a run has ended, why it can't continue, whether it is a canary of another run, and whether nobody looks at a
+    trial any more.
     """
     run = RunLayout(directory)
     hold = Holds(run).look()

@@ -1,9 +1,10 @@
-"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--secrets -]`: starts the dispatcher, or resumes it.
-`start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause, slots, take-over ...
+"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--environment first|now] [--secrets -]`: starts the dispatcher or
+resumes it. `start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause, slots, take-over ...
 
 Safe to repeat. With `--secrets -` the laptop's secrets are on standard input, each NAME=VALUE and a NUL.
 
-0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 68: it runs elsewhere. 69: no tmux and no screen.
+0: a dispatcher lives, or nothing is left to do. 64: usage. 66: no run directory. 68: it runs elsewhere.
+69: no tmux and no screen.
 73: can't write there. 75: something holds the run's locks. 78: a secret is missing.
 """
 
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import time
 
-from comborun.host.record import secrets
+from comborun.host.record import launch_environment, secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
 from comborun.host.record.ownership import refuse_elsewhere
@@ -28,7 +29,7 @@ from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, 
 from comborun.host.verbs.replace import replace
 from comborun.rules.names import MULTIPLEXERS, RunLayout
 
-_OPTIONS = ("--parallel", "--multiplexer", "--secrets")
+_OPTIONS = ("--parallel", "--multiplexer", "--secrets", "--environment")
 _OTHERS_S = 120.0
 """seconds to wait for another start, which may have to end the user's old sessions"""
 _STEERED = frozenset(("pause", "drain", "slots", "retry", "notify", "resume"))
@@ -68,6 +69,7 @@ def _start(arguments: list[str]) -> int:
 
         for fact in take_variables(RunLayout(run)):
             say(worded(fact), fact=fact.as_data())
+        enter_environment(RunLayout(run), given)
         return slurm_reconcile.settle(run, given)  # Slurm uses no multiplexer
     os.environ.pop("COMBORUN_SESSION", None)
     Start(run).start(given)
@@ -80,7 +82,7 @@ def _options(words: list[str]) -> dict[str, str]:
     while words:
         name, value = words[0], words[1] if len(words) > 1 else "none"
         if name not in _OPTIONS:
-            usage = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXERS)}]"
+            usage = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXERS)}] [--environment first|now]"
             raise Refusal(USAGE, f"unknown option {name}; usage: {usage}")
         given[name], words = value, words[2:]
     if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
@@ -90,6 +92,14 @@ def _options(words: list[str]) -> dict[str, str]:
     if given.get("--secrets", "-") != "-":
         raise Refusal(USAGE, "--secrets needs -")
     return given
+
+
+def enter_environment(layout: RunLayout, given: dict[str, str]) -> None:
+    """Say how the variables of a start differ from those of the first launch. Raises Refusal."""
+    if differs := launch_environment.enter(layout, given.get("--environment", launch_environment.NOW)):
+        from comborun.words import say as worded
+
+        say(worded(differs), fact=differs.as_data())
 
 
 class Start:
@@ -108,6 +118,8 @@ class Start:
             secrets.gather(self.layout, sys.stdin.buffer.read() if "--secrets" in given else None)
             replace(self.run)
             files.remove(self.layout.stopped)
+            if not self._signed():
+                enter_environment(self.layout, given)
             say(self._dispatcher())
         except LookupError as missing:
             raise Refusal(CONFIG, f"{missing}; nothing was started") from None

@@ -18,8 +18,8 @@ from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
 from comborun.rules.host import FolderFlaw, Lack, Limit
 from comborun.rules.machines import Elsewhere
-from comborun.rules.slurm_variables import Variable
 from comborun.rules.room.waits import Never, Wait
+from comborun.rules.slurm_variables import Variable
 from comborun.words import MODULES, endings, rows, say, tables
 from comborun.words.times import FORMS
 
@@ -96,6 +96,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     "ends_about": [{"earliest": NOON, "in_s": 480, "latest": NOON + 480}],
     "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
+    "environment_differs": [
+        {"changed": {"PATH": ["/a:/bin", "/b:/bin"], "VIRTUAL_ENV": ["/a", ""]}},
+        {"changed": {"CONDA_PREFIX": ["", "/c"], "PATH": ["/a:/bin", "/bin:/a"]}, "sessions": 2},
+    ],
     "all_sessions_vanished": [{"host": "gpu-box", "sessions": 8, "at": NOON}],
     "slurm_is_silent": [{}, {"ago_s": 754, "said": "Unable to contact slurm controller"}],
     "nothing_starts_until_resume": [{"run": "RUN"}, {"run": "RUN", "at": NOON, "in_s": -120}],
