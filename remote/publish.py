@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import subprocess
 import zlib
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 State = Literal["new", "resumed", "finished", "changed"]
 
 _DEADLINE_S = 120.0
+_OF_GIT = frozenset(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"))
+"""variables of a hook, which name another repository"""
 _OF_HOST = ("hostname", "cpus", "memory", "gpus", "bash")
 
 
@@ -216,7 +219,12 @@ def _changed(folder: Path, *which: str) -> bool | None:
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10, check=False
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+            env={name: value for name, value in os.environ.items() if name not in _OF_GIT},
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -26,6 +26,8 @@ LOCAL = "local"
 """the name of this machine as a host"""
 _COMMAND = 'read -r -d ""; eval "unset -v REPLY; $REPLY"'
 """the script comes first on standard input: it may be too long for an argument, and a file would have to be removed"""
+_OPTIONS = frozenset(("SHELLOPTS", "BASHOPTS"))
+"""variables with options of the caller's bash, which ours would take over"""
 _LOOK_S = 0.02
 """seconds between two checks of a script's output size"""
 
@@ -75,7 +77,12 @@ class LocalTransport:
     ) -> Completed:
         command = ["bash", "--noprofile", "--norc", "-c", _COMMAND, "comborun", *args]
         given = script.encode("utf-8", "surrogateescape") + b"\0" + stdin
-        return _finish(lambda **on: subprocess.Popen(command, start_new_session=True, **on), given, timeout, limit)
+        own = {name: value for name, value in os.environ.items() if name not in _OPTIONS}
+
+        def start(**streams: IO[bytes]) -> subprocess.Popen[bytes]:
+            return subprocess.Popen(command, start_new_session=True, env=own, **streams)
+
+        return _finish(start, given, timeout, limit)
 
     def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int = 64 * MIB) -> Completed:
         """Run a function in a fork of this process, which is faster than starting an interpreter."""

@@ -30,7 +30,7 @@ SLURM = "slurm"
 
 
 _BEGIN_NUMBERS = ("attempt", "supervisor", "pid", "first", "count", "environment")
-_BEGIN_TEXTS = ("boot", "host", "address", "screendir", "gpus", "driver", "gpu_models")
+_BEGIN_TEXTS = ("boot", "host", "address", "screendir", "tmux_tmpdir", "gpus", "driver", "gpu_models")
 
 
 def own_end(claim: str, end: str) -> bool:
@@ -64,6 +64,8 @@ class Begin:
     driver: str = ""
     """version of the GPU driver; empty if unknown"""
     gpu_models: str = ""
+    tmux_tmpdir: str = ""
+    """tmux's folder of sockets; empty: the usual one"""
     environment: int = 0
     """the row of dispatch/environments.jsonl with its variables; 0 if unknown"""
 

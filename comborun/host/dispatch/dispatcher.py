@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write(f"dispatch: {error}\n")
         return 66
     windows_set = (name for one in MULTIPLEXERS.values() for name in one.variables)
-    for name in ("COMBORUN_SESSION", *windows_set):
+    for name in ("COMBORUN_SESSION", "SYSSCREENRC", *windows_set):
         os.environ.pop(name, None)
     process.set_name()
     try:

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from comborun.host.doctor import gpus, machine, sessions
+from comborun.host.doctor import gpus, machine, sessions, variables
 from comborun.host.doctor.machine import Box
 from comborun.host.system import commands
 from comborun.rules.findings import Finding, Level, error, warning
@@ -34,6 +34,7 @@ CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (machine.memory, None),
     (machine.load, None),
     (machine.limits, None),
+    (variables.variables, None),
     (sessions.files_named, error("grid", "the files that the grid names could not all be looked at", _SLOW_DISK)),
 )
 """each check, with the finding if it does not end in time"""

@@ -26,6 +26,8 @@ class Multiplexer:
     """those that it sets in its windows"""
     handed_on: Sequence[str] = ()
     """those of them that a supervisor outside a window needs for `address`"""
+    sockets = ""
+    """the variable that names the folder of its sockets"""
     opens_several = False
     """whether several windows cost less by one call"""
     read_only = False
@@ -54,12 +56,12 @@ class Multiplexer:
 
     @classmethod
     def attach(cls, address: str, folder: str, *, local: bool, write: bool) -> list[str]:
-        """The command that shows a window. `folder`: SCREENDIR of its supervisor; `local`: it is on this machine."""
+        """The command that shows a window. `folder`: of its sockets, as its record has it; `local`: it is here."""
         raise NotImplementedError
 
     @classmethod
-    def look(cls) -> frozenset[str] | None:
-        """The addresses of all windows on this machine; None if that can't be told."""
+    def look(cls, folder: str = "") -> frozenset[str] | None:  # noqa: ARG003 - of tmux
+        """The addresses of all windows on this machine whose sockets are there; None if that can't be told."""
         return None
 
 

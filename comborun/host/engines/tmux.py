@@ -28,6 +28,7 @@ _LIST_MOST = 1 << 20
 class Tmux(Multiplexer):
     kind = "tmux"
     variables = ("TMUX", "TMUX_PANE")
+    sockets = "TMUX_TMPDIR"
     opens_several = True
     read_only = True
 
@@ -60,15 +61,17 @@ class Tmux(Multiplexer):
         return name
 
     @classmethod
-    def attach(cls, address: str, folder: str, *, local: bool, write: bool) -> list[str]:  # noqa: ARG003 - of screen
+    def attach(cls, address: str, folder: str, *, local: bool, write: bool) -> list[str]:
         """With exact names only, and UTF-8 always."""
         read_only = [] if write else ["-r"]
         socket = _socket() if local else _SOCKET
-        return ["tmux", "-u", "-L", socket, "attach-session", *read_only, "-t", f"={address}"]
+        place = ["env", f"TMUX_TMPDIR={folder}"] if folder else []
+        return [*place, "tmux", "-u", "-L", socket, "attach-session", *read_only, "-t", f"={address}"]
 
     @classmethod
-    def look(cls) -> frozenset[str] | None:
-        words = ("tmux", "-L", _socket(), "list-sessions", "-F", "#{session_name}")
+    def look(cls, folder: str = "") -> frozenset[str] | None:
+        place = ("env", f"TMUX_TMPDIR={folder}") if folder else ()
+        words = (*place, "tmux", "-L", _socket(), "list-sessions", "-F", "#{session_name}")
         _, listed = commands.run(_ANSWER_S, *words, most=_LIST_MOST)
         return frozenset(listed.splitlines())  # none without a server
 

@@ -182,6 +182,13 @@ class Place:
         engine = MULTIPLEXERS.get(self.engine)
         return engine.address(window(self._attempt.name, self._attempt.number, self._attempt.run_id)) if engine else ""
 
+    def sockets(self) -> dict[str, str]:
+        """The variable with the folder of its window's sockets, as its record has it."""
+        from comborun.host.engines.multiplexers import MULTIPLEXERS
+
+        name = MULTIPLEXERS[self.engine].sockets if self.engine in MULTIPLEXERS else "SCREENDIR"
+        return {name.lower(): os.environ.get(name, "")}
+
     def heartbeat(self) -> str:
         """Show that it lives. Returns `closed` if another process has ended this attempt, `stop` if it must end."""
         return ""

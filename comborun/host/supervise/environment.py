@@ -27,9 +27,9 @@ _PORTS = 1024
 """ports to choose from, below those that the kernel assigns: no connection takes one meanwhile"""
 _FOREIGN = (
     *("TMUX", "TMUX_PANE", "STY", "WINDOW", "COMBORUN_PORT", "COMBORUN_DISPLAY"),
-    *("COMBORUN_EGL_DEVICE", "COMBORUN_VULKAN_DEVICE"),
+    *("COMBORUN_EGL_DEVICE", "COMBORUN_VULKAN_DEVICE", "SHELLOPTS", "BASHOPTS"),
 )
-"""variables of its window, or of a session in which this run was started"""
+"""variables of its window, or of a session in which this run was started, and options of the caller's bash"""
 
 
 class MissingResource(Exception):  # noqa: N818 - it is an answer and no error of ours

@@ -263,7 +263,7 @@ class Supervisor:
         fields += [("multiplexer", place.engine), ("address", place.address()), ("gpus", command_env.gpus.indexes)]
         fields += [("first", attempt.first), ("count", attempt.count)]
         fields += [("environment", launch_environment.number(attempt.run_layout))]
-        more = {"screendir": os.environ.get("SCREENDIR"), "cores": command_env.cores, "port": command_env.port}
+        more = {**place.sockets(), "cores": command_env.cores, "port": command_env.port}
         more["display"] = self._display.number if self._display else ""
         more.update(graphics(command_env.gpus.indexes))
         fields += [(key, value) for key, value in more.items() if value]

@@ -54,7 +54,8 @@ def facts(wanted: list[str]) -> dict[str, Any]:
 
 def code(folder: str) -> dict[str, Any]:
     """The commit of a folder, and whether its files differ from it; empty outside a repository."""
-    git = ("git", "-c", "core.fsmonitor=false", "-C", folder)
+    here = ("-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE")  # of a hook that started us
+    git = ("env", *here, "git", "-c", "core.fsmonitor=false", "-C", folder)
     failed, commit = commands.run(commands.PATIENCE_S, *git, "rev-parse", "HEAD")
     if failed:
         return {}

@@ -1,5 +1,6 @@
-"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--environment first|now] [--secrets -]`: starts the dispatcher or
-resumes it. `start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause, slots, take-over ...
+"""`start RUN [--parallel N] [--multiplexer tmux|screen] [--environment first|now] [--secrets -]`: starts the
+dispatcher, or resumes it. `start RUN VERB [ARGUMENT]...`: runs `bash run_parallel.sh VERB`: stop, resume, pause,
+slots, take-over ...
 
 Safe to repeat. With `--secrets -` the laptop's secrets are on standard input, each NAME=VALUE and a NUL.
 
