@@ -79,10 +79,9 @@ class LocalTransport:
         given = script.encode("utf-8", "surrogateescape") + b"\0" + stdin
         own = {name: value for name, value in os.environ.items() if name not in _OPTIONS}
 
-        def start(**streams: IO[bytes]) -> subprocess.Popen[bytes]:
-            return subprocess.Popen(command, start_new_session=True, env=own, **streams)
-
-        return _finish(start, given, timeout, limit)
+        return _finish(
+            lambda **on: subprocess.Popen(command, start_new_session=True, env=own, **on), given, timeout, limit
+        )
 
     def call(self, work: Callable[[], int], stdin: bytes, timeout: float, limit: int = 64 * MIB) -> Completed:
         """Run a function in a fork of this process, which is faster than starting an interpreter."""

@@ -78,6 +78,11 @@ def silent(run: str, served_by: str, within: float) -> Fact | None:
     return None
 
 
+def are_ready(run: str, served_by: str) -> bool:
+    """Whether all servers have been ready, so that `silent` has asked each."""
+    return all(os.path.exists(RunLayout(run).attempt(SERVERS + name, one).ready) for name, one in _given(served_by))
+
+
 def _given(served_by: str) -> list[tuple[str, int]]:
     given = (one.rpartition("/") for one in served_by.split())
     return [(name, int(number)) for name, _, number in given if number.isdecimal()]

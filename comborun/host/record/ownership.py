@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 
-from comborun.host.record.attempts import ENDED, QUEUED, RunDirectory
 from comborun.host.record.holds import over
 from comborun.host.system import files, process
 from comborun.host.verb_errors import ELSEWHERE, Refusal
 from comborun.rules import machines, records
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS, RunLayout
+from comborun.rules.run_files import attempts_of
 from comborun.words import say
 
 TYPE_CHECKING = False
@@ -26,13 +26,13 @@ FROM = "taken_from"
 """in dispatch/machine while a user takes the run over: the former machine, whose attempts have no end yet"""
 
 
-def elsewhere(run: RunDirectory) -> Fact | None:
+def elsewhere(layout: RunLayout) -> Fact | None:
     """Where the run goes on, if its processes can't be seen from here; None if they can, or if nothing runs."""
-    if os.path.exists(run.layout.engine) or over(run.layout):  # Slurm knows its nodes
+    if os.path.exists(layout.engine) or over(layout):  # Slurm knows its nodes
         return None
-    if owner := files.read(run.layout.machine):
+    if owner := files.read(layout.machine):
         return _elsewhere(owner)
-    unfinished = (_elsewhere(record) for _, _, record in open_attempts(run))
+    unfinished = (_elsewhere(record) for _, _, record in open_attempts(layout))
     return next(filter(None, unfinished), None)
 
 
@@ -44,18 +44,17 @@ def _elsewhere(record: Mapping[str, str]) -> Fact | None:
 
 def refuse_elsewhere(directory: str) -> None:
     """Raise Refusal if the run goes on where its processes can't be seen from here."""
-    if fact := elsewhere(RunDirectory(directory)):
+    if fact := elsewhere(RunLayout(directory)):
         raise Refusal(ELSEWHERE, say(fact), fact)
 
 
-def open_attempts(run: RunDirectory) -> Iterator[tuple[str, int, dict[str, str]]]:
+def open_attempts(layout: RunLayout) -> Iterator[tuple[str, int, dict[str, str]]]:
     """Name and number of each latest attempt that has no end, with its begin, else its claim."""
-    layout = run.layout
     for name in (*files.entries(layout.sessions), *(SERVERS + one for one in files.entries(layout.servers))):
-        number = run.latest(name)
-        seen = run.glance(name, number) if number else None
-        if seen and seen.life not in (QUEUED, ENDED):
-            yield name, number, seen.record
+        number = max(attempts_of(layout, name), default=0)
+        at = layout.attempt(name, number)
+        if number and not files.size(at.end) and (record := files.read(at.begin) or files.read(at.claim)):
+            yield name, number, record
 
 
 def claim(layout: RunLayout) -> Fact | None:

@@ -238,6 +238,6 @@ def _blame_server(attempt: Attempt, ending: Ending) -> None:
     if lost:
         ending.cause = ending.signature = "server_lost"
         ending.add(lost)
-    elif ending.signature == "server_lost":  # its log says so, perhaps of a proxy
+    elif ending.signature == "server_lost" and clients.are_ready(run, served_by):  # its log says so, perhaps of a proxy
         ending.cause, ending.signature = "exited" if ending.signal is None else "signal", ""
         ending.add(fact(Evidence.SERVER_ANSWERS, servers=served_by.split()))

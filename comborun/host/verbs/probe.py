@@ -157,7 +157,7 @@ class Probe:
             "waiting": self._waiting(),
             "servers": [self._server(name) for name in self._servers()],
             "done": over(layout),
-            "elsewhere": elsewhere(self.attempts),
+            "elsewhere": elsewhere(layout),
             "environment": difference(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }

@@ -17,7 +17,6 @@ import tempfile
 import time
 import zlib
 
-from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.launch_environment import difference
 from comborun.host.record.ownership import elsewhere
@@ -110,7 +109,7 @@ def describe(directory: str, digest: str) -> dict[str, Any]:
     layout = RunLayout(directory)
     number, own = newest_plan(directory), files.read_line(layout.digest)
     done, hold, ended = files.read(layout.done), Holds(layout).look(), over(layout)
-    found = elsewhere(RunDirectory(directory))
+    found = elsewhere(layout)
     other = None if process.named(files.read(layout.dispatcher)) else difference(layout)
     whole = ended and all(done.get(word, "0") == "0" for word in ("lost", "cancelled"))
     state = "changed" if own != digest else "finished" if whole else "resumed"

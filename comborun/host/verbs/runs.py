@@ -25,7 +25,6 @@ import time
 import zlib
 from base64 import b64encode
 
-from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import Holds
 from comborun.host.record.ownership import elsewhere
 from comborun.host.system import files
@@ -126,13 +125,12 @@ def size(directory: str, within_s: float = math.inf) -> int:
 def remove(directory: str) -> dict[str, Any] | None:
     """Remove a run that has ended or was stopped; else why it stays, as a fact. One that is gone already is removed."""
     (root, run), layout = os.path.split(directory), RunLayout(directory)
+    if not os.path.exists(directory):
+        return None
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(layout.manifest):
         raise Refusal(USAGE, f"{directory} is not a run directory")
-    try:
-        if at := elsewhere(RunDirectory(directory)):
-            return at.as_data()
-    except LookupError:
-        return None
+    if at := elsewhere(layout):
+        return at.as_data()
     ended = os.path.exists(layout.done) or os.path.exists(layout.stopped)
     if not ended or files.lock(layout.lock, _WAIT_S) < 0:
         return Fact("run_in_use").as_data()

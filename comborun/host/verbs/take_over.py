@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
 
 def _take_over(arguments: list[str]) -> int:
     run = RunDirectory(run_directory(arguments))
-    before = ownership.elsewhere(run)
+    before = ownership.elsewhere(run.layout)
     if not before:
         say(f"{run.id}: it runs on no other machine")
         return 0
@@ -49,7 +49,7 @@ def _own(run: RunDirectory, former: str = "") -> None:
 
 def _end_attempts(run: RunDirectory) -> None:
     """Record the attempts of other machines as lost; a session gets another one."""
-    for name, number, record in list(ownership.open_attempts(run)):
+    for name, number, record in list(ownership.open_attempts(run.layout)):
         if not elsewhere(record, process.machine()):
             continue
         if not name.startswith(SERVERS):
