@@ -18,7 +18,7 @@ from comborun.monitor.wording import visible
 from comborun.rules.facts import Fact
 from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.room.waits import waits_for
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless

@@ -16,7 +16,7 @@ from comborun.monitor.slurm import summary
 from comborun.monitor.snapshot import HostUse, Server, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
 from comborun.words import say

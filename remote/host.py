@@ -12,7 +12,7 @@ from comborun.model.resources import HostFacts
 from comborun.remote import program
 from comborun.rules.facts import Fact
 from comborun.rules.names import MULTIPLEXERS
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.text import KIB, harmless
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.resources import NOTHING, BashWord, PinMode
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -18,8 +18,8 @@ from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.names import AttemptLayout
+from comborun.rules.room.capacity import Blocker, Request, never
 from comborun.rules.room.order import BackfillQueue, Stagger, WarmUp
-from comborun.rules.room.placement import Blocker, Request, never
 from comborun.rules.room.waits import Wait
 from comborun.rules.run_files import attempts_of
 
@@ -135,20 +135,20 @@ class Admission:
                 continue
             if why := never(request, self._capacity):
                 return Pick(name, never=why)
-            gpus = self.take(name, folder(name))
+            gpus = self.lease(name, folder(name))
             if not isinstance(gpus, Blocker):
                 self.line.started(request)
                 return Pick(name, gpus)
             self.line.refuse(name, request, gpus, self.barred(name))
         return None
 
-    def take(self, name: str, at: str) -> tuple[int, ...] | Blocker:
+    def lease(self, name: str, at: str) -> tuple[int, ...] | Blocker:
         """Lease a session's request for the attempt in that folder, or say why that can't be done now."""
         request = self._request(name)
         chosen = self._choose(name, request)
         if isinstance(chosen, Blocker) or not request.asks:
             return chosen
-        return self.book.make(name, request, at, lambda: self._choose(name, request))
+        return self.book.lease(name, request, at, lambda: self._choose(name, request))
 
     def _choose(self, name: str, request: Request) -> tuple[int, ...] | Blocker:
         if not request.gpus and self.spacing.left(None, time.monotonic()):
@@ -180,7 +180,7 @@ class Admission:
         first = [(name, self._first(name)) for name in names]
         return waits + [(name, Fact(Wait.WARMS_UP, session=before)) for name, before in first if before]
 
-    def keep(self, name: str, others: Collection[str]) -> None:
+    def reserve(self, name: str, others: Collection[str]) -> None:
         """Reserve GPUs for a model server, chosen as if only `others` of this run were running.
 
         It may wait for GPUs of another server: that one ends when its clients have ended, and these must not wait for
@@ -191,7 +191,7 @@ class Admission:
         without = self._ledger.without(key for key in self.book.made if key not in others)
         gpus = without.choose(request, name)
         if not isinstance(gpus, Blocker):
-            self._ledger.keep(name, request, gpus)
+            self._ledger.reserve(name, request, gpus)
 
     # Starts and ends
 
@@ -217,7 +217,7 @@ class Admission:
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
             return
-        self.book.take(name, request, gpus, at, records.integers(grant, "cores"))
+        self.book.note(name, request, gpus, at, records.integers(grant, "cores"))
 
     def lapsed(self, name: str, at: str) -> bool:
         """Whether it was so slow to begin that another run may have taken its lease."""
@@ -275,8 +275,8 @@ class Shortages:
 
     def left(self, name: str) -> None:
         """Note who was beside it, before its slot is free."""
-        if share := self._ledger.shares.get(name):
-            self._there[name] = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
+        if lease := self._ledger.ours.leases.get(name):
+            self._there[name] = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in lease.gpus}
 
     def ended(self, name: str, gpus: Sequence[int], failure: str) -> bool:
         """Handle an end. Returns whether it ran out of a GPU's memory beside others of this run."""

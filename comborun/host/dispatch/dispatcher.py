@@ -34,7 +34,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.holds import LEAVING
 from comborun.rules.names import AFTER
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 _SWEEP_S = 2.0
 _DONE_AGAIN_S = 5.0

@@ -86,12 +86,12 @@ class Servers:
         if all(set(session.servers) - there for session in waiting):
             self._run.halt(why)
 
-    def keep(self) -> None:
+    def reserve(self) -> None:
         """Reserve what servers wait for, so that no session takes it in this round."""
         others = [server.name for server in self._servers.values() if server.lives]
         for server in self._servers.values():
             if server.refused:
-                self._run.admission.keep(server.name, others)
+                self._run.admission.reserve(server.name, others)
 
     def follow(self, server: Server, state: Alive) -> None:
         """Find out whether a server that lives is ready, or was told to end."""

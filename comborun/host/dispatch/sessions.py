@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from comborun.host.system.children import Opening
     from comborun.rules.facts import Fact
-    from comborun.rules.room.placement import Blocker
+    from comborun.rules.room.capacity import Blocker
 
     Gpus = Tuple[int, ...]
 

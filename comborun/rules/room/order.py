@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from comborun.rules.room.capacity import Blocker, Request
 from comborun.rules.room.ledger import Ledger, Reservation
-from comborun.rules.room.placement import Blocker, Request
 from comborun.rules.room.waits import WaitFor
 
 _NOT_PASSED = frozenset((WaitFor.UNKNOWN, WaitFor.TOKEN, WaitFor.SLOT, WaitFor.LEASE))
@@ -31,19 +31,18 @@ class BackfillQueue:
     def round(self) -> None:
         self.refused.clear()
         self._barred.clear()
-        self.ledger.kept = Reservation()
+        self.ledger.reserved = Reservation()
 
     def refuse(self, who: str, request: Request, blocker: Blocker, barred: Iterable[int] = ()) -> None:
         """Let a request wait, and all equal ones. `barred`: GPUs that it may not use."""
         self.refused[request] = who, blocker
         self._barred[request] = frozenset(barred)
         for token in request.tokens:
-            self.ledger.kept.tokens.setdefault(token, who)
+            self.ledger.reserved.tokens.setdefault(token, who)
         if blocker.waits_for in _NOT_PASSED or blocker.of or not self.ledger.possible(request, barred):
             return
-        ours = sum(share.ours for share in self.ledger.shares.values())
-        if self._passes.setdefault(request, ours) <= 0:
-            self._keep(who, request)
+        if self._passes.setdefault(request, len(self.ledger.ours.leases)) <= 0:
+            self._reserve(who, request)
 
     def started(self, request: Request) -> None:
         """Count an overtaking for each waiting request that needs some of the same."""
@@ -52,13 +51,13 @@ class BackfillQueue:
             if asked in self._passes and _compete(asked, request):
                 self._passes[asked] -= 1
                 if self._passes[asked] == 0:
-                    self._keep(who, asked)
+                    self._reserve(who, asked)
 
-    def _keep(self, who: str, request: Request) -> None:
-        kept = self._barred[request].union(self.ledger.kept.gpus)
-        open_ = [gpu for gpu in self.ledger.open(request) if gpu not in kept]
-        gpus = self.ledger.least(open_, request.gpus) if len(open_) >= request.gpus else ()  # reserved for others
-        self.ledger.keep(who, request, gpus)
+    def _reserve(self, who: str, request: Request) -> None:
+        taken = self._barred[request].union(self.ledger.reserved.gpus)
+        free = [gpu for gpu in self.ledger.open(request) if gpu not in taken]
+        gpus = self.ledger.least(free, request.gpus) if len(free) >= request.gpus else ()  # reserved for others
+        self.ledger.reserve(who, request, gpus)
 
 
 def _compete(one: Request, other: Request) -> bool:
