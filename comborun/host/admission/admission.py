@@ -20,7 +20,7 @@ from comborun.rules.holds import Notice
 from comborun.rules.names import AttemptLayout
 from comborun.rules.room.capacity import Blocker, Request, never
 from comborun.rules.room.order import BackfillQueue, Stagger, WarmUp
-from comborun.rules.room.waits import Wait
+from comborun.rules.room.waits import Wait, WarmedUp
 from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
@@ -118,7 +118,7 @@ class Admission:
             self.book.look_at_others()
         self.line.round()
         for name in self.warm.late(time.monotonic()):
-            self._events.write(Kind.WARM, name, reason=f"{self.warm.seconds:g} s are over")
+            self._events.write(Kind.WARM, name, reason=Fact(WarmedUp.LATE, seconds=self.warm.seconds))
 
     def pick(self, names: Iterable[str], folder: Callable[[str], str]) -> Pick | None:
         """The next session that may start, in the order of the queue. Its resources are leased to it.
@@ -227,9 +227,9 @@ class Admission:
         self.short.left(name)
         self.book.drop(name)
 
-    def progressed(self, name: str, why: str = "it makes progress") -> None:
+    def progressed(self, name: str, how: str = WarmedUp.PROGRESSED) -> None:
         if self.warm.reached(name, self._programs.get(name, "")):
-            self._events.write(Kind.WARM, name, reason=why)
+            self._events.write(Kind.WARM, name, reason=Fact(how))
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, *, stopped: bool = False) -> bool:
         """Learn from an end, after `give_back`. `failure`: its class, empty if it succeeded or was stopped.
@@ -238,7 +238,7 @@ class Admission:
         """
         beside = self.short.ended(name, gpus, failure)
         if os.path.exists(AttemptLayout(at).progressed) or not (failure or stopped):
-            self.progressed(name, "it has ended")
+            self.progressed(name, WarmedUp.ENDED)
         else:
             self.warm.failed(name, self._programs.get(name, ""))
         return beside

@@ -32,7 +32,7 @@ from comborun.host.record.queue import rows
 from comborun.host.system import files, process
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
-from comborun.rules.holds import LEAVING
+from comborun.rules.holds import LEAVING, ServerStop
 from comborun.rules.names import AFTER
 from comborun.rules.room.capacity import Request
 
@@ -78,7 +78,7 @@ class Dispatcher:
         self._fifo.listen()
         self._policy = RunPolicy(run)
         self._ends = Ends(run, self._policy)
-        self._servers = Servers(run, self._ends)
+        self._servers = Servers(run, self._policy)
         self._windows = Windows(run)
         self._launcher = Launcher(run, self._policy, self._ends, self._windows, self._servers)
         self._lifecycle = Lifecycle(run, self._policy, self._ends, self._launcher, self._servers)
@@ -288,7 +288,7 @@ class Dispatcher:
         self._lifecycle.look_at_servers()
         for server in servers:
             server.due = False
-            self._servers.end(server, "no session is left")
+            self._servers.end(server, ServerStop.RUN_OVER)
         while any(server.lives for server in servers) and time.monotonic() < deadline:
             time.sleep(_PAUSE_S)
             self._lifecycle.look_at_servers()

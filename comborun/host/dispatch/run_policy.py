@@ -8,7 +8,7 @@ import time
 from comborun.host.record import attempt_lineage
 from comborun.host.record.attempts import NextRetry
 from comborun.host.record.queue import DROPPED, SMOKE
-from comborun.host.record.told import END, STALL, Told
+from comborun.host.record.told import END, SERVER, STALL, Told
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, Breaker, too_many
@@ -98,6 +98,11 @@ class RunPolicy:
         """Report a stall once for each attempt: when it is seen, or when it has ended the session."""
         if self._told.first(STALL, name, number):
             self._run.notices.tell("stalled", name, Fact(Notice.NO_PROGRESS, session=name, **records.how_ended(record)))
+
+    def report_server(self, path: str, number: int, what: Fact) -> None:
+        """Report a failure of a model server once for each attempt."""
+        if self._told.first(SERVER, path, number):
+            self._run.notices.tell("host", "", what)
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
         """Send the notice of a session that gets no further attempt, and apply fail-fast."""

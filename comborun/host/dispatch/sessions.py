@@ -190,8 +190,6 @@ class Server(Session):
         """whether it must be started"""
         self.refused: Blocker | None = None
         """what it waits for before it can start"""
-        self.complained = 0
-        """the attempt whose failure was reported"""
 
     @property
     def path(self) -> str:

@@ -1,4 +1,5 @@
-"""What a run has told and counted already: dispatch/told.jsonl, one line for each end and each stall.
+"""What a run has told and counted already: dispatch/told.jsonl, a line for each end, each stall, and
+each attempt of a model server that failed.
 
 A line is written before the notice is sent and before the breaker counts: after a kill in between, nothing is told or
 counted twice.
@@ -14,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.rules.names import RunLayout
 
-END, STALL = "end", "stall"
+END, STALL, SERVER = "end", "stall", "server"
 
 
 class Told:

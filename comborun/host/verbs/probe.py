@@ -27,7 +27,6 @@ from comborun.rules.endings.breaker import quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan
-from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,7 +117,8 @@ class Probe:
     def _live(self, document: Document, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
         document["wrong_gpu"] = _held(files.read(at.wrong_gpu))
-        document["ending"] = said(files.read(at.verdict))
+        verdict = files.read(at.verdict)
+        document.update(verdict=records.ending(verdict), ending=verdict.get("note", ""))
         if document["claimed"]:
             document["live"] = dict(attempts.counts(at).pairs())
 
@@ -208,7 +208,7 @@ class Probe:
             state = seen.life
         elif seen.life in (attempts.ENDED, attempts.LOST):
             state, since = "ended", record.get("ended", "")
-            record = {"cause": record.get("cause", attempts.LOST), "note": said(record)}
+            record = {**record, "cause": record.get("cause", attempts.LOST)}
         elif silent := files.read(at.unhealthy):
             state, since = "silent", silent.get("since", "")
         elif ready := files.read(at.ready):
@@ -223,6 +223,7 @@ class Probe:
             "gpus": records.integers(record, "gpus"),
             "port": records.integer(record, "port"),
             "cause": record.get("cause", ""),
+            "ending": records.ending(record),
             "why": record.get("note", ""),
         }
 

@@ -114,12 +114,6 @@ def test_a_lease_is_read_from_the_file_of_another_run_as_it_was_written() -> Non
     assert read.as_data() == lease.as_data()
     assert (read.marker, read.gpus, read.cores) == ("other/a/2", (0, 3), (4, 5))
     assert (read.mib, read.memory) == ({0: 500, 3: 500}, 70)
-        "other/a/2",
-        (0, 3),
-        (4, 5),
-        {0: 500, 3: 500},
-        70,
-    )
     assert read.request == request
 
 
