@@ -157,7 +157,7 @@ class Attempt(NamedTuple):
     begin: Begin | None = None
     end: End | None = None
     life: str = ""
-    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/attempts.py)"""
+    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/run_directory.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None

@@ -138,7 +138,7 @@ def lapsed(at: str) -> bool:
 
 def _life(at: str) -> Life:
     """The life of an attempt of any run, by its folder."""
-    from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.run_directory import RunDirectory
 
     try:
         run, family, name, attempt = at.rsplit("/", 3)

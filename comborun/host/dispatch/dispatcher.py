@@ -27,8 +27,8 @@ from comborun.host.dispatch.sessions import Granted, Queued, Server, Session, St
 from comborun.host.dispatch.windows import Windows
 from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
-from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import rows
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind

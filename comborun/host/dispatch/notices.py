@@ -27,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping, Sequence
 
-    from comborun.host.record.attempts import RunDirectory
     from comborun.host.record.events import Events
+    from comborun.host.record.run_directory import RunDirectory
     from comborun.host.system.children import Child
 
 _LOG_TAIL = 16384

@@ -6,8 +6,8 @@ import os
 import time
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import NextRetry
 from comborun.host.record.queue import DROPPED, SMOKE
+from comborun.host.record.run_directory import NextRetry
 from comborun.host.record.told import END, SERVER, STALL, Told
 from comborun.host.system import files
 from comborun.rules import records

@@ -19,7 +19,7 @@ from comborun.rules.names import bare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.run_directory import RunDirectory
     from comborun.host.system.children import Child, Opening
 
 

@@ -12,7 +12,7 @@ import time
 
 from comborun.host.dispatch.sessions import Ending, Granted, Queued, Server
 from comborun.host.record import queue
-from comborun.host.record.attempts import stopping
+from comborun.host.record.run_directory import stopping
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import records

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from comborun.host.record import judging
-from comborun.host.record.attempts import Backend
+from comborun.host.record.run_directory import Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm
@@ -135,7 +135,7 @@ class Slurm(Backend):
     def _complaint(self, code: int, said: str) -> str:
         return f"no answer within {self.patience_s:g} s" if code == _NO_ANSWER else said.strip().partition("\n")[0]
 
-    # --- the state of an attempt, for host/record/attempts.py
+    # --- the state of an attempt, for RunDirectory
 
     def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
         return Life.LOST if self.forgot(at, record) and self._silent_heart(at) else Life.RUNNING

@@ -8,12 +8,13 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from comborun.host.record.attempts import ENDED, LOST, RunDirectory
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS, RunLayout
+from comborun.rules.vocabulary import Life
 
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 
@@ -52,7 +53,7 @@ def lost(run: str, served_by: str) -> Fact | None:
     directory = RunDirectory(run)
     for name, attempt in _given(served_by):
         seen = directory.glance(SERVERS + name, attempt)
-        if seen.life in (ENDED, LOST):
+        if seen.life in (Life.ENDED, Life.LOST):
             cause, code = seen.record.get("cause") or None, seen.record.get("code") or None
             return fact(Evidence.SERVER_ENDED, server=name, cause=cause, exit=code)
     return None

@@ -18,9 +18,10 @@ from collections.abc import Callable
 from comborun.host.dispatch.windows import dismiss
 from comborun.host.engines import slurm_of
 from comborun.host.engines.multiplexers import multiplexer
-from comborun.host.record import attempts, secrets
+from comborun.host.record import secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
@@ -28,7 +29,7 @@ from comborun.host.system.driver import still_held
 from comborun.host.verb_errors import answer, complain, run_directory, say
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import SERVERS, AttemptLayout, bare
-from comborun.rules.vocabulary import outcome_of, several
+from comborun.rules.vocabulary import Life, outcome_of, several
 from comborun.words.endings import in_words, outcome_words
 
 _LOOK_S = 0.25
@@ -47,7 +48,7 @@ def main(arguments: list[str]) -> int:
 def _stop(arguments: list[str]) -> int:
     run, words = run_directory(arguments), arguments[1:]
     names = [SERVERS + name for name in words[1:]] if words[:1] == ["--server"] else words
-    found = attempts.RunDirectory(run)
+    found = RunDirectory(run)
     found.check_names(names)
     if names == words:  # servers are ended by the dispatcher
         Events(found.layout).order("stop", names)
@@ -91,7 +92,7 @@ class Stopping:
     """One stop of a run, or of some of its sessions."""
 
     def __init__(self, run: str) -> None:
-        self.attempts = attempts.RunDirectory(run)
+        self.attempts = RunDirectory(run)
         self.layout = self.attempts.layout
         self.slurm = slurm_of(self.attempts)
         self.active: dict[str, int] = {}
@@ -162,16 +163,16 @@ class Stopping:
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         before = "beginning"
-        if life in (attempts.QUEUED, attempts.ENDED) and not named:
+        if life in (Life.QUEUED, Life.ENDED) and not named:
             return
-        if life == attempts.ENDED:
+        if life == Life.ENDED:
             if name.startswith(SERVERS) or not self.attempts.follows(name, number):
                 say(f"{bare(name)}: has ended already", session=bare(name))
                 return
-            life, before = attempts.QUEUED, "another_attempt"
-        if life == attempts.QUEUED:
+            life, before = Life.QUEUED, "another_attempt"
+        if life == Life.QUEUED:
             number += 1
-        begins = life in (attempts.QUEUED, attempts.STARTING)
+        begins = life in (Life.QUEUED, Life.STARTING)
         reason = fact(Evidence.CANCELLED, before=before)
         why = in_words("", [reason])
         if begins and self.attempts.cancel_unstarted(name, number, "stopped", reason):
@@ -190,7 +191,7 @@ class Stopping:
         """Mark a session. The mark names the stopping process and is ignored once that is gone."""
         at = self._at(name, number)
         with Changes(at.directory) as changes:
-            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != attempts.STARTING)
+            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != Life.STARTING)
         pid, start, boot = process.identity()
         if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
             files.append(at.stop)  # on a full disk it is empty
@@ -243,13 +244,13 @@ class Stopping:
             self.slurm.refresh()
         for name, number in list(self.active.items()):
             seen = self.attempts.glance(name, number)
-            if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):
+            if seen.life == Life.LOST and not files.read(self._at(name, number).claim):
                 seen = self.attempts.look(name, number)
-            if seen.life == attempts.LOST:
+            if seen.life == Life.LOST:
                 self.attempts.finalize_lost(name, number)
                 self._tell(name, number)
                 seen = self.attempts.glance(name, number)
-            if seen.life == attempts.ENDED:
+            if seen.life == Life.ENDED:
                 del self.active[name]
                 self._say_ended(name, seen.record)
         return not self.active

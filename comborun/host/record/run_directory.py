@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from comborun.rules.names import AttemptLayout
 
 
-QUEUED, STARTING, RUNNING = Life.QUEUED, Life.STARTING, Life.RUNNING
-ORPHANED, LOST, ENDED = Life.ORPHANED, Life.LOST, Life.ENDED
 _SESSION = re.compile(f"({SERVERS})?{NAME}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
@@ -81,13 +79,13 @@ class Backend:
 class ThisMachine(Backend):
     def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
         if process.named(record, "supervisor"):
-            return RUNNING
-        return ORPHANED if process.named(record, "pid") else LOST
+            return Life.RUNNING
+        return Life.ORPHANED if process.named(record, "pid") else Life.LOST
 
     def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
         if (begin or claim).get("boot") != process.boot_id():
-            return LOST, [fact(Evidence.REBOOTED)]
-        return LOST, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
+            return Cause.LOST.value, [fact(Evidence.REBOOTED)]
+        return Cause.LOST.value, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
 
 
 class RunDirectory:
@@ -134,27 +132,27 @@ class RunDirectory:
         at = self.at(name, number)
         end = self._own_end(at)
         if end:
-            return AttemptState(ENDED, end)
+            return AttemptState(Life.ENDED, end)
         begin = files.read(at.begin)
         if begin:
             return AttemptState(self.backend.life(at, begin), begin)
         if os.path.exists(at.claim):
             claim = files.read(at.claim)  # empty if the disk was full
-            return AttemptState(LOST if self.backend.life(at, claim) == LOST else STARTING, claim)
-        return AttemptState(STARTING if files.size(at.grant) else QUEUED, {})
+            return AttemptState(Life.LOST if self.backend.life(at, claim) == Life.LOST else Life.STARTING, claim)
+        return AttemptState(Life.STARTING if files.size(at.grant) else Life.QUEUED, {})
 
     def look(self, name: str, number: int) -> AttemptState:
         """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number)
-        if seen.life != LOST or self.backend.elsewhere:
+        if seen.life != Life.LOST or self.backend.elsewhere:
             return seen
         at = self.at(name, number)
         if files.held(self.layout.session_lock(name)):
             # A child of the command holds it, the begin was not recorded, or it is being claimed just now.
             claimed = files.size(at.claim) or os.path.exists(at.begin)
-            return AttemptState(ORPHANED if claimed else STARTING, seen.record)
+            return AttemptState(Life.ORPHANED if claimed else Life.STARTING, seen.record)
         end = self._own_end(at)  # it may have been written meanwhile
-        return AttemptState(ENDED, end) if end else seen
+        return AttemptState(Life.ENDED, end) if end else seen
 
     def end(self, name: str, number: int) -> dict[str, str]:
         """Its end record; empty while there is none."""
@@ -225,7 +223,7 @@ class RunDirectory:
             return judging.Ending(Cause.STOPPED.value), 0.0
         verdict = files.read(at.verdict)
         if verdict:
-            ending = judging.Ending(verdict.get("cause", LOST), verdict.get("note", ""))
+            ending = judging.Ending(verdict.get("cause", Cause.LOST.value), verdict.get("note", ""))
             ending.facts += records.ending(verdict)
             ending.add(fact(Evidence.SUPERVISOR_DIED))
             return ending, 0.0
@@ -274,13 +272,13 @@ class RunDirectory:
         return end.get("cause", ""), end.get("class", "error")
 
 
-def names(run: RunLayout) -> list[str]:
+def session_names(run: RunLayout) -> list[str]:
     """The sessions of a run in order, `after` last."""
     found = [name for row in files.read_rows(run.queue) if re.fullmatch(NAME, name := str(row.get("name", "")))]
     return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 
-def counts(at: AttemptLayout) -> Counts:
+def live_counts(at: AttemptLayout) -> Counts:
     """The counts of a running attempt: those of its supervisor, else from its files."""
     if kept := files.read(at.counts):
         return Counts.of(kept)
