@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+from comborun.host.record.backend import Backend, ThisMachine
 from comborun.host.system import descendants, files, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
@@ -58,45 +59,15 @@ class NextRetry:
         self.wait_s = wait_s
 
 
-class Backend:
-    """Where the attempts of a run live and die. `engines/slurm.py` has the other one than this machine."""
-
-    elsewhere = False
-    """whether they may run on other machines, where pids and locks of this one mean nothing"""
-
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
-        """RUNNING, ORPHANED or LOST, of an attempt with a claim and no end. `record`: its begin, else its claim."""
-        raise NotImplementedError
-
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
-        """Cause and facts of an attempt that is lost."""
-        raise NotImplementedError
-
-    def freeze(self, at: AttemptLayout) -> None:
-        """Keep what a process elsewhere still writes out of an attempt that has ended."""
-
-
-class ThisMachine(Backend):
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
-        if process.named(record, "supervisor"):
-            return Life.RUNNING
-        return Life.ORPHANED if process.named(record, "pid") else Life.LOST
-
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
-        if (begin or claim).get("boot") != process.boot_id():
-            return Cause.LOST.value, [fact(Evidence.REBOOTED)]
-        return Cause.LOST.value, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
-
-
 class RunDirectory:
-    def __init__(self, path: str, backend: Backend | None = None) -> None:
+    def __init__(self, path: str) -> None:
         """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)
         self.layout = RunLayout(self.path)
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is not a run directory")
-        self.backend: Backend = backend or ThisMachine()
+        self.backend: Backend = ThisMachine(self.layout)
         self.policy: dict[str, str] = {}
         self.read_policy()
 
@@ -304,12 +275,3 @@ def _lock(path: str) -> int:
         return files.lock(path, 5.0)
     except OSError:
         return -1
-
-
-def _killed(begin: Mapping[str, str]) -> list[Fact]:
-    """How many processes the kernel has killed for lack of memory since the attempt began."""
-    from comborun.host.system import machine
-
-    group, _, host = begin.get("kills", "").partition(",")
-    count, where = machine.kills_since(f",{host}") if host else (0, "")
-    return [fact(Evidence.KILLED_FOR_MEMORY, where=where, count=count)] if count and (group or host) else []

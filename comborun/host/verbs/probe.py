@@ -66,7 +66,7 @@ class Probe:
         self.attempts = RunDirectory(run)
         self.layout = self.attempts.layout
         self.tail = tail
-        self.slurm = slurm_of(self.attempts)
+        slurm_of(self.attempts)
         after = os.path.exists(self.layout.script(AFTER))
         self.names = [name for name in session_names(self.layout) if after or name != AFTER]
         self.gpus: tuple[int, ...] = ()
@@ -145,7 +145,6 @@ class Probe:
             "run": self.attempts.id,
             "now": round(time.time(), 6),
             "boot": process.boot_id(),
-            "dispatcher": self._dispatcher(),
             "slots": int(slots) if slots.isdecimal() else None,
             "stopped": os.path.exists(layout.stopped),
             "multiplexer": multiplexer,
@@ -158,14 +157,7 @@ class Probe:
             "done": over(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
-        return {**document, **self.slurm.document(self.attempts.latest)} if self.slurm else document
-
-    def _dispatcher(self) -> int | None:
-        """The pid of the live dispatcher; 0 while Slurm goes on with the run."""
-        if self.slurm:
-            return 0 if self.slurm.busy else None
-        record = files.read(self.layout.dispatcher)
-        return int(record["pid"]) if process.named(record) else None
+        return {**document, **self.attempts.backend.document(self.attempts.latest)}
 
     def _notice(self) -> tuple[int, float] | None:
         """The code of the grid's notify command, and when, if its last run failed."""
