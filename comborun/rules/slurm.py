@@ -143,7 +143,7 @@ def refusal(said: str) -> str:
 
 def is_silence(complaint: str) -> bool:
     """Whether a message says that Slurm did not answer."""
-    return any(mark in complaint for mark in ("no answer", "Unable to contact", "timed out"))
+    return any(mark in complaint for mark in ("Unable to contact", "timed out"))
 
 
 def shares(places: int, live: Sequence[int]) -> list[int]:

@@ -296,10 +296,8 @@ class Shortages:
             return True
         if there > 1 and there - 1 < self._most.get(gpu, there):
             self._most[gpu], self._reduced[gpu] = there - 1, now
-            self._write()
+            caps = [(str(gpu), most) for gpu, most in sorted(self._most.items())]
+            files.write(self._file, [*caps, ("at", time.time())])
             self._events.write(Kind.GPU_CAP, name, gpu=gpu, most=there - 1)
             self._tell("host", name, Fact(Notice.FEWER, gpu=gpu, most=there - 1, sessions=there))
         return there > 1
-
-    def _write(self) -> None:
-        files.write(self._file, [*((str(gpu), most) for gpu, most in sorted(self._most.items())), ("at", time.time())])

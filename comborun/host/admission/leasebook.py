@@ -108,7 +108,6 @@ class LeaseBook:
 
     def __init__(self, run: str, run_id: str) -> None:
         self.layout = RunLayout(run)
-        self.run_id = run_id
         self.capacity = Capacity(measured=False)
         self.ledger = Ledger(self.capacity, run_id)
         self.made = self.ledger.ours.leases
@@ -291,7 +290,7 @@ class LeaseBook:
         if cores is None:
             taken = {core for lease in self.ledger for core in lease.cores}
             cores = machine.allocate_cores(self._cores, taken, request.cpus)
-        self.ledger.take(Lease(self.run_id, name, request, tuple(gpus), at, cores, int(time.time())))
+        self.ledger.take(Lease(self.ledger.run, name, request, tuple(gpus), at, cores, int(time.time())))
         self._stale = True
         self._look_again()
 

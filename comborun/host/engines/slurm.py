@@ -78,7 +78,8 @@ class Slurm(Backend):
         names = ",".join(f"{self.run_id}.{batch}" for batch in [SETTLE, *self.batches()])
         code, answer, complaint = self.command("squeue", "-h", "-r", f"--name={names}", "-o", slurm.FORMAT)
         if code:
-            why = self._complaint(code, complaint) or f"squeue ended with code {code}"
+            told = self._no_answer() if code == _NO_ANSWER else complaint.strip().partition("\n")[0]
+            why = told or f"squeue ended with code {code}"
             since = files.read(self.layout.silent).get("since") or f"{at:.6f}"
             files.write(self.layout.silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
             self.silence = self.gave_up = records.clean(why)
@@ -127,8 +128,8 @@ class Slurm(Backend):
             return 127, "", f"{words[0]}: {error.strerror}"
         return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
-    def _complaint(self, code: int, said: str) -> str:
-        return f"no answer within {self.patience_s:g} s" if code == _NO_ANSWER else said.strip().partition("\n")[0]
+    def _no_answer(self) -> str:
+        return f"no answer within {self.patience_s:g} s"
 
     # --- the state of an attempt, for RunDirectory
 
@@ -150,8 +151,9 @@ class Slurm(Backend):
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, Fact] | None:
         """Slurm's message about its end in the task's own output; not one about an earlier start."""
-        lines = _end_of(self.output(task_of(claim)), records.integer(claim, "said") or 0)
-        return slurm.why(lines)
+        output, before = self.output(task_of(claim)), records.integer(claim, "said") or 0
+        end, _ = files.tail(output, min(_OUTPUT, max(0, files.size(output) - before)))
+        return slurm.why(end.replace(b"\0", b"").decode("utf-8", "replace").splitlines()[-50:])
 
     def output(self, task: str) -> str:
         return f"{self.layout.task_outputs}/{task}"
@@ -231,11 +233,9 @@ class Slurm(Backend):
         if self.gave_up:
             return self.gave_up
         code, _, said = self.command(*words)
-        if code == 0:
-            return ""
-        why = self._complaint(code, said) if code == _NO_ANSWER else slurm.refusal(said)
-        if slurm.is_silence(why):
-            self.gave_up = why
+        why = slurm.refusal(said) if code else ""
+        if code == _NO_ANSWER or slurm.is_silence(why):
+            self.gave_up = why = why or self._no_answer()
         return why
 
     def cancel(self, tasks: Iterable[str], *options: str) -> str:
@@ -321,14 +321,3 @@ def _seconds(start: str) -> float | None:
 
 def _newer(path: str, other: str) -> bool:
     return files.changed(path) > files.changed(other)
-
-
-def _end_of(path: str, start: int) -> list[str]:
-    """The last 50 lines of a file after an offset."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(start, os.fstat(file.fileno()).st_size - _OUTPUT))
-            text = file.read(_OUTPUT).replace(b"\0", b"").decode("utf-8", "replace")
-    except OSError:
-        return []
-    return text.splitlines()[-50:]

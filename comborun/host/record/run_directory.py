@@ -230,17 +230,14 @@ class RunDirectory:
             return None
         budgets = retry.Budgets.of_policy(self.policy)
         numbers = range(self.retried_after(name) + 1, number + 1)
-        used = retry.spent(budgets, [self._tried(name, one) for one in numbers], failure)
+        ends = (files.read(self.at(name, one).end) for one in numbers)
+        used = retry.spent(budgets, [(end.get("cause", ""), end.get("class", "error")) for end in ends], failure)
         if not used.left:
             return None
         wait = retry.wait_s(budgets, failure, used.failures)
         ended = records.seconds(end, "ended")
         left = wait if ended is None else ended + wait - time.time()
         return NextRetry(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
-
-    def _tried(self, name: str, number: int) -> retry.Tried:
-        end = files.read(self.at(name, number).end)
-        return end.get("cause", ""), end.get("class", "error")
 
 
 def session_names(run: RunLayout) -> list[str]:

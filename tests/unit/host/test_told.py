@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 from recorded import record
 
-from comborun.host.dispatch.run_policy import RunPolicy
+from comborun.host.dispatch.run_policy import END, RunPolicy, Told
 from comborun.host.dispatch.run_state import RunState
 from comborun.host.dispatch.sessions import Ended, Queue
 from comborun.host.record.run_directory import RunDirectory
-from comborun.host.record.told import END, Told
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 
