@@ -62,8 +62,6 @@ class Admission:
         self._requests: dict[str, Request] = {}
         self._alone: set[str] = set()
         """sessions that need an empty GPU: they ran out of its memory more than once"""
-        self._programs: dict[str, str] = {}
-        """session -> its program, for warming up"""
         self.nobody = False
         """whether the last look examined no session, since all are held back"""
 
@@ -78,7 +76,7 @@ class Admission:
         """Note the request of a session; again after an amendment. A model server has no program."""
         self._requests[who] = request
         if program:
-            self._programs[who] = program
+            self.warm.programs[who] = program
 
     def open(self) -> None:
         """Read the state of earlier sessions from the run's files, after all requests are known."""
@@ -86,7 +84,7 @@ class Admission:
         self.book.open(self._requests.values())
         if not self.warm.seconds:
             return
-        for name, program in self._programs.items():
+        for name, program in self.warm.programs.items():
             numbers = () if program in self.warm.warm else attempts_of(self.book.layout, name)
             if any(os.path.exists(self.book.layout.attempt(name, number).progressed) for number in numbers):
                 self.warm.warm.add(program)
@@ -128,7 +126,7 @@ class Admission:
         self.nobody = True
         for name in names:
             request = self._request(name)
-            if self._first(name):
+            if self.warm.waits_for(name):
                 continue
             self.nobody = False
             if request in self.line.refused:
@@ -170,14 +168,11 @@ class Admission:
             self.book.want_for(found, request)
         return found
 
-    def _first(self, name: str) -> str:
-        return self.warm.waits_for(name, self._programs.get(name, ""))
-
     def waits(self, names: Sequence[str]) -> list[tuple[str, Fact]]:
         """What queued sessions wait for."""
         blockers = [(name, self.line.refused.get(self._request(name), ("", None))[1]) for name in names]
         waits = [(name, blocker.fact) for name, blocker in blockers if blocker][:WAITS_MOST]
-        first = [(name, self._first(name)) for name in names]
+        first = [(name, self.warm.waits_for(name)) for name in names]
         return waits + [(name, Fact(Wait.WARMS_UP, session=before)) for name, before in first if before]
 
     def reserve(self, name: str, others: Collection[str]) -> None:
@@ -199,7 +194,7 @@ class Admission:
         fields = {"gpus": ",".join(map(str, gpus)), **self.book.grant(name, gpus)}
         if name in self._alone:
             fields["alone"] = 1
-        return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
+        return {**fields, "await": 1} if self.warm.seconds and name in self.warm.programs else fields
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
         now = time.monotonic()
@@ -207,7 +202,7 @@ class Admission:
         self._warms(name)
 
     def _warms(self, name: str) -> None:
-        if name in self._programs and self.warm.started(name, self._programs[name], time.monotonic()):
+        if self.warm.started(name, time.monotonic()):
             self._events.write(Kind.WARMING, name)
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
@@ -228,7 +223,7 @@ class Admission:
         self.book.drop(name)
 
     def progressed(self, name: str, how: str = WarmedUp.PROGRESSED) -> None:
-        if self.warm.reached(name, self._programs.get(name, "")):
+        if self.warm.reached(name):
             self._events.write(Kind.WARM, name, reason=Fact(how))
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, *, stopped: bool = False) -> bool:
@@ -240,7 +235,7 @@ class Admission:
         if os.path.exists(AttemptLayout(at).progressed) or not (failure or stopped):
             self.progressed(name, WarmedUp.ENDED)
         else:
-            self.warm.failed(name, self._programs.get(name, ""))
+            self.warm.failed(name)
         return beside
 
     def again(self, name: str, *, alone: bool) -> None:

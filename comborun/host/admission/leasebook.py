@@ -6,7 +6,6 @@ import math
 import os
 import shutil
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 
 from comborun.host.admission.leases import Leases
@@ -118,8 +117,6 @@ class LeaseBook:
         self._measured = Measured()
         self._measuring: Measuring | None = None
         self._asked_at, self._ask_at = -math.inf, math.inf
-        self._released: list[tuple[int, int, int]] = []
-        """GPU, MiB given back, and the number of the measurement that will show them"""
         self._others_before: dict[int, int] = {}
         """GPU -> MiB that others used when that was last certain"""
         self._stale = False
@@ -189,8 +186,10 @@ class LeaseBook:
     def take_in(self, measured: Measured) -> None:
         self._measured = measured
         self.capacity.measured = True
-        self._released = [one for one in self._released if one[2] > measured.number or one[0] not in measured.cards]
-        self._count_released()
+        pending = self.ledger.pending_release
+        self.ledger.pending_release = [
+            one for one in pending if one[2] > measured.number or one[0] not in measured.cards
+        ]
         self.leases.read()
         self._take_foreign()
         for lease in self.made.values():
@@ -303,14 +302,7 @@ class LeaseBook:
         """End a lease. Its memory counts until a later measurement: a driver may be slow, or a process linger."""
         lease = self.ledger.give_back(key)
         later = self._measured.number + (2 if self._measuring else 1)
-        self._released += [(gpu, mib, later) for gpu, mib in lease.mib.items() if mib] if lease else []
-        self._count_released()
-
-    def _count_released(self) -> None:
-        pending: Counter[int] = Counter()
-        for gpu, mib, _ in self._released:
-            pending[gpu] += mib
-        self.ledger.pending_release = pending
+        self.ledger.pending_release += [(gpu, mib, later) for gpu, mib in lease.mib.items() if mib] if lease else []
 
     def _write(self) -> bool:
         self._stale = not self.leases.write(self.made.values())

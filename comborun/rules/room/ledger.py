@@ -107,9 +107,8 @@ class Ledger:
         self.capacity = capacity
         self.run = run
         self.ours, self.foreign = Leased(), Leased()
-        self.tokens: dict[str, Lease] = {}
-        self.pending_release: dict[int, int] = {}
-        """GPU -> MiB that were given back, but that no measurement has shown to be free yet"""
+        self.pending_release: list[tuple[int, int, int]] = []
+        """GPU, MiB that were given back, and the number of the measurement that will show that they are free"""
         self.reserved = Reservation()
 
     def take(self, lease: Lease) -> None:
@@ -121,7 +120,6 @@ class Ledger:
         of_run = self._of_run(lease)
         of_run.leases[lease.who if of_run is self.ours else lease.marker] = lease
         of_run.count(lease, 1)
-        self.tokens.update(dict.fromkeys(lease.request.tokens, lease))
 
     def _of_run(self, lease: Lease) -> Leased:
         return self.ours if lease.run == self.run else self.foreign
@@ -135,7 +133,6 @@ class Ledger:
         for of_run in (self.ours, self.foreign):
             if lease := of_run.leases.pop(key, None):
                 of_run.count(lease, -1)
-                self.tokens = {token: by for token, by in self.tokens.items() if by is not lease}
                 return lease
         return None
 
@@ -166,7 +163,10 @@ class Ledger:
         capacity = self.capacity.gpu_memory.get(gpu)
         if capacity is None:
             return None
-        return capacity - self.ours.mib[gpu] - self.foreign.mib[gpu] - self.pending_release.get(gpu, 0)
+        return capacity - self.ours.mib[gpu] - self.foreign.mib[gpu] - self._pending(gpu)
+
+    def _pending(self, gpu: int) -> int:
+        return sum(mib for at, mib, _ in self.pending_release if at == gpu)
 
     def choose(
         self, request: Request, who: str = "", bars: Callable[[int], Blocker | None] = lambda _: None
@@ -200,7 +200,7 @@ class Ledger:
 
     def _host_blocks(self, request: Request, who: str) -> Blocker | None:
         for token in request.tokens:
-            lease = self.tokens.get(token)
+            lease = next((lease for lease in self if token in lease.request.tokens), None)
             holder = lease.who if lease else self.reserved.tokens.get(token, who)
             run = lease.run if lease and lease.run != self.run else ""
             if run or holder != who:
@@ -274,7 +274,7 @@ class Ledger:
             pass
         elif free is None:
             blocker = Blocker(Fact(Wait.GPU_USE_UNKNOWN, gpu=gpu), 6)
-        elif free < asked <= free + self.pending_release.get(gpu, 0):
+        elif free < asked <= free + self._pending(gpu):
             blocker = Blocker(Fact(Wait.GPU_MEASURED_AFTER_END, gpu=gpu), 5, urgent=True)
         elif free < asked:
             blocker = Blocker(self._gpu_memory_taken(gpu, asked, tenth=not request.gpu_memory), 4, free=free)

@@ -94,31 +94,35 @@ class WarmUp:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.programs: dict[str, str] = {}
+        """session -> its program"""
         self.warm: set[str] = set()
         self._first: dict[str, tuple[str, float]] = {}
         """program -> the session that warms it up, and since when"""
 
-    def waits_for(self, who: str, program: str) -> str:
+    def waits_for(self, who: str) -> str:
         """The session that warms up this session's program; empty: none."""
-        first, _ = self._first.get(program, ("", 0.0))
+        first, _ = self._first.get(self.programs.get(who, ""), ("", 0.0))
         return "" if first == who else first
 
-    def started(self, who: str, program: str, now: float) -> bool:
+    def started(self, who: str, now: float) -> bool:
         """Note a start. Returns whether this session warms up its program."""
-        if not self.seconds or program in self.warm or program in self._first:
+        program = self.programs.get(who)
+        if not self.seconds or program is None or program in self.warm or program in self._first:
             return False
         self._first[program] = who, now
         return True
 
-    def reached(self, who: str, program: str) -> bool:
+    def reached(self, who: str) -> bool:
         """Note progress or a success. Returns whether others waited for it."""
-        if not self.failed(who, program):
-            return False
-        self.warm.add(program)
-        return True
+        waited = self.failed(who)
+        if waited:
+            self.warm.add(self.programs[who])
+        return waited
 
-    def failed(self, who: str, program: str) -> bool:
+    def failed(self, who: str) -> bool:
         """Note that it ended too early; the next session becomes the first."""
+        program = self.programs.get(who, "")
         first = self._first.get(program, ("", 0.0))[0] == who
         if first:
             del self._first[program]
@@ -126,10 +130,8 @@ class WarmUp:
 
     def late(self, now: float) -> list[str]:
         """First sessions that took too long; the others stop waiting for them."""
-        late = [(program, who) for program, (who, since) in self._first.items() if now - since >= self.seconds]
-        for program, who in late:
-            self.reached(who, program)
-        return [who for _, who in late]
+        late = [who for who, since in self._first.values() if now - since >= self.seconds]
+        return [who for who in late if self.reached(who)]
 
     def due(self) -> float:
         """The time when the next first session has taken too long."""

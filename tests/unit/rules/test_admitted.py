@@ -85,7 +85,7 @@ def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> N
     assert host.free(0) == 6000
     host.give_back("a")
     assert (host.free(0), host.ours.memory, host.ours.load[0]) == (10000, 0, 0)
-    host.pending_release = {0: 6000}
+    host.pending_release = [(0, 6000, 1)]
     found = refused(host, Request(gpus=1, gpu_memory=5000))
     assert (found.waits_for, found.urgent) == ("unknown", True), "given back, but no measurement shows it"
     assert host.choose(Request(gpus=1, gpu_memory=4000)) == (0,)
