@@ -180,7 +180,6 @@ class LeaseBook:
             self.want(pause)
 
     def look_fresh(self) -> None:
-        """Check whether the last measurement is recent enough."""
         self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
     def take_in(self, measured: Measured) -> None:

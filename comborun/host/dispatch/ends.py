@@ -100,7 +100,6 @@ class Ends:
             self.count(end, before.gpus)
 
     def count(self, end: Mapping[str, Any], gpus: tuple[int, ...]) -> None:
-        """Count an end for the breaker."""
         if self._policy.count(end, gpus):
             self.close_gpus()
 

@@ -164,7 +164,7 @@ class Launcher:
         for session in self._eligible(now):
             wants, usable = run.admission.wants(session.name), run.admission.usable(session.name)
             if wants > usable:
-                fields = {"gpus": wants, "usable": usable, "allowed": len(run.gpus)}
+                fields = {"gpus": wants, "usable": usable, "allowed": len(run.admission.book.capacity.gpus)}
                 run.halt(Fact(HoldReason.TOO_FEW_GPUS_LEFT, session=session.name, **fields))
                 return
 

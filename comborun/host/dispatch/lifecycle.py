@@ -198,7 +198,7 @@ class Lifecycle:
         if isinstance(now, Running):
             now.supervisor = seen.record.get("supervisor", ""), seen.record.get("supervisor_start", "")
         elif isinstance(now, Orphaned) and (now.watcher is None or now.watcher.poll() is not None):
-            now.watcher = run.watch(session.path, session.attempt)  # no other process watches it
+            now.watcher = run.run_program("orphan", session.path, session.attempt)  # no other process watches it
 
     def _finalize(self, session: Session) -> None:
         self._run.events.write(Kind.LOST, session.path, session.attempt)
