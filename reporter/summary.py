@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -13,14 +14,15 @@ from comborun.reporter.comparing.graded import KindComparison, Scores, compare_g
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
-from comborun.reporter.counting.combo import ComboData, ComboSummary, Counts, MacroMean, macro_means, summarize_combo
+from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import Timing, timing
 from comborun.reporter.counting.measures import ends_of, time_field
 from comborun.reporter.counting.quality import Finding, Quality, differences, quality
+from comborun.reporter.records.collected import Canary
 from comborun.text import natural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from comborun.model.attempt import EpisodeRecord
     from comborun.model.work import Combo
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from comborun.reporter.comparing.pairing import Results, Side
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import Canary, Collected
+    from comborun.reporter.records.collected import Collected
 
 
 @dataclass(frozen=True)
@@ -44,28 +46,52 @@ class Axes:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """Sums over the combos; of episodes, over those that are counted in episodes."""
+
+    combos: int
+    planned: int
+    completed: int
+    successes: int
+    errored: int
+    missing: int
+    measured: int
+    attempts: int
+
+
+@dataclass(frozen=True)
 class Summary:
     run: str
+    """the run's id; of a folder its name"""
     grid: str | None
+    """the grid's name; None of a folder"""
     planned: bool
     """whether a plan says which episodes there should be"""
     timing: Timing
     policies: tuple[str, ...]
+    """in the plan's order"""
     environments: tuple[str, ...]
+    """in the plan's order"""
     combos: tuple[ComboSummary, ...]
     """by environment, then by policy"""
     comparisons: Comparisons
     claims: Claims
     macro_means: tuple[MacroMean, ...]
-    """by policy; empty where there is only one environment"""
+    """the mean of a policy's success rates; empty where there is only one environment"""
     quality: Quality
+    """counts of files and records, and what to know of them"""
     provenance: Mapping[str, str]
+    """from the run's manifest, by name"""
     canary: Canary | None = None
+    """the run that repeated first episodes alone"""
     differences: tuple[str, ...] = ()
     """sentences about what differed between the policies besides themselves"""
     kinds: tuple[KindComparison, ...] = ()
+    """two policies by their shares of one kind of failure"""
     trends: tuple[Trend, ...] = ()
+    """checkpoints by their steps, and the best of them"""
     strengths: tuple[Strength, ...] | None = None
+    """with --ranking: log-strengths of Bradley-Terry"""
 
     @property
     def axes(self) -> Axes | None:
@@ -78,12 +104,12 @@ class Summary:
         return Axes(environments, policies, policies_across=False)
 
     @property
-    def counts(self) -> Counts:
-        """Over all combos that are counted in episodes."""
+    def totals(self) -> Totals:
+        """Sums over the combos."""
         counted = [combo.counts for combo in self.combos if combo.counts]
         names = ("planned", "completed", "successes", "errored", "missing", "measured")
         sums = {name: sum(getattr(counts, name) for counts in counted) for name in names}
-        return Counts(**sums)
+        return Totals(len(self.combos), **sums, attempts=sum(combo.ending.attempts for combo in self.combos))
 
 
 @dataclass(frozen=True)
@@ -130,7 +156,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
-        provenance=collected.origin,
+        provenance=dict(sorted(collected.origin.items())),
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,

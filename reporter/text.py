@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from comborun.reporter.json_types import instant
 
 if TYPE_CHECKING:
     from comborun.reporter.statistics.proportion import Proportion
@@ -68,16 +69,6 @@ def duration(seconds: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def instant(timestamp: float | None) -> datetime | None:
-    """Seconds since 1970 as UTC; None for what no calendar holds."""
-    if timestamp is None:
-        return None
-    try:
-        return datetime.fromtimestamp(timestamp, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def clock(timestamp: float | None) -> str:

@@ -37,13 +37,14 @@ DIFFERS = 0.05
 @dataclass(frozen=True)
 class Claims:
     decided: tuple[str, ...]
-    """over all environments, then by environment, the largest difference first"""
+    """what the comparisons decide, a sentence each, first over all environments, the largest difference first"""
     undecided: tuple[str, ...]
     """one for all environments together, and one for each environment with an undecided comparison"""
     left_out: tuple[str, ...]
 
     @property
     def left_open(self) -> tuple[str, ...]:
+        """What the comparisons leave open, a sentence each."""
         return (*self.undecided, *self.left_out)
 
     @property
@@ -100,7 +101,7 @@ def _claim(comparison: Comparison) -> str:
     swapped = comparison.difference < 0
     first, second = (comparison.rate_b, comparison.rate_a) if swapped else (comparison.rate_a, comparison.rate_b)
     so_far = "So far " if comparison.so_far else ""
-    stopped = comparison.sequential and comparison.sequential.stopped
+    stopped = comparison.sequential and comparison.sequential.stopped_early
     leans = stopped and not comparison.so_far
     leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if leans else ""
     return (
@@ -127,7 +128,7 @@ def _size(comparison: Tested) -> str:
 
 def _basis(comparison: Comparison) -> str:
     if planned := comparison.sequential:
-        stopped = "stopped at " if planned.stopped and not comparison.so_far else ""
+        stopped = "stopped at " if planned.stopped_early and not comparison.so_far else ""
         return f"paired ({comparison.test}), {stopped}{comparison.rate_a.n} of {planned.n_max} pairs"
     return f"{comparison.paired_word} ({comparison.test})"
 
@@ -161,7 +162,7 @@ def _limit(group: EnvironmentComparisons) -> str:
     """The gap that these episodes could show: `not decided` must not read like `equal`."""
     if planned := [test.n_max for comparison in group.comparisons if (test := comparison.sequential)]:
         undecided = (comparison.sequential for comparison in group.comparisons if not comparison.decided)
-        given_up = any(test and test.stopped for test in undecided)
+        given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
     gap, n = group.gap_in_family, group.n

@@ -12,6 +12,7 @@ from comborun.model.work import grouped
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Overall, comparison_of, corrected, overall_of
 from comborun.reporter.comparing.graded import Graded
 from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.json_types import FourDecimals
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import letters
 
@@ -34,10 +35,10 @@ class EnvironmentComparisons:
     """policy -> letters, the best rate first. Empty if only some pairs are compared, or too many"""
     n: int
     """episodes per policy: the fewest of any comparison here"""
-    gap: float | None
+    gap: FourDecimals | None
     """the smallest true difference that n episodes show with 80 % probability, tested alone; None if not even 0 against
     100 %"""
-    gap_in_family: float | None
+    gap_in_family: FourDecimals | None
     """the same at its share of 5 % over all comparisons of the report"""
 
     @property
@@ -50,20 +51,21 @@ class Comparisons:
     """All printed comparisons. They are the family of Holm's correction."""
 
     environments: tuple[EnvironmentComparisons, ...]
-    """environments with at least two policies with completed episodes"""
+    """what is found 4 times in 5, for environments with at least two policies with completed episodes"""
     size: int
     """number of comparisons within environments in the family"""
     left_out: tuple[tuple[str, tuple[str, ...]], ...]
     """environment -> policies without a completed episode, for environments with several counted policies"""
     overall: tuple[Overall, ...] = ()
-    """over environments; empty if there is only one, or if the data chose the number of episodes"""
+    """over environments that both policies have; empty for only one, or if the data chose the number of episodes"""
     graded: tuple[Graded, ...] = ()
-    """by the metrics that the grid names; first those over environments"""
+    """two policies by the metrics that the grid names; first those over environments"""
     too_many: int = 0
     """number of comparisons, if they are more than MOST; then none is made"""
 
     @property
     def all(self) -> tuple[Comparison, ...]:
+        """Two policies in one environment."""
         return tuple(comparison for group in self.environments for comparison in group.comparisons)
 
     def letters_of(self, policy: str, environment: str) -> str:

@@ -24,6 +24,7 @@ from comborun.reporter.comparing.comparison import (
 )
 from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, starts_of
 from comborun.reporter.counting.measures import ERRORED, KINDS
+from comborun.reporter.json_types import Range, Rounded
 from comborun.reporter.statistics.difference import (
     FEWEST_UNPAIRED,
     Effect,
@@ -33,7 +34,7 @@ from comborun.reporter.statistics.difference import (
     paired_interval,
 )
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
-from comborun.reporter.statistics.proportion import t_probability, t_quantile
+from comborun.reporter.statistics.proportion import Interval, t_probability, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.statistics.difference import PairCounts
-    from comborun.reporter.statistics.proportion import Interval
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Graded(Tested):
     """several mean: over all of them, each with the same weight"""
     n: tuple[int, int]
     """number of values of a and of b"""
-    middle: tuple[float, float]
+    middle: Range
     """interquartile means of a and of b; over environments their means"""
     paired: bool
     unknown: tuple[int, int]
@@ -84,12 +84,13 @@ class Graded(Tested):
         return "sign test" if self.paired else "Brunner-Munzel"
 
     @property
-    def chance(self) -> float:
+    def chance(self) -> Rounded:
         """That `a` has more, where equal values count half."""
         return (1 + self.difference) / 2
 
     @property
     def chance_interval(self) -> Interval:
+        """95 % interval of the chance."""
         return (1 + self.interval[0]) / 2, (1 + self.interval[1]) / 2
 
 

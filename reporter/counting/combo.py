@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import Verdict
+from comborun.model.plan import Unit
 from comborun.model.work import Spans, describe, grouped, size
 from comborun.reporter.counting.ending import Ending, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
+    Balanced,
     FailureKinds,
     MetricMean,
     TimeToSuccess,
@@ -22,17 +25,17 @@ from comborun.reporter.counting.measures import (
     metrics,
     time_to_success,
 )
+from comborun.reporter.json_types import Share, TextOrNull
 from comborun.reporter.statistics.proportion import Interval, Proportion, mean_of_rates, proportion
 from comborun.reporter.text import combo_name
 from comborun.rules.vocabulary import Completeness
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from comborun.model.attempt import Aggregate, EpisodeRecord
-    from comborun.model.plan import Unit
     from comborun.model.work import Combo
-    from comborun.reporter.counting.measures import Balanced, Ends
+    from comborun.reporter.counting.measures import Ends
     from comborun.reporter.merge import MergedCombo
     from comborun.reporter.records.collected import SessionHistory
 
@@ -82,10 +85,12 @@ class MacroMean:
     environments: int
     """environments in which any policy has episodes"""
     episodes: int
-    mean: float | None
+    mean: Share | None
+    """None if an environment is missing"""
     interval: Interval | None
     """95 %, the environments taken as fixed"""
     missing: tuple[str, ...]
+    """environments without an episode"""
     partial: tuple[str, ...]
     """environments in which some planned episodes have no verdict"""
     early: tuple[str, ...] = ()
@@ -133,14 +138,18 @@ class Counts:
     completed: int
     """episodes with a verdict: success or failure"""
     successes: int
+    """episodes that succeeded"""
     errored: int
+    """episodes that ran without a verdict"""
     missing: int
+    """planned episodes without a record"""
     missing_episodes: Spans = ()
     measured: int = 0
     """episodes with numbers, if no verdict was requested"""
 
     @property
     def which_missing(self) -> str:
+        """Ranges of indexes, such as 3-7, 12"""
         return describe(self.missing_episodes)
 
     @property
@@ -164,9 +173,13 @@ class Counts:
 @dataclass(frozen=True)
 class ComboSummary:
     policy: str
+    """as the grid names it"""
     environment: str
+    """as the grid names it"""
     unit: Unit
+    """what is counted"""
     planned: int
+    """episodes: completed + errored + missing + measured; or steps"""
     counts: Counts | None
     """None if records can't show it: steps, or a program without records"""
     rate: Proportion | None
@@ -177,14 +190,17 @@ class ComboSummary:
     metrics_absent: tuple[str, ...]
     bounds: tuple[float, float] | None
     """the lowest and highest rate that episodes without a verdict leave possible; None without completed ones"""
-    retried: int
+    retried: int | None
     """episodes whose record comes from a second attempt or a later one"""
     failures: FailureKinds | None
+    """failed episodes by kind"""
     time_to_success: TimeToSuccess | None
+    """over all completed episodes"""
     balanced: Balanced | None
+    """over as many first episodes of each copy of the environment"""
     not_needed: int = 0
     """episodes that were left out after a decision; `planned` is without them"""
-    letters: str = ""
+    letters: TextOrNull = ""
     """policies of an environment that share a letter are not told apart"""
 
     @property
@@ -194,6 +210,11 @@ class ComboSummary:
     @property
     def name(self) -> str:
         return combo_name(self.policy, self.environment)
+
+    @property
+    def metrics_by_name(self) -> Mapping[str, MetricMean]:
+        """Means over completed episodes, by name."""
+        return {mean.name: mean for mean in self.metrics}
 
 
 @dataclass(frozen=True)
@@ -262,7 +283,7 @@ def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_ove
         metrics=means,
         metrics_absent=tuple(name for name in wanted if evaluated and name not in found),
         bounds=counts.bounds if counts and completed else None,
-        retried=data.merged.retried if data.merged else 0,
+        retried=(data.merged.retried if data.merged else 0) if counts else None,
         failures=failure_kinds(data.ends) if counts and data.ends and not counts.measured else None,
         time_to_success=time_to_success(records, timed),
         balanced=balanced_rate(records),

@@ -8,6 +8,9 @@ from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.attempt import CAUSES, behind
+from comborun.model.plan import Session
+from comborun.reporter.json_types import Memory, Moment, Seconds, TextOrNull
+from comborun.reporter.records.collected import Attempt
 from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 from comborun.words.endings import outcome_words
@@ -16,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from comborun.model.attempt import End
-    from comborun.model.plan import Session
-    from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
+    from comborun.reporter.records.collected import Collected, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux's numbers: those of the host, not of the machine that makes the report"""
@@ -36,13 +38,18 @@ class Ending:
     """`outcome` is None without an end record, and without a session."""
 
     outcome: Outcome | None
-    cause: str
+    """how it ended; None before the end"""
+    cause: TextOrNull
+    """why it ended"""
     clean: bool
     attempts: int
-    seconds: float | None
+    """number of starts"""
+    seconds: Seconds | None
     """seconds of the attempts whose records count; None if one has no recorded start or end"""
     warnings: tuple[str, ...]
-    peak_memory: int | None = None
+    """what else is important, a sentence each"""
+    peak_memory: Memory | None = None
+    """the most main memory of one attempt"""
     log: tuple[str, ...] = ()
 
     @property
@@ -70,7 +77,7 @@ def ending(
         attempts=sum(end.attempts for end in ends),
         seconds=total([end.seconds for end in ends]),
         warnings=tuple(warning for end in ends for warning in end.warnings),
-        peak_memory=max((end.peak_memory for end in ends if end.peak_memory is not None), default=None),
+        peak_memory=_largest(end.peak_memory for end in ends),
         log=next((end.log for end in ends if end.log), ()),
     )
 
@@ -103,7 +110,6 @@ def _ending(
     elif end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
         warnings.append(f"its end record says complete ({end.records} records), but not all of them count here")
     counting = [attempt for attempt in history.attempts if (history.session.name, attempt.number) in contributing]
-    peaks = (attempt.end.peak_memory for attempt in history.attempts if attempt.end)
     return Ending(
         outcome=found,
         cause=cause,
@@ -111,7 +117,7 @@ def _ending(
         attempts=len(history.attempts),
         seconds=total([attempt.seconds for attempt in counting or [last]]),
         warnings=tuple(warnings),
-        peak_memory=max((peak for peak in peaks if peak is not None), default=None),
+        peak_memory=_largest(attempt.peak_memory for attempt in history.attempts),
         log=() if found is Outcome.SUCCEEDED else last.log,
     )
 
@@ -132,6 +138,10 @@ def _cause(end: End, session: Session) -> str:
     return cause_words(end) + without
 
 
+def _largest(sizes: Iterable[int | None]) -> int | None:
+    return max((size for size in sizes if size is not None), default=None)
+
+
 def total(durations: Sequence[float | None]) -> float | None:
     """Their sum; None if there are none, or if one is not known."""
     known = [duration for duration in durations if duration is not None]
@@ -139,7 +149,7 @@ def total(durations: Sequence[float | None]) -> float | None:
 
 
 class Span(NamedTuple):
-    started: float
+    started: Moment
     session: Session
     attempt: Attempt
 
@@ -152,17 +162,21 @@ class Timing:
     """all attempts with a recorded start, by start"""
     slots: int | None
     """number of slots in the plan; None without a plan, or if Slurm decides"""
-    finished: float | None = None
-    sequential: float | None = None
+    finished: Moment | None = None
+    """the last end"""
+    sequential: Seconds | None = None
+    """the sum of the sessions' times"""
     over: bool = True
     """whether nothing runs any more: the dispatcher says so, or every session has its end record"""
 
     @property
-    def started(self) -> float | None:
+    def started(self) -> Moment | None:
+        """The first start."""
         return self.spans[0].started if self.spans else None
 
     @property
-    def makespan(self) -> float | None:
+    def makespan(self) -> Seconds | None:
+        """From the first start to the last end."""
         if self.started is None or self.finished is None or self.finished < self.started:
             return None
         return self.finished - self.started
@@ -179,7 +193,7 @@ class Timing:
         return total([attempt.seconds for _, _, attempt in self.spans])
 
     @property
-    def bound(self) -> float | None:
+    def bound(self) -> Seconds | None:
         """The shortest time that these attempts can take in these slots; None if an attempt has no end."""
         if self.work is None or not self.slots:
             return None

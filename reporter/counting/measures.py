@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, compress, groupby
@@ -12,11 +13,12 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
+from comborun.reporter.json_types import Range
 from comborun.reporter.statistics.proportion import Incidence, Proportion, incidence, mean_interval, proportion
 from comborun.rules.results.episodes import COPY, ORDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from comborun.model.work import Combo
     from comborun.reporter.statistics.proportion import Interval
@@ -50,9 +52,9 @@ class MetricMean:
     name: str
     mean: float
     n: int
-    interval: Interval | None
+    interval: Range | None
     """95 % interval of the mean (t); None with fewer than 5 values, or only equal ones"""
-    percentiles: Interval | None
+    percentiles: Range | None
     """5 % and 95 % of the episodes; None below 20 values"""
 
 
@@ -60,15 +62,17 @@ class MetricMean:
 class FailureKinds:
     field: str | None
     """the field of the records that says it; None where no record has one"""
-    counts: tuple[tuple[str, int], ...]
+    kinds: Mapping[str, int]
     """kind -> failed episodes, the most frequent first"""
     other: int
+    """of less frequent kinds"""
     untold: int
+    """without a kind"""
     errored: int
 
     @property
     def total(self) -> int:
-        return sum(count for _, count in self.counts) + self.other + self.untold + self.errored
+        return sum(self.kinds.values()) + self.other + self.untold + self.errored
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,7 @@ def failure_kinds(ends: Ends) -> FailureKinds:
     untold = kinds.pop("", 0)
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     other = sum(count for _, count in ranked[KINDS:])
-    return FailureKinds(ends.field, tuple(ranked[:KINDS]), other, untold, len(ends.errored))
+    return FailureKinds(ends.field, dict(ranked[:KINDS]), other, untold, len(ends.errored))
 
 
 @lru_cache(maxsize=1024)

@@ -176,7 +176,7 @@ def failure_kinds(summary: Summary) -> Figure | None:
     combos = [combo for combo in summary.combos if _tells(combo)]
     totals = Counter[str]()
     for combo in combos:
-        totals.update(dict(combo.failures.counts) if combo.failures else {})
+        totals.update(combo.failures.kinds if combo.failures else {})
     most = (kind for kind, _ in totals.most_common(len(SERIES) - 2))
     colours = {**dict(zip(most, SERIES, strict=False)), **REST}
     numbered = len(combos) <= NUMBERED
@@ -206,7 +206,7 @@ def _tells(combo: ComboSummary) -> bool:
 def _segments(failures: FailureKinds, colours: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """Kinds and their episodes, in the order of the legend."""
     found = Counter({UNTOLD: failures.untold, ERRORED: failures.errored, OTHER: failures.other})
-    for kind, count in failures.counts:
+    for kind, count in failures.kinds.items():
         found[kind if kind in colours else OTHER] += count
     yield from ((kind, found[kind]) for kind in colours if found[kind])
 

@@ -49,7 +49,7 @@ def sessions(timing: Timing) -> Figure | None:
     if timing.seen <= 0:
         return None
     every = timing.lanes()
-    outcomes = {_outcome(attempt) for _, _, attempt in timing.spans}
+    outcomes = {attempt.outcome for _, _, attempt in timing.spans}
     shown = [(outcome, colour) for outcome, colour in COLOURS.items() if outcome in outcomes]
     entries = [(outcome_words(outcome) or "no end record", colour) for outcome, colour in shown]
     rest = f" The first {ROWS} of {len(every)} rows." if len(every) > ROWS else ""
@@ -58,10 +58,6 @@ def sessions(timing: Timing) -> Figure | None:
         f" number. {_words(timing)}{rest}"
     )
     return Figure("sessions", "Sessions over time", note, (_panel(timing, every[:ROWS]),), legend(entries))
-
-
-def _outcome(attempt: Attempt) -> Outcome | None:
-    return attempt.end.outcome if attempt.end else None
 
 
 def _words(timing: Timing) -> str:
@@ -96,7 +92,7 @@ def _panel(timing: Timing, rows: Sequence[Sequence[Span]]) -> Panel:
 
 
 def _bar(panel: Panel, session: Session, attempt: Attempt, corner: tuple[float, float], width: float) -> None:
-    colour, (left, top) = COLOURS[_outcome(attempt)], corner
+    colour, (left, top) = COLOURS[attempt.outcome], corner
     middle = top + 0.34 * ROW
     panel.box(corner, (width, 0.84 * ROW), colour)
     again = f" #{attempt.number}" if attempt.number > 1 else ""

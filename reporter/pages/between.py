@@ -10,19 +10,7 @@ from comborun.reporter.comparing.comparison import Comparison, comparison_of, co
 from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import between_runs
-from comborun.reporter.pages.document import SCHEMA
-from comborun.reporter.pages.keys import (
-    COUNT,
-    DIFFERENCE,
-    FLAG,
-    LIMITS,
-    ROUNDED,
-    TEXT,
-    Key,
-    as_json,
-    row,
-    table,
-)
+from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.tables import Table, columns, holm_p, strong
 from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
@@ -120,33 +108,22 @@ METHOD = (
 )
 
 
+_KEYS = "environment before=rate_b after=rate_a difference interval p p_holm decided paired pairing test"
+"""of a comparison in comparison.json, as in `document.KEYS`"""
+
+
 def render_between(between: Between) -> dict[str, bytes]:
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
     texts = {name: rendered(f"{name}.j2", between=between, table=between.table, method=METHOD) for name in pages}
+    compared = table(Comparison, _KEYS)
     texts["comparison.json"] = as_json(
         {
             "schema": SCHEMA,
             "before": between.before,
             "after": between.after,
-            "comparisons": [{"policy": policy, **row(_COMPARED, one)} for policy, one in between.rows],
+            "comparisons": [{"policy": policy, **compared.write(one)} for policy, one in between.rows],
             "sentences": between.sentences,
             "notes": between.notes,
         }
     )
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
-
-
-_RATE = table(Key("successes", COUNT), Key("n", COUNT))
-_COMPARED = (
-    Key("environment", TEXT),
-    Key("before", _RATE, of="rate_b"),
-    Key("after", _RATE, of="rate_a"),
-    Key("difference", DIFFERENCE),
-    Key("interval", LIMITS),
-    Key("p", ROUNDED),
-    Key("p_holm", ROUNDED),
-    Key("decided", FLAG),
-    Key("paired", FLAG),
-    Key("pairing", TEXT),
-    Key("test", TEXT),
-)

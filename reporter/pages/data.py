@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from comborun.model.attempt import Verdict, field_column, metric_columns
-from comborun.reporter.pages.document import COMBO
-from comborun.reporter.pages.keys import row
+from comborun.reporter.counting.combo import ComboSummary
+from comborun.reporter.pages.document import shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -94,7 +94,7 @@ def _rows(
 def summary_csv(summary: Summary) -> str:
     metrics = tuple(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
     header = [*SUMMARY_COLUMNS, *(f"{name}.{part}" for name in metrics for part in ("mean", "low", "high", "n"))]
-    return _csv([header, *(_summarized(row(COMBO, combo), metrics) for combo in summary.combos)])
+    return _csv([header, *(_summarized(shape_of(ComboSummary).write(combo), metrics) for combo in summary.combos)])
 
 
 def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonValue]:

@@ -193,7 +193,7 @@ def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
     for name, span in (("first start to last end", timing.makespan), ("sum of session times", timing.sequential)):
         if span is not None:
             yield name, text.duration(span)
-    for name, value in sorted(summary.provenance.items()):
+    for name, value in summary.provenance.items():
         sized = name == "host.memory" and value.isdecimal()  # the JSON has the bytes
         yield name, f"{int(value) / GIB:.1f} GiB" if sized else value
 
@@ -204,7 +204,7 @@ PRINTED = 400
 
 def shorten_names(summary: Summary) -> tuple[Summary, Mapping[str, str]]:
     metrics = (mean.name for combo in summary.combos for mean in combo.metrics)
-    kinds = (kind for combo in summary.combos if combo.failures for kind, _ in combo.failures.counts)
+    kinds = (kind for combo in summary.combos if combo.failures for kind in combo.failures.kinds)
     names = {*summary.policies, *summary.environments, *metrics, *kinds, summary.run, summary.grid or ""}
     long = sorted(name for name in names if len(name) > LONGEST)
     if not long:

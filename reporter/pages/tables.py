@@ -150,7 +150,7 @@ def strengths(summary: Summary) -> Table | None:
     if summary.strengths is None:
         return None
     rows = [
-        [one.policy, Strong(f"{one.value:+.2f}"), f"[{one.interval[0]:+.2f}, {one.interval[1]:+.2f}]"]
+        [one.policy, Strong(f"{one.strength:+.2f}"), f"[{one.interval[0]:+.2f}, {one.interval[1]:+.2f}]"]
         for one in summary.strengths
     ]
     return Table(
@@ -242,13 +242,12 @@ def failures(combos: Iterable[ComboSummary]) -> Table | None:
         return None
     totals = Counter[str]()
     for _, found in failed:
-        totals.update(dict(found.counts))
+        totals.update(found.kinds)
     names = [kind for kind, _ in totals.most_common(KINDS_SHOWN)]
     rows = []
     for combo, found in failed:
-        counts = dict(found.counts)
-        other = found.other + sum(count for kind, count in counts.items() if kind not in names)
-        cells = (*(counts.get(name, 0) for name in names), other, found.untold, found.errored)
+        other = found.other + sum(count for kind, count in found.kinds.items() if kind not in names)
+        cells = (*(found.kinds.get(name, 0) for name in names), other, found.untold, found.errored)
         rows.append([combo.policy, combo.environment, *map(str, cells)])
     kinds = [*((name, "right") for name in names), *columns("", "other kinds|not told|errored")]
     note = "Episodes, in the words of their records."
@@ -257,11 +256,11 @@ def failures(combos: Iterable[ComboSummary]) -> Table | None:
 
 def metrics(combos: Sequence[ComboSummary]) -> Table | None:
     names = tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics))
-    rows = []
-    for combo in combos:
-        found = {mean.name: mean for mean in combo.metrics}
-        if found:
-            rows.append([combo.policy, combo.environment, *(_metric(found.get(name)) for name in names)])
+    rows = [
+        [combo.policy, combo.environment, *(_metric(combo.metrics_by_name.get(name)) for name in names)]
+        for combo in combos
+        if combo.metrics
+    ]
     note = (
         "Means over completed episodes with their 95 % intervals, how many episodes have the metric, and the values"
         " that 5 and 95 of 100 episodes stay under."

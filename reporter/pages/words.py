@@ -49,7 +49,7 @@ def _canary(summary: Summary) -> Iterator[str]:
 
 def _episodes(summary: Summary) -> Iterator[str]:
     counted = [combo.counts for combo in summary.combos if combo.counts]
-    counts = summary.counts
+    counts = summary.totals
     if not counted:
         return
     if not summary.planned:
@@ -76,10 +76,11 @@ def _episodes(summary: Summary) -> Iterator[str]:
 def _early(summary: Summary) -> Iterator[str]:
     found = [one.sequential for one in summary.comparisons.all if one.sequential and not one.so_far]
     if found:
-        spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
+        spare, planned = sum(combo.not_needed for combo in summary.combos), summary.totals.planned
         yield (
-            f"{sum(one.stopped for one in found)} of {several(len(found), 'comparison')} over before the last pair"
-            f" of episodes; {spare} of the grid's {spare + planned} episodes were not needed and are planned no more."
+            f"{sum(one.stopped_early for one in found)} of {several(len(found), 'comparison')} over before the last"
+            f" pair of episodes; {spare} of the grid's {spare + planned} episodes were not needed and are planned no"
+            " more."
         )
 
 

@@ -15,6 +15,8 @@ from statistics import NormalDist
 from sys import float_info
 from typing import TYPE_CHECKING
 
+from comborun.reporter.json_types import Share
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -32,13 +34,17 @@ class Proportion:
     """k successes of n, with their interval; n = 0 has neither rate nor interval."""
 
     successes: int
+    """of the episodes used"""
     n: int
+    """episodes used"""
     interval: Interval | None
+    """exact, at 95 %"""
     starts: int | None = None
     """number of different starts if some repeat: the interval counts each once"""
 
     @property
-    def rate(self) -> float | None:
+    def rate(self) -> Share | None:
+        """successes / n"""
         return self.successes / self.n if self.n else None
 
 
