@@ -7,19 +7,20 @@ import json
 import os
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from comborun.errors import UserError
-from comborun.model.attempt import Begin, End, Verdict, own_end
+from comborun.model.attempt import Begin, End, EpisodeRecord, Verdict, own_end
 from comborun.model.codec import decoded
 from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
-from comborun.model.work import combo_of
+from comborun.model.work import Combo, combo_of
 from comborun.reporter.comparing.pairing import seeded_once
 from comborun.reporter.records import videos
 from comborun.reporter.records.collected import Attempt, Canary, Collected, SessionHistory
@@ -31,6 +32,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.results.counts import where_it_ran
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
 from comborun.rules.results.result_files import Folder, uncounted
@@ -39,14 +41,6 @@ from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.text import clean
 from comborun.words import say
 from comborun.words.rows import why_not_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import EpisodeRecord
-    from comborun.model.work import Combo
-    from comborun.rules.results.fields import ResultRules
-
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""

@@ -5,13 +5,11 @@ Numbers have ten digits, since versions of scipy may differ in more.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import floor, log10
-from typing import TYPE_CHECKING, Annotated, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 DIGITS = 10
 

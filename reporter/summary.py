@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from comborun.model.work import Spans, grouped, size
+from comborun.model.attempt import EpisodeRecord
+from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.graded import KindComparison, Scores, compare_graded, compare_kinds, scores
+from comborun.reporter.comparing.graded import Graded, KindComparison, Scores, compare_graded, compare_kinds, scores
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm, results_of
+from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
 from comborun.reporter.counting.ending import Timing, timing
-from comborun.reporter.counting.measures import ends_of, time_field
+from comborun.reporter.counting.measures import Ends, ends_of, time_field
 from comborun.reporter.counting.quality import Finding, Quality, differences, quality
-from comborun.reporter.records.collected import Canary
+from comborun.reporter.merge import MergedCombo
+from comborun.reporter.records.collected import Canary, Collected
 from comborun.text import natural
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from comborun.model.attempt import EpisodeRecord
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.graded import Graded
-    from comborun.reporter.comparing.pairing import Results, Side
-    from comborun.reporter.counting.measures import Ends
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import Collected
 
 
 @dataclass(frozen=True)

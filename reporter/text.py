@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from comborun.reporter.json_types import instant
-
-if TYPE_CHECKING:
-    from comborun.reporter.statistics.proportion import Proportion
+from comborun.reporter.statistics.proportion import Proportion
 
 NOTHING = "–"
 _JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")

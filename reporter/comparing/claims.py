@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from comborun.reporter.comparing.comparison import Overall
-from comborun.reporter.comparing.family import MOST
+from comborun.model.work import Combo
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
+from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
+from comborun.reporter.comparing.graded import Graded, KindComparison
 from comborun.reporter.counting.quality import Finding
+from comborun.reporter.statistics.proportion import Proportion
 from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
 from comborun.text import several
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.comparison import Comparison, Tested
-    from comborun.reporter.comparing.family import Comparisons, EnvironmentComparisons
-    from comborun.reporter.comparing.graded import Graded, KindComparison
-    from comborun.reporter.statistics.proportion import Proportion
-
-    Causes = Mapping[Combo, str]
+Causes = Mapping[Combo, str]
 
 One = TypeVar("One", bound="Tested")
 

@@ -6,22 +6,17 @@ policy.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from comborun.reporter.comparing.pairing import Counted
+from comborun.reporter.comparing.pairing import Counted, Meeting, Side
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
-from comborun.reporter.statistics.pooled import heterogeneity, pooled_difference, pooled_p
+from comborun.reporter.statistics.pooled import Stratum, heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from comborun.reporter.comparing.pairing import Meeting, Side
-    from comborun.reporter.statistics.pooled import Stratum
 
 One = TypeVar("One", bound="Tested")
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import comb
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from comborun.model.work import grouped
-from comborun.reporter.comparing.comparison import ALPHA, Comparison, Overall, comparison_of, corrected, overall_of
+from comborun.reporter.comparing.comparison import (
+    ALPHA,
+    Comparison,
+    Overall,
+    Tested,
+    comparison_of,
+    corrected,
+    overall_of,
+)
 from comborun.reporter.comparing.graded import Graded
-from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.pairing import Meeting, Side, meet
+from comborun.reporter.comparing.stopping import Stopping
 from comborun.reporter.json_types import FourDecimals
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import letters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.reporter.comparing.comparison import Tested
-    from comborun.reporter.comparing.pairing import Meeting, Side
-    from comborun.reporter.comparing.stopping import Stopping
 
 MOST = 20_000
 """comparisons within environments; more would take minutes"""

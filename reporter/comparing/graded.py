@@ -7,13 +7,14 @@ are. An episode without a value is lost by the policy that is ahead.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from comborun.model.attempt import Verdict
+from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import (
     Comparison,
     Overall,
@@ -22,12 +23,14 @@ from comborun.reporter.comparing.comparison import (
     corrected,
     overall_of,
 )
-from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, starts_of
-from comborun.reporter.counting.measures import ERRORED, KINDS
+from comborun.reporter.comparing.pairing import Arm, Meeting, Side, count_pairs, meet, starts_of
+from comborun.reporter.counting.measures import ERRORED, KINDS, Ends
 from comborun.reporter.json_types import Range, Rounded
+from comborun.reporter.merge import MergedCombo
 from comborun.reporter.statistics.difference import (
     FEWEST_UNPAIRED,
     Effect,
+    PairCounts,
     dominance,
     interquartile_mean,
     mcnemar,
@@ -35,15 +38,6 @@ from comborun.reporter.statistics.difference import (
 )
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.proportion import Interval, t_probability, t_quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.pairing import Meeting, Side
-    from comborun.reporter.counting.measures import Ends
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.statistics.difference import PairCounts
 
 
 @dataclass(frozen=True)

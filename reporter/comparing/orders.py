@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import ALPHA
-from comborun.reporter.comparing.pairing import Arm, meet
+from comborun.reporter.comparing.pairing import Arm, Side, meet
 from comborun.reporter.json_types import FourDecimals, Rounded, TenDecimals
 from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, clopper_pearson, mean_of_rates, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.pairing import Side
 
     Matrix = NDArray[np.float64]
 

@@ -7,30 +7,21 @@ start is no new evidence: a deterministic program repeats what it did.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import fsum
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import Verdict, field_column, having
-from comborun.model.work import episodes_of, grouped, minus, size
-from comborun.reporter.counting.combo import tallies
-from comborun.reporter.merge import merge
+from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having
+from comborun.model.work import Combo, Spans, episodes_of, grouped, minus, size
+from comborun.reporter.counting.combo import AggregateCounts, tallies
+from comborun.reporter.merge import MergedCombo, merge
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from comborun.model.attempt import EpisodeRecord
-    from comborun.model.work import Combo, Spans
-    from comborun.reporter.counting.combo import AggregateCounts
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import Collected
-
 
 HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
 """fields that can hold a hash of the initial state, the best evidence first"""

@@ -7,16 +7,18 @@ order in which episodes arrive, on the number of sessions, or on the time of the
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from comborun.model.stopping import StopRequest, StopRule, stop_rule
-from comborun.model.work import Spans, combo_of, episodes_by_combo, minus, spans, union, within
+from comborun.model.plan import Session
+from comborun.model.stopping import PlannedComparison, StopRequest, StopRule, stop_rule
+from comborun.model.work import Combo, Spans, combo_of, episodes_by_combo, minus, spans, union, within
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
-from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, outcomes, pairs_in_order, results_of
+from comborun.reporter.comparing.pairing import Arm, Side, count_pairs, meet, outcomes, pairs_in_order, results_of
+from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.statistics.sequential import (
     Decision,
     decide,
@@ -25,16 +27,6 @@ from comborun.reporter.statistics.sequential import (
     pointless_after,
 )
 from comborun.rules.vocabulary import Cause, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from comborun.model.plan import Session
-    from comborun.model.stopping import PlannedComparison
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.pairing import Side
-    from comborun.reporter.records.collected import Collected, SessionHistory
 
 
 @dataclass(frozen=True)

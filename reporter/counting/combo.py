@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import Verdict
+from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.model.plan import Unit
-from comborun.model.work import Spans, describe, grouped, size
+from comborun.model.work import Combo, Spans, describe, grouped, size
 from comborun.reporter.counting.ending import Ending, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
     Balanced,
+    Ends,
     FailureKinds,
     MetricMean,
     TimeToSuccess,
@@ -26,18 +26,11 @@ from comborun.reporter.counting.measures import (
     time_to_success,
 )
 from comborun.reporter.json_types import Share, TextOrNull
+from comborun.reporter.merge import MergedCombo
+from comborun.reporter.records.collected import SessionHistory
 from comborun.reporter.statistics.proportion import Interval, Proportion, mean_of_rates, proportion
 from comborun.reporter.text import combo_name
 from comborun.rules.vocabulary import Completeness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.model.attempt import Aggregate, EpisodeRecord
-    from comborun.model.work import Combo
-    from comborun.reporter.counting.measures import Ends
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import SessionHistory
 
 
 @dataclass(frozen=True)

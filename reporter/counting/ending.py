@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from comborun.model.attempt import CAUSES, behind
+from comborun.model.attempt import CAUSES, End, behind
 from comborun.model.plan import Session
 from comborun.reporter.json_types import Memory, Moment, Seconds, TextOrNull
-from comborun.reporter.records.collected import Attempt
+from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
 from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 from comborun.words.endings import outcome_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.model.attempt import End
-    from comborun.reporter.records.collected import Collected, SessionHistory
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux's numbers: those of the host, not of the machine that makes the report"""

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, compress, groupby
 from math import fsum
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
+from comborun.model.work import Combo
 from comborun.reporter.json_types import Range
-from comborun.reporter.statistics.proportion import Incidence, Proportion, incidence, mean_interval, proportion
+from comborun.reporter.statistics.proportion import (
+    Incidence,
+    Interval,
+    Proportion,
+    incidence,
+    mean_interval,
+    proportion,
+)
 from comborun.rules.results.episodes import COPY, ORDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.statistics.proportion import Interval
 
 LIMIT = 40
 FEWEST_FOR_PERCENTILES = 20

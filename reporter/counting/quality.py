@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from comborun.model.work import Spans, describe, size, spans
+from comborun.model.attempt import Begin
+from comborun.model.plan import Session
+from comborun.model.work import Combo, Spans, describe, size, spans
 from comborun.reporter.counting.ending import cause_words
-from comborun.reporter.records.reading import RejectKind
+from comborun.reporter.merge import MergedCombo
+from comborun.reporter.records.collected import Collected, SessionHistory
+from comborun.reporter.records.reading import Defect, Reject, RejectKind
 from comborun.reporter.text import combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
 from comborun.text import several
 from comborun.words import say
 from comborun.words.rows import why_not_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Begin
-    from comborun.model.plan import Session
-    from comborun.model.work import Combo
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import Collected, SessionHistory
-    from comborun.reporter.records.reading import Defect, Reject
 
 
 @dataclass(frozen=True)

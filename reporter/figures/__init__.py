@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from comborun.reporter.counting.measures import running
 from comborun.reporter.figures.episodes import cumulative_success, failure_kinds, time_to_success, trends
+from comborun.reporter.figures.figure import Figure
 from comborun.reporter.figures.rates import heat_map, intervals
 from comborun.reporter.figures.sessions import sessions
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from comborun.reporter.figures.figure import Figure
-    from comborun.reporter.summary import Report
+from comborun.reporter.summary import Report
 
 MOST_COMBOS = 1000
 """a page of more has no tables and no figures of single combos"""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from comborun.reporter.counting.combo import ComboSummary
+from comborun.reporter.counting.measures import FailureKinds, Running
 from comborun.reporter.figures.figure import (
     COLUMN,
     GREY,
@@ -19,6 +21,7 @@ from comborun.reporter.figures.figure import (
     Axes,
     Figure,
     Panel,
+    Point,
     TextStyle,
     fit,
     ink_on,
@@ -30,15 +33,8 @@ from comborun.reporter.figures.figure import (
     ticks,
     titled,
 )
+from comborun.reporter.summary import Summary
 from comborun.reporter.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from comborun.reporter.counting.combo import ComboSummary
-    from comborun.reporter.counting.measures import FailureKinds, Running
-    from comborun.reporter.figures.figure import Point
-    from comborun.reporter.summary import Summary
 
 HEIGHT = 2.0
 STEPS = 36

@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from comborun.text import printable, several
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 INK = "currentColor"
 """the text colour of the page; black in a file"""

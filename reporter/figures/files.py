@@ -6,16 +6,13 @@ from __future__ import annotations
 import io
 import threading
 import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from comborun.reporter.figures.figure import INK, PAGE, Lines, Text
+from comborun.reporter.figures.figure import INK, PAGE, Area, Figure, Lines, Panel, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from matplotlib.axes import Axes
-
-    from comborun.reporter.figures.figure import Area, Figure, Panel
 
     Placed = list[tuple[Panel, float, float]]
     """with left and top in inches"""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from comborun.model.plan import Session
+from comborun.reporter.counting.ending import Span, Timing
 from comborun.reporter.figures.figure import (
     PAGE,
     SMALL,
@@ -18,17 +20,11 @@ from comborun.reporter.figures.figure import (
     measure,
     ticks,
 )
+from comborun.reporter.records.collected import Attempt
 from comborun.reporter.text import duration, number
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
 from comborun.words.endings import outcome_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from comborun.model.plan import Session
-    from comborun.reporter.counting.ending import Span, Timing
-    from comborun.reporter.records.collected import Attempt
 
 ROW, HEAD, FOOT = 0.21, 0.24, 0.5
 ROWS = 60

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import Comparison, comparison_of, corrected
 from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
@@ -13,14 +14,9 @@ from comborun.reporter.counting.quality import between_runs
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.tables import Table, columns, holm_p, strong
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.records.collected import Collected
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from comborun.model.attempt import Verdict, field_column, metric_columns
+from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_column, metric_columns
 from comborun.reporter.counting.combo import ComboSummary
 from comborun.reporter.pages.document import shape_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from comborun.model.attempt import EpisodeRecord, JsonValue
-    from comborun.reporter.summary import Summary
+from comborun.reporter.summary import Summary
 
 COLUMNS = ("policy", "environment", "episode", "seed", "verdict", "success", "session", "attempt", "source")
 _PAIRS = {

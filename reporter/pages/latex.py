@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from comborun import __version__
+from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.pages import tables
-from comborun.reporter.pages.tables import Strong
+from comborun.reporter.pages.tables import Strong, Table
 from comborun.reporter.pages.words import methods
+from comborun.reporter.summary import Axes, Summary
 from comborun.reporter.text import NOTHING, of
 from comborun.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from comborun.reporter.counting.combo import ComboSummary, MacroMean
-    from comborun.reporter.pages.tables import Table
-    from comborun.reporter.summary import Axes, Summary
 
 COUNTED = 3
 """most columns with room for k/n"""

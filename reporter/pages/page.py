@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -17,19 +17,15 @@ from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.counting.quality import COUNTED
 from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
-from comborun.reporter.figures.figure import shortened, untitled
+from comborun.reporter.figures.figure import Figure, shortened, untitled
 from comborun.reporter.pages import tables
 from comborun.reporter.pages.words import methods, sentences
+from comborun.reporter.summary import Summary
 from comborun.text import GIB, printable, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from jinja2 import Environment
     from markupsafe import Markup
-
-    from comborun.reporter.figures.figure import Figure
-    from comborun.reporter.summary import Summary
 
 
 TEMPLATES = Path(__file__).parents[1] / "templates"

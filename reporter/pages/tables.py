@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
+from comborun.reporter.comparing.comparison import Comparison, Tested
+from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.counting.combo import ComboSummary, MacroMean
+from comborun.reporter.counting.measures import MetricMean
+from comborun.reporter.summary import Summary
 from comborun.reporter.text import (
     NOTHING,
     claim,
@@ -24,15 +30,6 @@ from comborun.reporter.text import (
     with_interval,
 )
 from comborun.rules.vocabulary import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from comborun.reporter.comparing.comparison import Comparison, Tested
-    from comborun.reporter.comparing.graded import Graded, KindComparison
-    from comborun.reporter.counting.combo import ComboSummary, MacroMean
-    from comborun.reporter.counting.measures import MetricMean
-    from comborun.reporter.summary import Summary
 
 T = TypeVar("T")
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from comborun.reporter.comparing.comparison import ALPHA
+from comborun.reporter.comparing.comparison import ALPHA, Sequential
+from comborun.reporter.comparing.orders import Trend
+from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction
 from comborun.rules.vocabulary import Completeness, Outcome
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from comborun.reporter.comparing.comparison import Sequential
-    from comborun.reporter.comparing.orders import Trend
-    from comborun.reporter.summary import Summary
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from comborun.model.attempt import Begin, End
+from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord
 from comborun.model.codec import decoded
-from comborun.model.work import combo_of, describe, grouped, spans
+from comborun.model.plan import Plan, Session
+from comborun.model.stopping import StopRule
+from comborun.model.work import Combo, combo_of, describe, grouped, spans
 from comborun.reporter.json_types import Memory, Moment
+from comborun.reporter.records.reading import Defect, Reading, Reject
 from comborun.reporter.text import combo_name
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from comborun.model.attempt import Aggregate, EpisodeRecord
-    from comborun.model.plan import Plan, Session
-    from comborun.model.stopping import StopRule
-    from comborun.model.work import Combo
-    from comborun.reporter.records.reading import Defect, Reading, Reject
-
 
 CANARY_SCHEMA = 1
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import EpisodeRecord
-from comborun.reporter.records.reading import UNNAMED
+from comborun.model.attempt import Aggregate, EpisodeRecord
+from comborun.model.work import Combo
+from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.reporter.text import combo_name
 from comborun.rules.results.formats import (
     COMPLETION_ROWS,
@@ -26,14 +27,6 @@ from comborun.rules.results.formats import (
     TABLE,
     TUPLES,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Aggregate
-    from comborun.model.work import Combo
-    from comborun.reporter.records.reading import Reading
-
 
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"

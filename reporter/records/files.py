@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -35,13 +35,11 @@ from comborun.rules.results.formats import (
     look,
 )
 from comborun.rules.results.rates import Count
-from comborun.rules.results.readers import NOTHING, Lines, decode_line
+from comborun.rules.results.readers import NOTHING, Lines, Reader, decode_line
 from comborun.words import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from comborun.rules.results.readers import Entry, Reader
+    from comborun.rules.results.readers import Entry
 
 try:
     import orjson

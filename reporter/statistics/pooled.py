@@ -7,6 +7,7 @@ are. R. A. Fisher, The Design of Experiments (1935), chapter III; N. Mantel and 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil, floor, fsum, sqrt
@@ -14,15 +15,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Self
 
 from comborun.reporter.statistics.difference import PairCounts, mcnemar
-from comborun.reporter.statistics.proportion import rate_variance, spread_of_mean
+from comborun.reporter.statistics.proportion import Interval, rate_variance, spread_of_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from comborun.reporter.statistics.proportion import Interval
 
     Floats = NDArray[np.float64]
 

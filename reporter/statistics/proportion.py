@@ -7,19 +7,15 @@ interval: with 5 to 10 values a bootstrap (BCa) covers less often, and from 20 o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import sqrt
 from statistics import NormalDist
 from sys import float_info
-from typing import TYPE_CHECKING
 
 from comborun.reporter.json_types import Share
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 CONFIDENCE = 0.95
 
