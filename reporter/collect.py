@@ -23,7 +23,7 @@ from comborun.model.stopping import StopRule
 from comborun.model.work import Combo, combo_of
 from comborun.reporter.comparing.pairing import seeded_once
 from comborun.reporter.records import videos
-from comborun.reporter.records.collected import Attempt, Canary, Collected, SessionHistory
+from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import Context, Defect
@@ -54,8 +54,10 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     whole = _plan(directory)
     plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
     histories = tuple(_history(directory, session) for session in plan.sessions)
-    collected = _results(directory, histories, unread)
     manifest = _manifest(directory)
+    collected = _results(directory, histories, unread)
+    declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
+    by_session = _seeded_by_session(plan.sessions, collected.records)
     return replace(
         collected,
         plan=plan,
@@ -65,13 +67,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         provenance=_mapping(manifest.get("provenance")),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
-        unpaired=MappingProxyType(
-            {
-                **_seeded_by_session(plan.sessions, collected.records),
-                **{combo_of(session): session.unpaired for session in plan.sessions if session.unpaired},
-                **collected.unpaired,  # the reason in a file comes first
-            }
-        ),
+        unpaired=MappingProxyType({**by_session, **declared, **collected.unpaired}),  # what a file says comes first
     )
 
 
@@ -149,7 +145,7 @@ def attempt_number(path: PurePath) -> int:
     return next(filter(None, map(names.attempt_number, path.parts)), 0)
 
 
-def _context(session: Session, attempt: Attempt) -> Context:
+def _context(session: Session, attempt: AttemptRecord) -> Context:
     begin = attempt.begin
     return Context(
         path=RUN.attempt(session.name, attempt.number).output,
@@ -208,7 +204,7 @@ def _history(directory: Path, session: Session) -> SessionHistory:
         claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
         end = End.parse(text) if text and own_end(claim, text) else None
         log = _last_lines(directory / at.log) if end and end.failure else ()
-        attempts.append(Attempt(number, Begin.parse(begin) if begin else None, end, log))
+        attempts.append(AttemptRecord(number, Begin.parse(begin) if begin else None, end, log))
     return SessionHistory(session, tuple(attempts))
 
 

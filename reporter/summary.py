@@ -15,16 +15,16 @@ from comborun.reporter.comparing.orders import Strength, Trend, steps_of, streng
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
 from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
-from comborun.reporter.counting.ending import Timing, timing
-from comborun.reporter.counting.measures import Ends, ends_of, time_field
-from comborun.reporter.counting.quality import Finding, Quality, differences, quality
+from comborun.reporter.counting.ending import RunTiming, timing
+from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
+from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected
 from comborun.text import natural
 
 
 @dataclass(frozen=True)
-class Axes:
+class GridAxes:
     """The axes of a table, the shorter one across."""
 
     columns: tuple[str, ...]
@@ -57,7 +57,7 @@ class Summary:
     """the grid's name; None of a folder"""
     planned: bool
     """whether a plan says which episodes there should be"""
-    timing: Timing
+    timing: RunTiming
     policies: tuple[str, ...]
     """in the plan's order"""
     environments: tuple[str, ...]
@@ -84,14 +84,14 @@ class Summary:
     """with --ranking: log-strengths of Bradley-Terry"""
 
     @property
-    def axes(self) -> Axes | None:
+    def axes(self) -> GridAxes | None:
         """Of the combos that are counted in episodes; None without any."""
         combos = [combo for combo in self.combos if combo.counts]
         policies = tuple(name for name in self.policies if any(combo.policy == name for combo in combos))
         environments = tuple(name for name in self.environments if any(combo.environment == name for combo in combos))
         if len(policies) <= len(environments):
-            return Axes(policies, environments, policies_across=True) if combos else None
-        return Axes(environments, policies, policies_across=False)
+            return GridAxes(policies, environments, policies_across=True) if combos else None
+        return GridAxes(environments, policies, policies_across=False)
 
     @property
     def totals(self) -> Totals:
@@ -159,7 +159,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
 def _combos(
     collected: Collected,
     results: Results,
-    ends: Mapping[Combo, Ends],
+    ends: Mapping[Combo, EpisodeEnds],
     spare: Mapping[Combo, Spans],
     order: Sequence[Combo],
 ) -> Iterator[ComboSummary]:
@@ -179,7 +179,7 @@ def _combos(
 
 
 def _compared(
-    collected: Collected, results: Results, ends: Mapping[Combo, Ends], order: Sequence[Combo]
+    collected: Collected, results: Results, ends: Mapping[Combo, EpisodeEnds], order: Sequence[Combo]
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
@@ -221,11 +221,11 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
     }
 
 
-def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[Finding]:
+def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[DataFinding]:
     for combo in combos:
-        yield from (Finding(combo.name, warning) for warning in combo.ending.warnings)
-        yield from (Finding(combo.name, f"no record has the metric {name!r}") for name in combo.metrics_absent)
+        yield from (DataFinding(combo.name, warning) for warning in combo.ending.warnings)
+        yield from (DataFinding(combo.name, f"no record has the metric {name!r}") for name in combo.metrics_absent)
     for combo in combos:
         if combo.key in tallied and combo.counts and combo.counts.missing:  # counts alone have no numbers
             missing = f"{combo.counts.missing} of {combo.counts.planned} episodes missing"
-            yield Finding(combo.name, f"{missing}, not told which")
+            yield DataFinding(combo.name, f"{missing}, not told which")

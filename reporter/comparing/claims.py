@@ -11,7 +11,7 @@ from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
 from comborun.reporter.comparing.graded import Graded, KindComparison
-from comborun.reporter.counting.quality import Finding
+from comborun.reporter.counting.quality import DataFinding
 from comborun.reporter.statistics.proportion import Proportion
 from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
 from comborun.text import several
@@ -233,18 +233,20 @@ def _kind(kind: KindComparison) -> str:
     )
 
 
-def prevented(comparisons: Comparisons) -> Iterator[Finding]:
+def prevented(comparisons: Comparisons) -> Iterator[DataFinding]:
     """Comparisons that were not made, or not made as planned: a finding per environment and reason."""
     if comparisons.too_many:
         told = f"{comparisons.too_many} pairs of policies are too many, none is compared (at most {MOST})"
-        yield Finding("comparisons", f"{told}: report a folder with fewer of them")
+        yield DataFinding("comparisons", f"{told}: report a folder with fewer of them")
     reasons = ((comparison.environment, comparison.prevented, comparison.so_far) for comparison in comparisons.all)
     found = Counter(reason for reason in reasons if reason[1])
     for (environment, why, so_far), count in found.items():
         if so_far:
-            yield Finding(environment, f"{several(count, 'comparison')} can't be made before the run is over: {why}")
+            yield DataFinding(
+                environment, f"{several(count, 'comparison')} can't be made before the run is over: {why}"
+            )
             continue
-        yield Finding(
+        yield DataFinding(
             environment,
             f"{several(count, 'comparison')} of `stop_early` could not be tested after every pair of episodes, so that"
             f" nothing could stop early: {why}; {'it was' if count == 1 else 'each was'} made once, of all episodes",

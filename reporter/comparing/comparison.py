@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from comborun.reporter.comparing.pairing import Counted, Meeting, Side
+from comborun.reporter.comparing.pairing import CountsAlone, Meeting, Side
 from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
@@ -190,7 +190,7 @@ def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Calla
 
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
-    if pairs is None or isinstance(a, Counted) or isinstance(b, Counted):
+    if pairs is None or isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
         return proportion(*a.counts, a.by_start[1]), proportion(*b.counts, b.by_start[1])
     common = a.completed & b.completed
     first, second = (proportion(len(one.successes & common), len(common), pairs.n) for one in (a, b))

@@ -24,7 +24,7 @@ from comborun.reporter.comparing.comparison import (
     overall_of,
 )
 from comborun.reporter.comparing.pairing import Arm, Meeting, Side, count_pairs, meet, starts_of
-from comborun.reporter.counting.measures import ERRORED, KINDS, Ends
+from comborun.reporter.counting.measures import ERRORED, KINDS, EpisodeEnds
 from comborun.reporter.json_types import Range, Rounded
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.statistics.difference import (
@@ -203,7 +203,7 @@ class KindComparison:
     """of the share of episodes that ended so"""
 
 
-def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
+def compare_kinds(ends: Mapping[Combo, EpisodeEnds], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
     """Every pair of policies by every frequent kind, the smallest p first; none if they are too many. They have 5 % of
     the error of their own, so that they don't make success rates harder to tell apart."""
     arms = {combo: _ended(side) for combo, side in sides.items() if isinstance(side, Arm) and combo in ends}
@@ -211,19 +211,13 @@ def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tu
     pairs = [*combinations(dict.fromkeys(policy for policy, _ in arms), 2)]
     if not kinds or set(kinds) == {ERRORED} or len(kinds) * len(pairs) > MOST:
         return ()
-    meetings_of_pairs = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
+    met = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
     compared = []
     for kind in kinds:
         of_kind = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
-        for meetings in meetings_of_pairs:
-            by_kind = [
-                replace(one, a=of_kind[one.a.policy, one.environment], b=of_kind[one.b.policy, one.environment])
-                for one in meetings
-            ]
-            compared.append((kind, overall_of(by_kind) if len(by_kind) > 1 else comparison_of(by_kind[0])))
-    adjusted = corrected([one for _, one in compared])
-    found = (KindComparison(kind, one) for (kind, _), one in zip(compared, adjusted, strict=True))
-    return tuple(sorted(found, key=lambda one: one.found.p_holm))
+        compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in met]
+    adjusted = zip(compared, corrected([one.found for one in compared]), strict=True)
+    return tuple(sorted((replace(one, found=found) for one, found in adjusted), key=lambda one: one.found.p_holm))
 
 
 def _ended(arm: Arm) -> Arm:
@@ -231,7 +225,7 @@ def _ended(arm: Arm) -> Arm:
     return replace(arm, completed=arm.completed | arm.errored, errored=frozenset()) if arm.errored else arm
 
 
-def _frequent_kinds(ends: Iterable[Ends]) -> list[str]:
+def _frequent_kinds(ends: Iterable[EpisodeEnds]) -> list[str]:
     counts = Counter[str]()
     for one in ends:
         counts.update(one.words)
@@ -245,3 +239,11 @@ def _meetings(arms: Mapping[Combo, Arm], a: str, b: str) -> list[Meeting]:
     names = dict.fromkeys(environment for _, environment in usable)
     both = (name for name in names if {(a, name), (b, name)} <= usable.keys())
     return [meet(name, usable[a, name], usable[b, name]) for name in both]
+
+
+def _compared(meetings: Sequence[Meeting], arms: Mapping[Combo, Arm]) -> Comparison | Overall:
+    """Of the same two policies with these arms instead of their own."""
+    met = [
+        replace(one, a=arms[one.a.policy, one.environment], b=arms[one.b.policy, one.environment]) for one in meetings
+    ]
+    return overall_of(met) if len(met) > 1 else comparison_of(met[0])

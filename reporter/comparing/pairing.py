@@ -146,7 +146,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountsAlone:
     """A policy in an environment whose program only counts."""
 
     policy: str
@@ -162,11 +162,11 @@ class Counted:
     def unknown(self) -> range:
         return range(self.absent)
 
-    def filled(self, *, success: bool) -> Counted:
+    def filled(self, *, success: bool) -> CountsAlone:
         return replace(self, counts=(self.counts[0] + self.absent * success, self.counts[1] + self.absent))
 
 
-Side = Arm | Counted
+Side = Arm | CountsAlone
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
             sides[combo] = like = arm(records, collected.unpaired.get(combo, ""), like)
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
-        sides[combo] = Counted(combo[0], (one.successes, one.episodes), max(0, absent))
+        sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
     return Results(merged, counts, sides)
 
 
@@ -256,7 +256,7 @@ def meet(environment: str, a: Side, b: Side) -> Meeting:
 
 
 def _pairing(a: Side, b: Side) -> tuple[bool, str]:
-    if isinstance(a, Counted) or isinstance(b, Counted):
+    if isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
         return False, "counts alone, without episodes"
     common = _common(a, b)
     if not common:

@@ -12,11 +12,11 @@ from statistics import fmean
 from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict
 from comborun.model.plan import Unit
 from comborun.model.work import Combo, Spans, describe, grouped, size
-from comborun.reporter.counting.ending import Ending, ending
+from comborun.reporter.counting.ending import ComboEnding, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
     Balanced,
-    Ends,
+    EpisodeEnds,
     FailureKinds,
     MetricMean,
     TimeToSuccess,
@@ -124,7 +124,7 @@ def _macro_mean(policy: str, names: Sequence[str], cells: Mapping[Combo, ComboSu
 
 
 @dataclass(frozen=True)
-class Counts:
+class EpisodeCounts:
     """Episodes of a combo: planned = completed + measured + errored + missing."""
 
     planned: int
@@ -173,16 +173,12 @@ class ComboSummary:
     """what is counted"""
     planned: int
     """episodes: completed + errored + missing + measured; or steps"""
-    counts: Counts | None
+    counts: EpisodeCounts | None
     """None if records can't show it: steps, or a program without records"""
     rate: Proportion | None
-    rate_of_planned: Proportion | None
-    """of all planned episodes, as if those without a verdict had failed; None without completed episodes"""
-    ending: Ending
+    ending: ComboEnding
     metrics: tuple[MetricMean, ...]
     metrics_absent: tuple[str, ...]
-    bounds: tuple[float, float] | None
-    """the lowest and highest rate that episodes without a verdict leave possible; None without completed ones"""
     retried: int | None
     """episodes whose record comes from a second attempt or a later one"""
     failures: FailureKinds | None
@@ -205,6 +201,18 @@ class ComboSummary:
         return combo_name(self.policy, self.environment)
 
     @property
+    def rate_of_planned(self) -> Proportion | None:
+        """Of all planned episodes, as if those without a verdict had failed; None without completed episodes."""
+        if self.counts is None or self.rate is None or not self.counts.completed:
+            return None
+        return proportion(self.counts.successes, self.counts.planned, self.rate.starts)
+
+    @property
+    def bounds(self) -> Interval | None:
+        """The lowest and highest rate that episodes without a verdict leave possible; None without completed ones."""
+        return self.counts.bounds if self.counts and self.counts.completed else None
+
+    @property
     def metrics_by_name(self) -> Mapping[str, MetricMean]:
         """Means over completed episodes, by name."""
         return {mean.name: mean for mean in self.metrics}
@@ -220,13 +228,26 @@ class ComboData:
     """its counts, if it has no records"""
     starts: int | None
     """number of different starts, if some repeat"""
-    ends: Ends | None
+    ends: EpisodeEnds | None
     not_needed: int
     """number of episodes"""
 
     @property
     def records(self) -> Sequence[EpisodeRecord]:
         return self.merged.accepted if self.merged else ()
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The metrics that the grid names."""
+        return self.histories[0].session.results.metrics if self.histories else ()
+
+    @property
+    def means(self) -> tuple[MetricMean, ...]:
+        if not (tally := self.tally):
+            return metrics(self.records, self.wanted)
+        names = self.wanted or tuple(tally.metrics)[:LIMIT]
+        found = ((name, tally.metrics[name]) for name in names if name in tally.metrics)
+        return tuple(MetricMean(name, mean, tally.episodes, None, None) for name, mean in found)
 
     @property
     def contributing(self) -> set[tuple[str, int]]:
@@ -240,12 +261,12 @@ class ComboData:
         return sum(history.session.count for history in self.histories)
 
     @cached_property
-    def counts(self) -> Counts | None:
+    def counts(self) -> EpisodeCounts | None:
         """None if records can't show it."""
         if self.tally:
             most = max(self.tally.episodes, self.planned)
             missing = most - self.tally.episodes
-            return Counts(most, self.tally.episodes, self.tally.successes, errored=0, missing=missing)
+            return EpisodeCounts(most, self.tally.episodes, self.tally.successes, errored=0, missing=missing)
         return _counts(self.merged) if self.merged else None
 
     @property
@@ -257,39 +278,32 @@ class ComboData:
 
 def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_over: bool) -> ComboSummary:
     """`timed` is the field with the times to success."""
-    session = data.histories[0].session if data.histories else None
-    wanted = session.results.metrics if session else ()
-    counts, records, starts = data.counts, data.records, data.starts
-    completed = counts is not None and counts.completed > 0
-    evaluated = counts is not None and counts.completed + counts.measured > 0
-    means = _reported_means(data.tally, wanted) if data.tally else metrics(records, wanted)
-    found = {mean.name for mean in means}
+    counts, wanted, means = data.counts, data.wanted, data.means
+    absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed + counts.measured else ()
     return ComboSummary(
         policy=combo[0],
         environment=combo[1],
-        unit=session.unit if session else "episode",
+        unit=data.histories[0].session.unit if data.histories else "episode",
         planned=counts.planned if counts else data.planned,
         counts=counts,
-        rate=proportion(counts.successes, counts.completed, starts) if counts else None,
-        rate_of_planned=proportion(counts.successes, counts.planned, starts) if counts and completed else None,
+        rate=proportion(counts.successes, counts.completed, data.starts) if counts else None,
         ending=ending(data.histories, data.completeness, data.contributing, run_over=run_over),
         metrics=means,
-        metrics_absent=tuple(name for name in wanted if evaluated and name not in found),
-        bounds=counts.bounds if counts and completed else None,
+        metrics_absent=tuple(name for name in wanted if name in absent),
         retried=(data.merged.retried if data.merged else 0) if counts else None,
         failures=failure_kinds(data.ends) if counts and data.ends and not counts.measured else None,
-        time_to_success=time_to_success(records, timed),
-        balanced=balanced_rate(records),
+        time_to_success=time_to_success(data.records, timed),
+        balanced=balanced_rate(data.records),
         not_needed=data.not_needed,
     )
 
 
-def _counts(combo: MergedCombo) -> Counts:
+def _counts(combo: MergedCombo) -> EpisodeCounts:
     """Without a plan, as many are planned as have a record."""
     planned = size(combo.planned) if combo.planned is not None else len(combo.accepted)
     errored, measured = combo.count(Verdict.ERRORED), combo.count(Verdict.MEASURED)
     missing = combo.missing if combo.planned is not None else ()
-    return Counts(
+    return EpisodeCounts(
         planned=planned,
         completed=len(combo.accepted) - errored - measured,
         successes=combo.count(Verdict.SUCCESS),
@@ -297,11 +311,4 @@ def _counts(combo: MergedCombo) -> Counts:
         missing=size(missing),
         missing_episodes=missing,
         measured=measured,
-    )
-
-
-def _reported_means(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    names = wanted or tuple(tally.metrics)[:LIMIT]
-    return tuple(
-        MetricMean(name, tally.metrics[name], tally.episodes, None, None) for name in names if name in tally.metrics
     )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from comborun.model.attempt import CAUSES, End, behind
 from comborun.model.plan import Session
 from comborun.reporter.json_types import Memory, Moment, Seconds, TextOrNull
-from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
+from comborun.reporter.records.collected import AttemptRecord, Collected, SessionHistory
 from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
 from comborun.words.endings import outcome_words
@@ -28,7 +28,7 @@ _CAUSES = {
 
 
 @dataclass(frozen=True)
-class Ending:
+class ComboEnding:
     """`outcome` is None without an end record, and without a session."""
 
     outcome: Outcome | None
@@ -59,12 +59,12 @@ Contributing = Collection[tuple[str, int]]
 
 def ending(
     histories: Sequence[SessionHistory], counted: Completeness | None, contributing: Contributing, *, run_over: bool
-) -> Ending:
+) -> ComboEnding:
     """The ending of a combo; with several sessions, of the worst one. `counted`: by the records, or None if they show
     nothing. `run_over`: nothing of the run can be alive."""
     ends = [_ending(history, counted, contributing, run_over=run_over) for history in histories]
     outcomes = [end.outcome for end in ends if end.outcome is not None]
-    return Ending(
+    return ComboEnding(
         outcome=min(outcomes, key=_WORST_FIRST.index, default=None) if len(outcomes) == len(ends) else None,
         cause="; ".join(dict.fromkeys(end.cause for end in ends if end.cause)),
         clean=bool(ends) and all(end.clean for end in ends),
@@ -89,9 +89,9 @@ def cause_words(end: End) -> str:
 
 def _ending(
     history: SessionHistory, counted: Completeness | None, contributing: Contributing, *, run_over: bool
-) -> Ending:
+) -> ComboEnding:
     if not history.attempts:
-        return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
+        return ComboEnding(None, "", clean=False, attempts=0, seconds=None, warnings=())
     *earlier, last = history.attempts
     end, found = last.end, _outcome(last.end, counted, run_over=run_over)
     cause = _cause(end, history.session) if end else "lost, without an end record" if run_over else "running, or lost"
@@ -104,7 +104,7 @@ def _ending(
     elif end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
         warnings.append(f"its end record says complete ({end.records} records), but not all of them count here")
     counting = [attempt for attempt in history.attempts if (history.session.name, attempt.number) in contributing]
-    return Ending(
+    return ComboEnding(
         outcome=found,
         cause=cause,
         clean=end is not None and end.clean,
@@ -142,17 +142,17 @@ def total(durations: Sequence[float | None]) -> float | None:
     return fsum(known) if known and len(known) == len(durations) else None
 
 
-class Span(NamedTuple):
+class TimedAttempt(NamedTuple):
     started: Moment
     session: Session
-    attempt: Attempt
+    attempt: AttemptRecord
 
 
 @dataclass(frozen=True)
-class Timing:
+class RunTiming:
     """Times in seconds since 1970 on the host's clock, and seconds. None means that the records don't show it."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TimedAttempt, ...]
     """all attempts with a recorded start, by start"""
     slots: int | None
     """number of slots in the plan; None without a plan, or if Slurm decides"""
@@ -193,9 +193,9 @@ class Timing:
             return None
         return max(self.work / self.slots, *(attempt.seconds or 0.0 for _, _, attempt in self.spans))
 
-    def lanes(self) -> list[list[Span]]:
+    def lanes(self) -> list[list[TimedAttempt]]:
         """The attempts in as few rows as hold them without two at the same time."""
-        lanes: list[list[Span]] = []
+        lanes: list[list[TimedAttempt]] = []
         for span in self.spans:
             free = (lane for lane in lanes if (end := lane[-1].attempt.ended) is not None and end <= span.started)
             if (lane := next(free, None)) is None:
@@ -204,12 +204,12 @@ class Timing:
         return lanes
 
 
-def timing(collected: Collected, endings: Iterable[Ending]) -> Timing:
+def timing(collected: Collected, endings: Iterable[ComboEnding]) -> RunTiming:
     """The times of all sessions; the grid's `after` command is not one of them."""
     attempts = [(history.session, attempt) for history in collected.sessions for attempt in history.attempts]
-    spans = [Span(one.started, session, one) for session, one in attempts if one.started is not None]
+    spans = [TimedAttempt(one.started, session, one) for session, one in attempts if one.started is not None]
     over = all(history.end for history in collected.sessions) or bool(collected.done)
-    return Timing(
+    return RunTiming(
         spans=tuple(sorted(spans, key=lambda span: (span.started, span.session.name, span.attempt.number))),
         slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
         finished=max((one.end.ended for _, one in attempts if one.end), default=None) if over else None,

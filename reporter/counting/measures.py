@@ -116,7 +116,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Ends:
+class EpisodeEnds:
     field: str | None
     """the field of the records that says it; None where no record has one"""
     episodes: Sequence[int]
@@ -128,7 +128,7 @@ class Ends:
         return frozenset(self.errored if kind == ERRORED else compress(self.episodes, map(kind.__eq__, self.words)))
 
 
-def ends_of(records: Sequence[EpisodeRecord]) -> Ends:
+def ends_of(records: Sequence[EpisodeRecord]) -> EpisodeEnds:
     failed = having(records, Verdict.FAILURE)
     errored = [*map(attrgetter("episode"), having(records, Verdict.ERRORED))]
     held = {name for _, names in {*map(attrgetter("names"), failed)} for name in names}
@@ -136,11 +136,11 @@ def ends_of(records: Sequence[EpisodeRecord]) -> Ends:
         column = field_column(failed, field)
         words = [_first_line(value) if isinstance(value, str) else "" for value in column]
         if any(words):
-            return Ends(field, [*map(attrgetter("episode"), failed)], words, errored)
-    return Ends(None, (), [""] * len(failed), errored)
+            return EpisodeEnds(field, [*map(attrgetter("episode"), failed)], words, errored)
+    return EpisodeEnds(None, (), [""] * len(failed), errored)
 
 
-def failure_kinds(ends: Ends) -> FailureKinds:
+def failure_kinds(ends: EpisodeEnds) -> FailureKinds:
     kinds = Counter(ends.words)
     untold = kinds.pop("", 0)
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))

@@ -72,7 +72,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Lines:
+class Strokes:
     lines: Sequence[Sequence[Point]]
     style: LineStyle
 
@@ -97,7 +97,7 @@ class Panel:
     """for people who can't see it"""
     width: float
     height: float
-    marks: list[Text | Lines | Area] = field(default_factory=list)
+    marks: list[Text | Strokes | Area] = field(default_factory=list)
     top: float = 0.0
     """inches that are cut off above"""
 
@@ -107,7 +107,7 @@ class Panel:
             self.marks.append(Text(place, words, style))
 
     def lines(self, lines: Sequence[Sequence[Point]], style: LineStyle) -> None:
-        self.marks.append(Lines(lines, style))
+        self.marks.append(Strokes(lines, style))
 
     def dot(self, place: Point, colour: str = INK, size: float = 4.5) -> None:
         ends = [(place[0], place[1] - 0.002), (place[0], place[1] + 0.002)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from comborun.model.plan import Session
-from comborun.reporter.counting.ending import Span, Timing
+from comborun.reporter.counting.ending import RunTiming, TimedAttempt
 from comborun.reporter.figures.figure import (
     PAGE,
     SMALL,
@@ -20,7 +20,7 @@ from comborun.reporter.figures.figure import (
     measure,
     ticks,
 )
-from comborun.reporter.records.collected import Attempt
+from comborun.reporter.records.collected import AttemptRecord
 from comborun.reporter.text import duration, number
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
@@ -41,7 +41,7 @@ UNITS = ((7200.0, 3600.0, "hours"), (180.0, 60.0, "minutes"), (0.0, 1.0, "second
 """from how many seconds on, seconds per unit, its name"""
 
 
-def sessions(timing: Timing) -> Figure | None:
+def sessions(timing: RunTiming) -> Figure | None:
     if timing.seen <= 0:
         return None
     every = timing.lanes()
@@ -56,7 +56,7 @@ def sessions(timing: Timing) -> Figure | None:
     return Figure("sessions", "Sessions over time", note, (_panel(timing, every[:ROWS]),), legend(entries))
 
 
-def _words(timing: Timing) -> str:
+def _words(timing: RunTiming) -> str:
     words = f"From the first start to the last end: {duration(timing.seen)}"
     if timing.work is None:
         return f"{words}, as far as the records go."
@@ -67,7 +67,7 @@ def _words(timing: Timing) -> str:
     return f"{words}; no order of the same sessions in {slots} takes less than {duration(timing.bound)}."
 
 
-def _panel(timing: Timing, rows: Sequence[Sequence[Span]]) -> Panel:
+def _panel(timing: RunTiming, rows: Sequence[Sequence[TimedAttempt]]) -> Panel:
     span, first = timing.seen, timing.spans[0][0]
     left, height = 0.1, ROW * len(rows)
     panel = Panel("Sessions over time", PAGE, HEAD + height + FOOT)
@@ -87,7 +87,7 @@ def _panel(timing: Timing, rows: Sequence[Sequence[Span]]) -> Panel:
     return panel
 
 
-def _bar(panel: Panel, session: Session, attempt: Attempt, corner: tuple[float, float], width: float) -> None:
+def _bar(panel: Panel, session: Session, attempt: AttemptRecord, corner: tuple[float, float], width: float) -> None:
     colour, (left, top) = COLOURS[attempt.outcome], corner
     middle = top + 0.34 * ROW
     panel.box(corner, (width, 0.84 * ROW), colour)

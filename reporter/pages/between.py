@@ -13,7 +13,7 @@ from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import between_runs
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
-from comborun.reporter.pages.tables import Table, columns, holm_p, strong
+from comborun.reporter.pages.tables import TextTable, columns, holm_p, strong
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
 from comborun.text import several
@@ -42,7 +42,7 @@ class Between:
         return tuple(found)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> TextTable:
         rows = [
             [
                 *(policy, one.environment, claim(one.rate_b), claim(one.rate_a), strong(points(one.difference), one)),
@@ -50,7 +50,7 @@ class Between:
             ]
             for policy, one in self.rows
         ]
-        return Table(
+        return TextTable(
             "Combos", columns("policy|environment", "before|after|change|95 % interval|p (Holm)", "test"), rows
         )
 

@@ -20,9 +20,9 @@ from comborun.reporter.comparing.family import EnvironmentComparisons
 from comborun.reporter.comparing.graded import Graded, KindComparison
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.counting.combo import ComboSummary, MacroMean
-from comborun.reporter.counting.ending import Span
+from comborun.reporter.counting.ending import TimedAttempt
 from comborun.reporter.counting.measures import Balanced, FailureKinds, MetricMean, TimeToSuccess
-from comborun.reporter.counting.quality import COUNTED, Finding, Quality
+from comborun.reporter.counting.quality import COUNTED, DataFinding, Quality
 from comborun.reporter.json_types import Pair, Shape, limits, pair_of
 from comborun.reporter.records.collector import SCHEMA_FILE
 from comborun.reporter.statistics.proportion import Proportion
@@ -71,7 +71,7 @@ KEYS: Mapping[type, str] = {
     Trend: "environments episodes checkpoints best=best.policy measured_again",
     EnvironmentComparisons: "environment n alone=gap in_family=gap_in_family",
     MacroMean: "policy environments episodes mean interval missing partial rank early?",
-    Span: """
+    TimedAttempt: """
         session=session.name policy=session.policy environment=session.environment attempt=attempt.number started
         ended=attempt.ended outcome=attempt.outcome gpus=attempt.gpus peak_memory_kib=attempt.peak_memory""",
 }
@@ -162,7 +162,7 @@ def _or_null(shape: Shape) -> Shape:
 
 
 def _quality() -> Shape:
-    findings = shape_of(tuple[Finding, ...])
+    findings = shape_of(tuple[DataFinding, ...])
     counts = {name: {"description": words, **_COUNT.schema} for name, words in COUNTED.items()}
     properties = {**counts, "findings": {"description": "A sentence each, with its place", **findings.schema}}
     schema = {"type": "object", "required": [*properties], "properties": properties}

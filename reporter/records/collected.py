@@ -85,7 +85,7 @@ class Canary:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttemptRecord:
     number: int
     begin: Begin | None
     end: End | None
@@ -123,7 +123,7 @@ class Attempt:
 @dataclass(frozen=True)
 class SessionHistory:
     session: Session
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[AttemptRecord, ...]
 
     @property
     def end(self) -> End | None:

@@ -11,7 +11,7 @@ from report_runs import document, row
 
 from comborun.cli import combo
 from comborun.reporter.comparing.orders import fit, strengths
-from comborun.reporter.comparing.pairing import Counted, Side
+from comborun.reporter.comparing.pairing import CountsAlone, Side
 
 # Games of the American League's east in 1987, won by the team of the row against that of the column; A. Agresti,
 # Categorical Data Analysis (2002), table 10.10.
@@ -30,7 +30,7 @@ ABOVE_BALTIMORE = [1.5814, 1.4364, 1.2945, 1.2476, 1.1077, 0.6839, 0]
 
 def counted(rates: dict[tuple[str, str], int]) -> dict[tuple[str, str], Side]:
     """Combo -> successes of 20."""
-    return {combo: Counted(combo[0], (successes, 20)) for combo, successes in rates.items()}
+    return {combo: CountsAlone(combo[0], (successes, 20)) for combo, successes in rates.items()}
 
 
 def test_strengths_are_those_of_a_published_fit() -> None:
