@@ -15,7 +15,7 @@ from types import MappingProxyType
 from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
-from comborun.reporter.figures import NAMES, figures
+from comborun.reporter.figures import MAKERS, figures
 from comborun.reporter.figures.files import FORMS, files
 from comborun.reporter.pages import data, document, page
 from comborun.reporter.pages.between import Between, compare_runs, render_between
@@ -27,7 +27,7 @@ from comborun.reporter.summary import Summary, summarize
 from comborun.rules.results.formats import FORMATS
 from comborun.text import alike
 
-_OUR_FIGURE = re.compile(rf"(?:{'|'.join(NAMES)})(?:-\d+)?\.(?:{'|'.join(FORMS)})")
+_OUR_FIGURE = re.compile(rf"(?:{'|'.join(MAKERS)})(?:-\d+)?\.(?:{'|'.join(FORMS)})")
 
 
 @contextmanager

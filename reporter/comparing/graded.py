@@ -23,7 +23,7 @@ from comborun.reporter.comparing.comparison import (
     corrected,
     overall_of,
 )
-from comborun.reporter.comparing.pairing import Arm, Meeting, Side, count_pairs, meet, starts_of
+from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet, starts_of
 from comborun.reporter.counting.measures import ERRORED, KINDS, EpisodeEnds
 from comborun.reporter.json_types import Range, Rounded
 from comborun.reporter.merge import MergedCombo
@@ -89,21 +89,17 @@ class Graded(Tested):
 
 
 def scores(combo: MergedCombo, metric: str, caution: str = "") -> Scores:
-    completed = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
-    found = [(record, value) for record in completed if (value := record.metric(metric)) is not None]
+    ran = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
+    found = [(record, value) for record in ran if (value := record.metric(metric)) is not None]
     values = {record.episode: value for record, value in found}
-    return Scores(
-        Arm(
-            policy=combo.policy,
-            completed=frozenset(values),
-            successes=frozenset(),
-            starts=starts_of([record for record, _ in found], caution),
-            errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
-            missing=frozenset(episode for part in combo.missing for episode in part),
-            contested=frozenset(episode for part in combo.contested for episode in part),
-        ),
-        values,
+    scored = replace(
+        arm(combo, caution),
+        completed=frozenset(values),
+        successes=frozenset(),
+        starts=starts_of([record for record, _ in found], caution),
+        errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
     )
+    return Scores(scored, values)
 
 
 def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded, ...]:

@@ -199,7 +199,10 @@ class _Key:
         for step in self.path:
             owners = get_args(hint) or (hint,)  # of a union each of its types
             maybe_none = maybe_none or type(None) in owners
-            hint, about = next(found for owner in owners if (found := _attribute(owner, step)))
+            found = [one for owner in owners if (one := _attribute(owner, step))]
+            if not found:
+                raise AttributeError(f"{kind.__name__} has no {path or self.name}")
+            hint, about = found[0]
         self.nullable = type(None) in get_args(hint)
         self.shape = _or_null(shape_of(hint)) if maybe_none else shape_of(hint)
         self.schema = {**({"description": about} if about else {}), **self.shape.schema}
