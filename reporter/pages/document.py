@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache, partial
-from pathlib import Path
+from linecache import getlines
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from comborun.reporter.comparing.comparison import Comparison, Overall
@@ -227,14 +227,14 @@ def _attribute(owner: type, name: str) -> tuple[Any, str] | None:
     return (_hints(function)["return"], function.__doc__ or "") if function else None
 
 
-_CLASS = re.compile(r"^class (\w+)(.+?)(?=^\S)", re.MULTILINE | re.DOTALL)
+_CLASS = re.compile(r"^class (\w+)(.+?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r'^    (\w+): [^\n]+\n    """(.+?)"""', re.MULTILINE | re.DOTALL)
 
 
 @cache
 def _docs(module: str) -> dict[tuple[str, str], str]:
     """The texts below the fields of a module's classes, which Python itself does not keep."""
-    source = Path(sys.modules[module].__file__ or "").read_text("utf-8")
+    source = "".join(getlines(sys.modules[module].__file__ or ""))  # empty where only bytecode is installed
     return {
         (name, field): " ".join(text.split())
         for name, body in _CLASS.findall(source)
