@@ -9,8 +9,8 @@ all leaves; sessions that live there go on, and their later results count like t
 from __future__ import annotations
 
 from comborun.host.record import ownership
-from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.events import Events
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answer, run_directory, say
 from comborun.rules.machines import elsewhere
