@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from box import until
 from desk import Desk, evaluate
-from machines import POSSIBLE, Machine
+from machines import POSSIBLE, SSHFS, Machine, sshfs
 
 from comborun.host.system.files import read
 
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.skipif(not POSSIBLE, reason="needs root, for namespaces
 GRID = {"policies": "[good]", "environments": "[maze, field]"}
 
 
-def machine(desk: Desk, name: str, boot: str) -> Machine:
+def machine(desk: Desk, name: str, boot: str, mount: tuple[str, str] = ("", "")) -> Machine:
     own = {"COMBORUN_TMUX_SOCKET": f"{desk.environment['COMBORUN_TMUX_SOCKET']}-{name}"}
     screens = {"COMBORUN_LEASES": f"{desk.environment['COMBORUN_LEASES']}-{name}"}
-    return Machine(name, desk.home, boot, {**desk.environment, **own, **screens})
+    return Machine(name, desk.home, boot, {**desk.environment, **own, **screens}, mount)
 
 
 @pytest.fixture
@@ -145,3 +145,21 @@ def test_a_dispatcher_whose_run_was_taken_over_leaves_and_ends_nothing(
     for path in run.glob("sessions/*/attempt-1/begin"):
         assert first.run("kill", "-0", read(str(path))["pid"]).returncode == 0, "its sessions go on"
     assert "no other machine" in second.run("bash", str(run / "run_parallel.sh"), "take-over").stdout
+
+
+@pytest.mark.skipif(not SSHFS, reason="needs sshfs")
+def test_a_home_that_comes_by_sshfs_from_the_other_machine_is_the_same(desk: Desk, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    away = machine(desk, "nodeb", "bbbb-1", (str(seen), str(desk.home)))
+    with sshfs(desk.home, seen), machine(desk, "nodea", "aaaa-1") as here, away as there:
+        grid, run = begin(desk, here)
+        for words in commands(grid, run)[::3]:
+            assert "runs on nodea" in combo(there, *words, code=2), words
+        seen_there = json.loads(combo(there, "status", run.name, "--json"))
+        assert {one["state"] for one in seen_there["sessions"]} == {"running"}
+        program = [sys.executable, "-I", "-S", str(run / "lib/comborun_host"), "dispatch", str(run)]
+        assert there.run(*program).returncode == 68, "locks do not reach the other machine, and the claim does"
+        here.power_off()
+        assert "taken over from nodea" in there.run("bash", str(run / "run_parallel.sh"), "take-over").stdout
+        here.power_on("aaaa-2")
+        assert "runs on nodeb" in combo(here, "resume", run.name, code=2)
