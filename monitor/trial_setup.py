@@ -16,7 +16,7 @@ from comborun.planner import lay_out
 from comborun.remote.grids import not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
 from comborun.remote.program import StartOptions, laptop_secrets, start, stop
-from comborun.remote.publish import Draft, publish
+from comborun.remote.publish import RunContent, publish
 from comborun.remote.runs import list_runs, remove
 from comborun.remote.shipping import compare_files, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
@@ -87,7 +87,7 @@ def trial_setup(
     if "slurm" in grid.model_fields_set:
         progress.warn(f"this runs on {facts.called} itself: Slurm is not asked for a node")
     if facts.absent:
-        progress.warn(not_ready(facts.absent, facts.called))
+        progress.warn(not_ready(list(map(say, facts.absent)), facts.called))
     plan = lay_out(uncut(grid), facts, digest_of(shipments))
 
     def ready(root: str) -> None:
@@ -125,7 +125,7 @@ def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) 
 
     Returns the run's directory and its attempts.
     """
-    draft = Draft(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
+    draft = RunContent(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
     directory = publish(setup.transport, draft, "new").directory
     try:
         setup.ready(directory.rpartition("/")[0])

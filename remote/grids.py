@@ -20,8 +20,6 @@ from comborun.planner import NOTHING_KNOWN, Knowledge, absent_gpus, lay_out, lay
 from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
-from comborun.rules.facts import Fact
-from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -165,9 +163,8 @@ def _checkpoint(policy: AxisEntry) -> str:
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
-def not_ready(lacks: Sequence[Fact], host: str) -> str:
-    """An error text with a line for each; a single one stands in the first line."""
-    lines = list(map(say, lacks))
+def not_ready(lines: Sequence[str], host: str) -> str:
+    """An error text with a line for each lack; a single one stands in the first line."""
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)

@@ -48,7 +48,7 @@ def host_facts(
 def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
     gpus = answer["gpus"]
     cards = tuple(sorted((Card(**one) for one in gpus.get("cards", ())), key=lambda card: card.index))
-    available = answer["available_kib"]
+    available, said = answer["available_kib"], harmless(gpus.get("said", "")).strip().rstrip(".")
     return HostFacts(
         host=host,
         hostname=answer["hostname"],
@@ -61,19 +61,17 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         bash=answer["bash"],
         multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
         missing=tuple(answer["missing"]),
-        gpu_trouble=(trouble := _trouble(gpus)),
-        gpu_fix=next((fix for said, (_, _, fix) in FAULTS.items() if said in trouble.lower()), ""),
+        gpu_trouble=_trouble(gpus.get("code", 0), said),
+        gpu_fix=next((fix for words, (_, _, fix) in FAULTS.items() if words in said.lower()), ""),
         lacking=tuple(answer["lacking"]),
         absent=decoded(tuple[Fact, ...], answer.get("absent", [])),
         origins={name: answer[name] for name in ("checkpoints", "code") if answer.get(name)},
     )
 
 
-def _trouble(gpus: Mapping[str, Any]) -> str:
-    code = gpus.get("code", 0)
+def _trouble(code: int, said: str) -> str:
     if code == 124:
         return f"nvidia-smi did not answer within {_NVIDIA_S} s"
-    said = harmless(gpus.get("said", "")).strip().rstrip(".")
     return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""
 
 

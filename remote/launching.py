@@ -21,12 +21,11 @@ from comborun.errors import HostError, UserError
 from comborun.remote import program, slurm
 from comborun.remote.grids import host_warnings, laid_out, not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
-from comborun.remote.publish import Draft, provenance, publish, put_amendment, reread
+from comborun.remote.publish import RunContent, provenance, publish, put_amendment, reread
 from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
-from comborun.rules.facts import Fact
-from comborun.rules.host import Lack
 from comborun.rules.vocabulary import amount
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,13 +117,13 @@ def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], 
     named = preflight_question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
     facts = host_facts(transport, grid.secrets, grid.host_python, named)
     check_host(facts, request.multiplexer, windows=not request.slurm)
-    absent = () if request.force else facts.absent
+    absent = [] if request.force else [say(lack) for lack in facts.absent]
     try:
         plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
     except UserError as error:
         if not absent:
             raise
-        absent = (*absent, Fact(Lack.LAYOUT, error=error.message, hint=error.hint))
+        absent.append(f"{error.message}; {error.hint}")
     if absent:
         raise UserError(not_ready(absent, facts.called), "fix that, or add --force to start anyway")
     if plan.slurm:
@@ -146,7 +145,7 @@ def publish_run(
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
-    draft = Draft(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
+    draft = RunContent(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
     whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
     mode = "new" if request.new else "resume"
     notes: tuple[str, ...] = ()
@@ -209,7 +208,9 @@ def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: i
     """Start a run that repeats a few episodes of the run in `directory`; its manifest says so."""
     root, _, run = directory.rpartition("/")
     origin = {"comborun": __version__, CANARY_OF: run, "episodes": episodes}
-    publication = publish(transport, Draft(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new")
+    publication = publish(
+        transport, RunContent(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new"
+    )
     program.restart_dispatcher(transport, publication.directory, plan)
     return publication
 
@@ -219,7 +220,7 @@ def _replaced(begun: Reply) -> tuple[str, ...]:
     return tuple(f"{line.facts['replaced']}: {line.facts['what']}" for line in begun.lines if "replaced" in line.facts)
 
 
-def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[Draft, tuple[str, ...]]:
+def _with_kept_policies(prepared: Prepared, draft: RunContent, found: Plan) -> tuple[RunContent, tuple[str, ...]]:
     """The draft with the policy files of the run's plan, unless `--changed rerun` takes the present ones."""
     had, has = found.policy_files, draft.plan.policy_files
     if had is None or has is None or not had.like(has) or had == has or prepared.request.changed == "rerun":
@@ -232,7 +233,7 @@ def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[
 def _bring_up(
     prepared: Prepared,
     publication: Publication,
-    draft: Draft,
+    draft: RunContent,
     confirm: Callable[[str], bool],
     tell: Callable[[str], object],
 ) -> Launched | None:

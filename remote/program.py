@@ -38,6 +38,7 @@ NO_PYTHON = 253
 """exit code: no Python 3.8 or newer; standard error lists the interpreters that were tried"""
 
 _OF_RUN = f"""
+export COMBORUN_JSON_NOTES=1
 run=$1; shift
 [[ $run != "~/"* ]] || run=$HOME/${{run#"~/"}}
 [[ -d $run ]] || exit {NO_RUN}
@@ -74,7 +75,8 @@ sys.meta_path.insert(0, Sent())
 from comborun.host.__main__ import main
 sys.exit(main())
 """
-_CHANGED = re.compile(r"^comborun: (.*), the Python of this run, is gone; it goes on with (.*)\n", re.MULTILINE)
+_NOTE = re.compile(rb'^\{"comborun_python": .*\n', re.MULTILINE)
+"""of find_python.sh: the interpreter that the run remembers is gone, and another one was found"""
 
 
 class Python(NamedTuple):
@@ -198,15 +200,13 @@ def _checked(transport: Transport, done: Completed) -> Completed:
 
 def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
     """Turn the note that another Python was found into a warning of the transport."""
-    complaint = done.stderr.decode("utf-8", "surrogateescape")
-    if changed := _CHANGED.search(complaint):
-        note = f"{changed[1]}, the Python of this run, is gone on {transport.host}; it goes on with {changed[2]}"
+    if found := _NOTE.search(done.stderr):
+        gone, now = json.loads(found[0])["comborun_python"]
+        note = f"{gone}, the Python of this run, is gone on {transport.host}; it goes on with {now}"
         before: tuple[str, ...] = getattr(transport, "warnings", ())
         if hasattr(transport, "warnings") and note not in before:
             transport.warnings = (*before, note)
-        done = Completed(
-            done.code, done.stdout, _CHANGED.sub("", complaint, count=1).encode("utf-8", "surrogateescape")
-        )
+        done = done._replace(stderr=_NOTE.sub(b"", done.stderr, count=1))
     return done
 
 

@@ -15,7 +15,8 @@ from comborun.model.work import combo_of, first_of_each
 from comborun.planner import digest_of, distinct, first_episodes, pace_key
 from comborun.planner.arranging import filled
 from comborun.planner.knowledge import MeasuredCombo, Step
-from comborun.planner.packing import fits, stage
+from comborun.planner.packing import fits, lacking, stage
+from comborun.rules.room.waits import WaitFor
 from comborun.text import shortened
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ OVERBOOKED = 1.5
 """sessions may use so many times the cores: they sometimes wait for a GPU or a disk"""
 TOO_FAST = 1.15
 """a speed-up above this times the number of sessions shows that sessions alone were disturbed"""
-_SHORT_OF = {"memory": "main memory and its reserve", "GPU memory": "the GPUs' memory and its reserve"}
+_SHORT_OF: dict[str, str] = {
+    WaitFor.HOST_MEMORY: "main memory and its reserve",
+    WaitFor.GPU_MEMORY: "the GPUs' memory and its reserve",
+    WaitFor.SLOT: "slots",
+}
 _START_UPS = 3.0
 """sessions side by side take at least so many times their start-up"""
 
@@ -125,7 +130,9 @@ def refused(plan: Plan, host: HostFacts) -> str:
     """Why the sessions of `plan` can't all run at once on the host as it is now; empty if they can."""
     requests = [session.resources for session in plan.sessions]
     count, lack = fits(requests, stage(plan, host))
-    return "" if count >= len(requests) else f"only {count} at once fit: {_SHORT_OF.get(lack, lack)} allow no more"
+    if lack is None or count >= len(requests):
+        return ""
+    return f"only {count} at once fit: {_SHORT_OF.get(lack.waits_for) or lacking(lack)} allow no more"
 
 
 def crowded(found: Sequence[tuple[Session, MeasuredCombo]], plan: Plan, at_once: int) -> str:

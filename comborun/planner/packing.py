@@ -16,7 +16,8 @@ from comborun.model.work import combo_of
 from comborun.rules.facts import Fact
 from comborun.rules.room.ledger import Ledger
 from comborun.rules.room.order import BackfillQueue, Stagger
-from comborun.rules.room.placement import Blocker, Capacity, Request, never
+from comborun.rules.room.placement import Blocker, Capacity, Request
+from comborun.rules.room.placement import never as never_fits
 from comborun.rules.room.waits import Wait, WaitFor
 from comborun.text import MIB
 from comborun.words import say
@@ -51,8 +52,8 @@ class Simulated:
     ends: tuple[float, ...]
     """end of each job in seconds from the first start, in the order of the jobs"""
     most: int
-    short_of: str
-    """what the first waiting session lacked; empty if none waited"""
+    short_of: Blocker | None
+    """what the first waiting session lacked; None if none waited"""
 
     @property
     def makespan(self) -> float:
@@ -73,14 +74,7 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
     return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in plan.server_instances))
 
 
-_WORDS: dict[str, str] = {
-    WaitFor.CPUS: "CPUs",
-    WaitFor.HOST_MEMORY: "memory",
-    WaitFor.GPU_MEMORY: "GPU memory",
-    WaitFor.SLOT: "slots",
-    WaitFor.STAGGER: "",
-}
-"""words for what a session lacks"""
+_LACKS: dict[str, str] = {WaitFor.CPUS: "CPUs", WaitFor.HOST_MEMORY: "memory", WaitFor.GPU_MEMORY: "GPU memory"}
 _APART, _GPU_APART = Blocker(Fact(Wait.STARTS_APART)), Blocker(Fact(Wait.STARTS_APART), 2)
 _UNKNOWN = 1 << 60
 """MiB; unknown memory limits nothing here"""
@@ -124,11 +118,11 @@ class _Host:
         self.busy -= 1
 
 
-def _word_for(blocker: Blocker) -> str:
-    """The blocker in a word; empty for a start that waits for the one before it."""
+def lacking(blocker: Blocker) -> str:
+    """What a session lacks, in a word or two."""
     if blocker.waits_for == WaitFor.TOKEN:
         return f"`{blocker.of}`"
-    return f"per_host of {blocker.of}" if blocker.of else _WORDS.get(blocker.waits_for, "GPUs")
+    return f"per_host of {blocker.of}" if blocker.of else _LACKS.get(blocker.waits_for, "GPUs")
 
 
 def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
@@ -138,13 +132,14 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     """
     host, running = _Host(on), list[tuple[float, int]]()
     ends = [math.inf] * len(jobs)
-    most, short_of = 0, ""
+    most, short_of = 0, None
     queues: defaultdict[object, deque[int]] = defaultdict(deque)
     for place, job in enumerate(jobs):
         queues[job.request].append(place)
     while queues:
         for index, blocked_by in _starts(host, jobs, queues):
-            short_of = short_of or blocked_by
+            if blocked_by and blocked_by.waits_for != WaitFor.STAGGER:
+                short_of = short_of or blocked_by
             if index is not None:
                 ends[index] = host.now + jobs[index].seconds
                 heapq.heappush(running, (ends[index], index))
@@ -160,7 +155,9 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     return Simulated(tuple(ends), most, short_of)
 
 
-def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) -> Iterator[tuple[int | None, str]]:
+def _starts(
+    host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]
+) -> Iterator[tuple[int | None, Blocker | None]]:
     """All that start now, and what the first waiting session lacks."""
     host.line.round()
     waiting = set(queues)
@@ -172,21 +169,21 @@ def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
                 waiting.discard(request)
                 if chosen.waits_for not in {WaitFor.SLOT, WaitFor.STAGGER} or request.gpus:
                     host.line.refuse(str(index), request, chosen)
-                yield None, _word_for(chosen)
+                yield None, chosen
                 continue
             queues[request].popleft()
             if not queues[request]:
                 del queues[request]
             host.start(str(index), request, chosen)
             host.line.started(request)
-            yield index, ""
+            yield index, None
             break
 
 
-def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
+def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Blocker | None]:
     """How many of `requests` run at once if they are started in turn as long as one fits, and what limits that."""
     host, at = _Host(replace(on, stagger=0.0)), 0
-    first = ""
+    first: Blocker | None = None
     refused: set[Request] = set()
     kinds = set(requests)
     while len(refused) < len(kinds):
@@ -196,7 +193,7 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
             continue
         chosen = host.choose(request)
         if isinstance(chosen, Blocker):
-            first = first or _word_for(chosen)
+            first = first or chosen
             refused.add(request)
             continue
         host.start(str(at), request, chosen)
@@ -213,7 +210,7 @@ def check_fit(plan: Plan, host: HostFacts) -> None:
     asking = [(one.name, one.resources) for one in plan.sessions]
     asking += [(f"the server {one.name}", one.resources) for one in plan.servers]
     first = {request: who for who, request in reversed(asking)}
-    reasons = [f"\n  {who}: {say(why)}" for request, who in first.items() if (why := never(request, capacity))]
+    reasons = [f"\n  {who}: {say(why)}" for request, who in first.items() if (why := never_fits(request, capacity))]
     if reasons:
         raise UserError(
             f"{host.called} can never start this:{''.join(reversed(reasons))}",
@@ -249,17 +246,22 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     """The forecast of `plan`, which lay_out has made from the other arguments."""
     sessions = plan.current
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
-    otherwise = "the best that was measured" if known.best else "one for each core"
-    slots = PARALLEL if grid.limits.parallel else otherwise
-    lacking = tuple(one.name for one in sessions if not fits([one.resources], replace(on, slots=1))[0])
-    possible = [job for job, one in zip(jobs, sessions, strict=True) if one.name not in lacking]
+    never = tuple(one.name for one in sessions if not fits([one.resources], replace(on, slots=1))[0])
+    possible = [job for job, one in zip(jobs, sessions, strict=True) if one.name not in never]
     first = simulate([job._replace(seconds=1.0) for job in possible], replace(on, stagger=0.0))
+    if first.short_of is None:
+        limited = "what is free now" if never else ""
+    elif first.short_of.waits_for != WaitFor.SLOT:
+        limited = lacking(first.short_of)
+    else:
+        measured = "the best that was measured" if known.best else "one for each core"
+        limited = PARALLEL if grid.limits.parallel else measured
     unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
     return Outlook(
         at_once=first.most,
-        limited=slots if first.short_of == "slots" else first.short_of or ("what is free now" if lacking else ""),
-        never=lacking,
-        makespan=None if unknown or lacking else simulate(jobs, on).makespan,
+        limited=limited,
+        never=never,
+        makespan=None if unknown or never else simulate(jobs, on).makespan,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
         told=known.origin,
