@@ -14,7 +14,7 @@ from comborun.cli.terminal import guarded
 _COMMANDS = {
     "Write a grid": {
         "init": ("check", "Write a starter grid with comments."),
-        "presets": ("presets", "List the evaluation programs that a grid can name."),
+        "presets": ("check", "List the evaluation programs that a grid can name."),
         "check": ("check", "Find every mistake in a grid file."),
         "try": ("try_", "Run one episode of one combo, and show whether it counts."),
         "docs": ("check", "Print the reference of a key of a grid."),
@@ -39,10 +39,10 @@ _COMMANDS = {
         "clean": ("runs", "Remove old runs, after showing them and their size."),
         "explain": ("explain", "Explain why a session waits, runs or has ended."),
         "logs": ("logs", "Show the end of a session's log."),
-        "attach": ("attach", "Open a session's window."),
+        "attach": ("logs", "Open a session's window."),
     },
     "Steer": {
-        "stop": ("stop", "End a run, or sessions of it."),
+        "stop": ("control", "End a run, or sessions of it."),
         "retry": ("control", "Start failed sessions again."),
         "slots": ("control", "Let N sessions run at once from now on."),
         "pause": ("control", "Start nothing new until `combo resume`."),

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.grid.keys.placement import MOST_GPUS, ComponentKeys, PlacedKeys
+from comborun.grid.keys.program import MOST_GPUS, ComponentKeys, PlacedKeys
 from comborun.model.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
 from comborun.model.placement import (
     GPUS,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from comborun.grid import Combo, Grid, SettingKeys
     from comborun.grid.keys.program import WorkdirKeys
-    from comborun.grid.keys.servers import ReadyKeys, ServerKeys
+    from comborun.grid.keys.resources import ReadyKeys, ServerKeys
     from comborun.model.plan import Plan, Session
     from comborun.model.resources import HostFacts, Reserve
 

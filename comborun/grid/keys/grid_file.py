@@ -10,16 +10,23 @@ from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from comborun.grid.keys.axes import Axes, ComboMatch
+from comborun.grid.keys.axes import Axes, ComboMatch, Shards, StopOr
 from comborun.grid.keys.launch import SlurmKeys, SyncKeys
 from comborun.grid.keys.limits_retry import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
-from comborun.grid.keys.placement import PlacedKeys, Placing, Taking, component_names
-from comborun.grid.keys.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
-from comborun.grid.keys.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
+from comborun.grid.keys.program import (
+    ContainerOr,
+    Files,
+    LauncherOr,
+    PlacedKeys,
+    Placing,
+    Taking,
+    WorkdirKeys,
+    WorkdirOr,
+    component_names,
+)
+from comborun.grid.keys.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Servers, Threads
 from comborun.grid.keys.results import ProgressKeys, ResultKeys
-from comborun.grid.keys.servers import Servers
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key
-from comborun.grid.keys.stopping import Shards, StopOr
 from comborun.grid.keys.values import (
     TEXT,
     AsWritten,
