@@ -12,7 +12,7 @@ from comborun.monitor.beginning import await_beginning, first_wait, refuse_halte
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.screen import Screen
 from comborun.monitor.watch import Clock, Settings, Source, watch
-from comborun.planner import lay_out
+from comborun.planner.laying import lay_out
 from comborun.remote.grids import not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
 from comborun.remote.program import StartOptions, laptop_secrets, start, stop

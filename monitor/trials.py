@@ -14,7 +14,6 @@ from comborun.grid.combos import names_of
 from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
-from comborun.planner import first_episodes
 from comborun.planner.calibrating import (
     Seen,
     Trial,
@@ -31,6 +30,7 @@ from comborun.planner.calibrating import (
 )
 from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
+from comborun.planner.ranges import first_episodes
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import remove

@@ -180,12 +180,14 @@ class _Fetching:
 
     def _ask(self) -> Completed:
         part = (self._draft.first, self._draft.size) if self._draft else None
+        others = (path for path in self._options.others if path not in self._held)
+        missing: dict[PurePosixPath, Literal["whole", "skip"]] = dict.fromkeys(others, "whole")
         done = program.run_packed(  # not the run's own program, which may be of another version
             self._transport,
             "fetch",
             self._run_dir,
             str(self._limit),
-            stdin=request(self._held, {**self._missing, **dict(self._doubtful())}, part),
+            stdin=request(self._held, {**missing, **dict(self._doubtful())}, part),
             timeout=_WATCHED_ANSWER_S if self._options.watched else _TIMEOUT_S,
             python=program.of_run(self._run_dir),
         )
@@ -195,11 +197,6 @@ class _Fetching:
                 done.complaint or f"exit code {done.code}",
             )
         return done
-
-    @property
-    def _missing(self) -> dict[PurePosixPath, Literal["whole", "skip"]]:
-        """The other wanted files that have not come."""
-        return dict.fromkeys((path for path in self._options.others if path not in self._held), "whole")
 
     def _doubtful(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
         for path, times in self._doubts.items():

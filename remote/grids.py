@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import GridError, Problem, UserError
 from comborun.generate.script import says_something
 from comborun.grid import Grid, load_grid
+from comborun.model.command import values_of
 from comborun.model.policy_files import CHECKPOINT, MatchedFile, named_policies
-from comborun.planner import NOTHING_KNOWN, Knowledge, absent_gpus, lay_out, lay_out_on_slurm
-from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, calibration_path, calibrations, knowledge_of
+from comborun.planner.laying import lay_out, lay_out_on_slurm
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
 
@@ -65,16 +66,6 @@ def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
         if done.code:
             raise UserError(f"{grid.path}: bash can't read setup:\n{done.complaint}", "check quotes, `fi` and `done`")
     return grid
-
-
-def host_warnings(grid: Grid, host: HostFacts) -> tuple[str, ...]:
-    """Sentences about parts of a grid that the host can't do, though it can do the rest."""
-    absent = absent_gpus(grid, host)
-    if not absent:
-        return ()
-    gpus = f"GPU{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
-    has = ", ".join(map(str, host.gpus))
-    return (f"{grid.path}: `use_gpus` names {gpus}, and {host.called} has {has}: the others of it are used",)
 
 
 def with_policies(grid: Grid, transport: Transport) -> Grid:
@@ -177,7 +168,7 @@ def needs_of(grid: Grid, *, local: bool) -> list[dict[str, Any]]:
         *(
             _needs(
                 *(grid, keys.command or "", keys.setup, _placed(keys.workdir, grid, local=local)),
-                _values("server", name, keys.attributes),
+                values_of("server", name, keys.attributes),
             )
             for name, keys in grid.servers.items()
         ),
@@ -189,14 +180,9 @@ def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     settings, folder = combo.settings, folder_of(combo.settings, grid, local=local)
     if settings.container:  # its program and files are in the image
         return _needs(grid, "", "", "", {})
-    values = _values("policy", combo.policy.name, combo.policy.attributes)
-    values |= _values("environment", combo.environment.name, combo.environment.attributes)
+    values = values_of("policy", combo.policy.name, combo.policy.attributes)
+    values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     return _needs(grid, settings.command, settings.setup, folder, values)
-
-
-def _values(kind: str, name: str, attributes: Mapping[str, object]) -> dict[str, str]:
-    """The values of its placeholders."""
-    return {kind: name, **{f"{kind}.{key}": str(value) for key, value in attributes.items()}}
 
 
 def _needs(grid: Grid, command: str, setup: str, folder: str | None, values: Mapping[str, str]) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from comborun.amendment.notes import (
 )
 from comborun.amendment.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
+from comborun.planner.program import host_warnings
 from comborun.remote import program, slurm
-from comborun.remote.grids import host_warnings, laid_out, not_ready, preflight_question, with_policies
+from comborun.remote.grids import laid_out, not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
 from comborun.remote.publish import RunContent, provenance, publish, put_amendment, reread
 from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey

@@ -158,12 +158,9 @@ class PartialFile:
         self._sum = hashlib.sha256()
         self._file = self._path.open("xb")
         if first.start:
-            self._copy(first.start)
-
-    def _copy(self, length: int) -> None:
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError), self.target.open("rb") as old:
-            while self.size < length and (chunk := old.read(min(_CHUNK, length - self.size))):
-                self.add(chunk)
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError), target.open("rb") as old:
+                while self.size < first.start and (chunk := old.read(min(_CHUNK, first.start - self.size))):
+                    self.add(chunk)
 
     def add(self, data: bytes) -> None:
         self._file.write(data)

@@ -108,7 +108,7 @@ def run(
 ) -> Completed:
     """Run a verb of a run's own program. Raises HostError if the host can't be reached or has no Python for it."""
     here = _here(transport) if verb in _LOOKS else None
-    if here and _is_ours(directory, verb) and _has_python(directory):
+    if here and _may_fork(directory, verb):
         return here.call(partial(_verb, verb, directory, *words), stdin, timeout)
     done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout)
     return _with_note_of_python(transport, _checked(transport, done))
@@ -150,19 +150,16 @@ def _verb(*words: str) -> int:
     return main()
 
 
-def _is_ours(directory: str, verb: str) -> bool:
-    """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
+def _may_fork(directory: str, verb: str) -> bool:
+    """Whether a run on this machine has the same program as ours, and its interpreter still exists: if not, the host
+    must find another one and report it. Loads the verb, so that each fork has it."""
     import_module(module_of(verb))
-    return library.is_in(str(Path(directory).expanduser()))
-
-
-def _has_python(directory: str) -> bool:
-    """Whether the run's interpreter still exists. If not, the host must find another one and report it."""
+    run = str(Path(directory).expanduser())
     try:
-        remembered = Path(RunLayout(str(Path(directory).expanduser())).python).read_text("utf-8").strip()
+        remembered = Path(RunLayout(run).python).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return False
-    return os.access(remembered, os.X_OK)
+    return library.is_in(run) and os.access(remembered, os.X_OK)
 
 
 def refuse(transport: Transport, directory: str, done: Completed) -> None:

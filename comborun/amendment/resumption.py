@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.amendment.changes import with_free_names
 from comborun.model.work import Spans, combo_of, episodes_of, minus, size
-from comborun.planner import range_session
+from comborun.planner.ranges import range_session
 from comborun.rules.vocabulary import Outcome
 
 if TYPE_CHECKING:

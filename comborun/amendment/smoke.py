@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from comborun.model.work import first_of_each
-from comborun.planner import digest_of, distinct, first_episodes
 from comborun.planner.calibrating import trial_plan
+from comborun.planner.ranges import digest_of, distinct, first_episodes
 from comborun.text import several
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     combo launch grid.yaml --slurm --host login1
     """
     started = start_run(grid, where, LaunchRequest(**options))
-    if started.runs and not options["smoke"]:
+    if started.launched.begins and not started.waits and not options["smoke"]:
         started = replace(started, failed=failed_at_once(started.target.source()))
     if not as_json:
         _show(started)
@@ -129,11 +129,6 @@ class Started:
     """the missing work of a finished run"""
     failed: tuple[SessionStatus, ...] = ()
     """sessions that failed at once"""
-
-    @property
-    def runs(self) -> bool:
-        """Whether a session of it has begun on this host."""
-        return self.launched.begins and not self.waits and not self.launched.plan.slurm
 
     @property
     def changes(self) -> tuple[str, ...]:

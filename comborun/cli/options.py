@@ -310,13 +310,7 @@ def of_run(command: Command, *, kept: bool = False) -> Command:
 
     With `kept` this may be a run whose host does not answer.
     """
-    with_target = _with_target(command, kept=kept)
-
-    @functools.wraps(command)
-    def with_run(*args: Any, run: str | None, wanted: str | None, **others: Any) -> Any:
-        return with_target(*args, wanted=one_run(run, wanted), **others)
-
-    return _RUN_ARGUMENT(run_option(root_options(with_run)))
+    return _RUN_ARGUMENT(of_run_option(command, kept=kept))
 
 
 def one_run(argument: str | None, option: str | None) -> str | None:
@@ -326,17 +320,14 @@ def one_run(argument: str | None, option: str | None) -> str | None:
     return argument or option
 
 
-def of_run_option(command: Command) -> Command:
+def of_run_option(command: Command, *, kept: bool = False) -> Command:
     """The same for commands with other arguments: the run is an option."""
-    return run_option(root_options(_with_target(command)))
 
-
-def _with_target(command: Command, *, kept: bool = False) -> Command:
     @functools.wraps(command)
-    def with_target(*args: Any, where: HostChoice, wanted: str | None, **others: Any) -> Any:
-        return command(*args, target=where.find(wanted, kept=kept), **others)
+    def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
+        return command(*args, target=where.find(one_run(run, wanted), kept=kept), **others)
 
-    return with_target
+    return run_option(root_options(with_target))
 
 
 def _close(opened: LocalTransport | ShellTransport) -> None:

@@ -9,16 +9,18 @@ import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
 from comborun.cli.terminal import program, show_json, show_rows, warn, working
-from comborun.documents import as_data
 from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
+from comborun.model.codec import as_data
 from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
 from comborun.model.work import grouped
-from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
+from comborun.planner.knowledge import NOTHING_KNOWN
+from comborun.planner.laying import lay_out, not_held
 from comborun.planner.packing import outlook
-from comborun.remote.grids import host_warnings, known_of, laid_out, not_ready, preflight_question, with_policies
+from comborun.planner.program import host_warnings, rooms
+from comborun.remote.grids import known_of, laid_out, not_ready, preflight_question, with_policies
 from comborun.remote.host import host_facts
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey

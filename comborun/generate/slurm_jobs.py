@@ -88,11 +88,6 @@ def texts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield RUN.settle, settle_script(slurm, after=bool(plan.after))
 
 
-def policy_entries(plan: Plan) -> dict[str, int]:
-    slurm = plan.slurm
-    return {"slurm_parallel": slurm.parallel, "slurm_array": slurm.array} if slurm else {}
-
-
 def array_script(kind: TaskRequest, slurm: SlurmOptions) -> str:
     """The text of `slurm/array-<kind>.sh`: a task runs the session in the line of its index in the batch."""
     # seconds before its limit at which Slurm warns a task; the warning may come a minute earlier

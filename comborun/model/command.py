@@ -100,6 +100,11 @@ def placeholders(argument: str) -> tuple[str, ...]:
     return tuple(match["name"] for match in _PIECE.finditer(argument) if match["name"])
 
 
+def values_of(kind: str, name: str, attributes: Mapping[str, str]) -> dict[str, str]:
+    """The values of `{policy}` and of each `{policy.KEY}`; the same for an environment or a server."""
+    return {kind: name, **{f"{kind}.{key}": value for key, value in attributes.items()}}
+
+
 def takes_count(command: str) -> bool:
     """Whether a command has a placeholder for the number of episodes."""
     return bool(TELLS_HOW_MANY & set(placeholders(command)))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.model.work import combo_of, first_of_each
-from comborun.planner import digest_of, distinct, first_episodes, pace_key
 from comborun.planner.arranging import filled
-from comborun.planner.knowledge import MeasuredCombo, Step
+from comborun.planner.knowledge import MeasuredCombo, Step, pace_key
 from comborun.planner.packing import fits, lacking, stage
+from comborun.planner.ranges import digest_of, distinct, first_episodes
 from comborun.rules.room.waits import WaitFor
 from comborun.text import shortened
 

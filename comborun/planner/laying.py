@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.grid.keys.limits_retry import retries
-from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count
+from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count, values_of
 from comborun.model.judging import NO_PROGRESS, ProgressRules
 from comborun.model.plan import After, Limits, Notify, Plan, Session
 from comborun.model.stopping import stop_rule
@@ -105,10 +105,11 @@ def _limits(grid: Grid, parallel: int) -> Limits:
 def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     """The session of a combo for one of its seeds. Each seed continues the episode numbers of the one before."""
     settings, progress = combo.settings, combo.settings.progress
-    seed, base = settings.seeded[place], place * (settings.episodes or 0)
+    seed, episode_offset = settings.seeded[place], place * (settings.episodes or 0)
     name = f"{combo.session}_seed{seed}" if settings.seeds else combo.session
     name = shortened(name, name)
-    values = _values("policy", combo.policy) | _values("environment", combo.environment)
+    values = values_of("policy", combo.policy.name, combo.policy.attributes)
+    values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     values |= {"session": name, "seed": str(seed), **{FILE + file: "" for file in settings.files}}
     command = settings.launcher.command(settings.command) if settings.launcher else settings.command
     session = Session(
@@ -116,7 +117,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         policy=combo.policy.name,
         environment=combo.environment.name,
         unit=settings.unit,
-        first=base + settings.first_episode,
+        first=episode_offset + settings.first_episode,
         count=settings.episodes or 0,
         seed=seed,
         command=fill(command, values, hydra_overrides(settings.placed)),
@@ -127,7 +128,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=combo.result_rules.replace(base=base),
+        results=combo.result_rules.replace(base=episode_offset),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(
@@ -149,10 +150,6 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
 def _request(request: Request, environment: AxisEntry) -> Request:
     """The request. If it caps the sessions of an environment, it gets the environment's name."""
     return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
-
-
-def _values(kind: str, axis: AxisEntry) -> dict[str, str]:
-    return {kind: axis.name, **{f"{kind}.{key}": value for key, value in axis.attributes.items()}}
 
 
 def _after(grid: Grid, host: HostFacts) -> After | None:

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.grid.keys.program import MOST_GPUS, ComponentKeys, PlacedKeys
-from comborun.model.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
+from comborun.model.command import (
+    FILLED,
+    PLAN_TIME,
+    START_TIME,
+    escaped,
+    file_word,
+    fill,
+    fillable,
+    placeholders,
+    values_of,
+    word,
+)
 from comborun.model.placement import (
     GPUS,
     NODES,
@@ -127,11 +138,13 @@ def allowed_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
     return tuple(gpu for gpu in host.gpus if grid.use_gpus is None or gpu in grid.use_gpus or gpu in named)
 
 
-def absent_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
-    """GPUs of the grid that the host doesn't have; none if its GPUs are unknown."""
-    if not host.gpus or not any(combo.settings.gpus or combo.settings.placement for combo in grid.combos):
+def host_warnings(grid: Grid, host: HostFacts) -> tuple[str, ...]:
+    """A sentence if the host lacks some GPUs of the grid; none if its GPUs are unknown."""
+    absent = [gpu for gpu in grid.use_gpus or () if gpu not in host.gpus]
+    if not (absent and host.gpus and any(combo.settings.gpus or combo.settings.placement for combo in grid.combos)):
         return ()
-    return tuple(gpu for gpu in grid.use_gpus or () if gpu not in host.gpus)
+    named, has = _listed(absent), ", ".join(map(str, host.gpus))
+    return (f"{grid.path}: `use_gpus` names {named}, and {host.called} has {has}: the others of it are used",)
 
 
 def kept_apart(plan: Plan, grid: Grid) -> Plan:
@@ -168,7 +181,7 @@ def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
 
 
 def server_of(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> ModelServer:
-    values = {"server": name, **{f"server.{key}": value for key, value in keys.attributes.items()}}
+    values = values_of("server", name, keys.attributes)
     only = keys.use_gpus or () if keys.gpus else ()
     request = replace(keys.resources.request, only=only, per_gpu=0, per_host=0)
     server = ModelServer(

@@ -69,16 +69,6 @@ def explain(error: Exception, target: SshTarget, complaint: str = "") -> HostErr
     return HostError(f"the connection to {where} was lost: {text}", "the next try connects again")
 
 
-def no_key(target: SshTarget, tried: list[str], allowed: tuple[str, ...], agent: str) -> HostError:
-    """The error if none of our keys was accepted."""
-    offered = "".join(f"\n  {line}" for line in tried) or "\n  nothing: there is no key file and no agent key"
-    methods = f"; it accepts {', '.join(allowed)}" if allowed else ""
-    return HostError(
-        f"{target.user}@{target.name} accepted none of the keys{methods}\n  {agent}{offered}",
-        f"check with  ssh {target.name} true ; passwords, hardware keys and second factors need --transport openssh",
-    )
-
-
 AUTH_S = 30.0
 _RSA = ("rsa-sha2-512", "rsa-sha2-256")
 
@@ -139,7 +129,12 @@ def _offer_all(
             if not transport.is_active():
                 raise
             tried.append(f"{candidate.name}: {error}")
-    raise no_key(target, tried, allowed, agent)
+    offered = "".join(f"\n  {line}" for line in tried) or "\n  nothing: there is no key file and no agent key"
+    methods = f"; it accepts {', '.join(allowed)}" if allowed else ""
+    raise HostError(
+        f"{target.user}@{target.name} accepted none of the keys{methods}\n  {agent}{offered}",
+        f"check with  ssh {target.name} true ; passwords, hardware keys and second factors need --transport openssh",
+    )
 
 
 def _offer(transport: Transport, target: SshTarget, candidate: Candidate) -> bool:

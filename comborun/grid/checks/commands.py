@@ -1,4 +1,4 @@
-"""Checks the commands of a grid and of its servers: placeholders without a value, and text that looks like shell code."""
+"""Checks the commands of a grid and of its servers: placeholders without a value, text that looks like shell code."""
 
 from __future__ import annotations
 

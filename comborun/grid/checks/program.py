@@ -171,14 +171,11 @@ def _uneven(draft: Draft, placed: list[Combo]) -> Iterator[Problem]:
                 copies = combo.number(needs.copies) if needs else 0
                 if processes and copies % processes and (name, copies, processes) not in seen:
                     seen.add((name, copies, processes))
-                    yield _uneven_problem(draft, combo, name, copies, processes)
-
-
-def _uneven_problem(draft: Draft, combo: Combo, name: str, copies: int, processes: int) -> Problem:
-    message = f"`placement`: {combo.label} has {copies} copies of `{name}` for {processes} processes of it"
-    lower, higher = copies // processes * processes, -(-copies // processes) * processes
-    several = f"{lower} or {higher}" if lower else f"{higher}"
-    return draft.at_key(("placement",), message, f"RLinf gives each process the same number: use {several} copies")
+                    lower, higher = copies // processes * processes, -(-copies // processes) * processes
+                    even = f"{lower} or {higher}" if lower else f"{higher}"
+                    message = f"`placement`: {combo.label} has {copies} copies of `{name}` for {processes} processes"
+                    hint = f"RLinf gives each process the same number: use {even} copies"
+                    yield draft.at_key(("placement",), f"{message} of it", hint)
 
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"

@@ -16,7 +16,7 @@ from comborun.model.command import fill
 from comborun.model.judging import WatchRules
 from comborun.model.plan import Limits, Plan, Session
 from comborun.model.work import episodes_of, minus
-from comborun.planner import range_session, session_digest
+from comborun.planner.ranges import range_session, session_digest
 from comborun.rules.room.placement import Request
 
 

@@ -10,7 +10,7 @@ from test_amend import plan, session
 
 from comborun.amendment.resumption import Again, Futile, Rejected, Resumption, resumption
 from comborun.model.work import Combo, Spans, episodes_of, minus, spans
-from comborun.planner import range_session
+from comborun.planner.ranges import range_session
 from comborun.rules.vocabulary import Outcome
 
 COMBO: Combo = ("p", "e")

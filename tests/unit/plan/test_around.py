@@ -23,7 +23,8 @@ from comborun.model.command import CommandError, FileText, file_word, launched
 from comborun.model.plan import Plan
 from comborun.model.policy_files import MatchedFile, PolicyFiles, named_policies
 from comborun.model.resources import Container, LinkedFolder
-from comborun.planner import lay_out, pace_key
+from comborun.planner.knowledge import pace_key
+from comborun.planner.laying import lay_out
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 HERE = gridtext.host(3, cpus=16)

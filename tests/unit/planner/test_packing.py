@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
-from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
+from comborun.planner.laying import lay_out
 from comborun.planner.packing import Job, Stage, fits, outlook, simulate, stage
 from comborun.rules.room.placement import Capacity, Card, Request
 from comborun.rules.room.waits import WaitFor
