@@ -26,11 +26,10 @@ from comborun.planner.calibrating import (
     second_trial,
     step,
     stops,
-    trial_plan,
 )
 from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
-from comborun.planner.ranges import first_episodes
+from comborun.planner.ranges import first_episodes, trial_plan
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import remove

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import GridError, Problem, UserError
 from comborun.generate.script import says_something
 from comborun.grid import Grid, load_grid
+from comborun.grid.combos import CHECKPOINT, MatchedFile, named_policies
 from comborun.model.command import values_of
-from comborun.model.policy_files import CHECKPOINT, MatchedFile, named_policies
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, calibration_path, calibrations, knowledge_of
 from comborun.planner.laying import lay_out, lay_out_on_slurm
 from comborun.remote import program
@@ -26,10 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from comborun.grid import SettingKeys
-    from comborun.grid.combos import Combo
+    from comborun.grid.combos import Combo, PolicyGlob
     from comborun.grid.keys.axes import AxisEntry
     from comborun.model.plan import Plan
-    from comborun.model.policy_files import PolicyGlob
     from comborun.model.resources import HostFacts
     from comborun.planner.knowledge import Calibration
     from comborun.remote.transport import Transport
@@ -96,7 +95,7 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
     python = program.Python(named=host_python or "")
     done = program.run_packed(transport, "runs", "policies", stdin=question, timeout=120, python=python)
     found = program.answer(transport, done, f"{transport.host} can't look for {glob}")
-    return tuple(MatchedFile(pattern, path, folder) for pattern, path, folder in found)
+    return tuple(MatchedFile(*one) for one in found)
 
 
 # Its plan

@@ -16,7 +16,7 @@ from comborun.amendment.notes import (
     rule_kept,
     taken_over,
 )
-from comborun.amendment.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
+from comborun.amendment.resumption import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
 from comborun.planner.program import host_warnings
 from comborun.remote import program, slurm

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.amendment.changes import Change, Choice, PlanComparison
-    from comborun.model.plan import Plan, Session
-    from comborun.model.policy_files import PolicyFiles
+    from comborun.model.plan import Plan, PolicyFiles, Session
 
 _MOST = 12
 _SIGNS = {

@@ -1,19 +1,21 @@
-"""What `combo resume` does with a run: which sessions get another attempt, and which gaps get sessions. Pure."""
+"""Sessions that a run gets besides those of its grid: for what is missing, as a smoke test, or as a recheck. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.amendment.changes import with_free_names
-from comborun.model.work import Spans, combo_of, episodes_of, minus, size
-from comborun.planner.ranges import range_session
+from comborun.model.work import Spans, combo_of, episodes_of, first_of_each, minus, size
+from comborun.planner.ranges import digest_of, distinct, first_episodes, range_session, trial_plan
 from comborun.rules.vocabulary import Outcome
+from comborun.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from comborun.amendment.changes import Amended
     from comborun.model.plan import Plan, Session
     from comborun.model.work import Combo
 
@@ -137,3 +139,47 @@ def _gaps(session: Session, lacking: Spans) -> list[Session]:
 def _is_end(lacking: Spans, session: Session) -> bool:
     """Whether another attempt does only what is missing: all from some episode on, and the command takes a range."""
     return session.ranged and len(lacking) == 1 and lacking[0].stop == session.first + session.count
+
+
+def with_smoke(plan: Plan, most: int) -> Plan:
+    """The plan of a new run with a smoke session of `most` episodes for each combo in front."""
+    return replace(plan, sessions=distinct((*_smoke(plan.sessions, most, set()), *plan.sessions)))
+
+
+def amended_with_smoke(amended: Amended, most: int) -> Amended:
+    """The same for an amendment; only combos with new sessions are tried."""
+    plan = amended.plan
+    taken = {session.name for session in plan.sessions}
+    fresh = _smoke(amended.added, most, taken)
+    return replace(amended, plan=replace(plan, sessions=(*plan.sessions, *fresh)), added=(*amended.added, *fresh))
+
+
+def smoke_sessions(plan: Plan) -> tuple[Session, ...]:
+    return tuple(session for session in plan.sessions if session.flag == "smoke")
+
+
+def _smoke(sessions: Iterable[Session], most: int, taken: set[str]) -> tuple[Session, ...]:
+    """One for each combo, except those whose smoke session the run has already."""
+    made = (replace(first_episodes(one, most, "smoke"), flag="smoke") for one in first_of_each(sessions))
+    return tuple(session for session in made if session.name not in taken)
+
+
+CANARY_OF = "canary_of"
+"""in the manifest's provenance: the run that a recheck repeats; `canary` is the recheck's former name"""
+
+
+def recheck_plan(plan: Plan, run: str, episodes: int) -> Plan:
+    """The same work as in `plan`, alone. Raises UserError if a command can't run so few episodes."""
+    combos = first_of_each(one for one in plan.sessions if not one.flag)
+    sessions = distinct(first_episodes(one, episodes, "recheck") for one in combos)
+    return replace(
+        trial_plan(plan, sessions, 1, "recheck"),
+        limits=replace(plan.limits, parallel=1, per_gpu=1, fail_fast=0, fail_fast_percent=0),
+        digest=digest_of(CANARY_OF, run, [session.digest for session in sessions]),
+    )
+
+
+def episodes_each(plan: Plan) -> str:
+    """`3 episodes`, or `up to 3 episodes` if a combo has fewer than others."""
+    counts = {session.count for session in plan.sessions}
+    return ("up to " if len(counts) > 1 else "") + several(max(counts, default=0), "episode")

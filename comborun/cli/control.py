@@ -1,4 +1,4 @@
-"""combo stop, retry, slots, pause, drain and notify: steer a run. Only `stop` ends anything."""
+"""combo stop, resume, retry, slots, pause, drain and notify: steer a run. Only `stop` ends anything."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from comborun.amendment.resumption import resumption
 from comborun.cli.options import (
     SLOTS,
     HostChoice,
@@ -20,17 +21,20 @@ from comborun.cli.options import (
     run_option,
     sessions_argument,
 )
+from comborun.cli.report import collected
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, repeatable, show_json, working
 from comborun.errors import HostError, UserError
 from comborun.model.work import combo_of
 from comborun.monitor.addressing import UnknownSessionError, sessions_of
 from comborun.monitor.explain import server_names
-from comborun.monitor.steering import Stopping
+from comborun.monitor.steering import Resuming, Stopping, resume_document, resume_lines
 from comborun.monitor.watch import once
 from comborun.remote.program import Reply, restart_dispatcher, send_test_notice, steer
 from comborun.remote.program import stop as stop_sessions
+from comborun.remote.publish import add_sessions
 from comborun.remote.runs import list_runs
 from comborun.remote.slurm import settle
+from comborun.rules.vocabulary import Life
 from comborun.text import did_you_mean, harmless, several
 
 if TYPE_CHECKING:
@@ -205,7 +209,7 @@ def retry(sessions: tuple[str, ...], target: Target, as_json: bool, **which: boo
     sessions = sessions_of(source, sessions, note)
     check_no_servers(source.view, sessions)
     steered = steer(target.transport, target.directory, "retry", *chosen, *sessions)
-    code = _show(target, steered, _go_on(source) if steered.done else "", as_json=as_json)
+    code = _show(target, steered, _restart(source) if steered.done else "", as_json=as_json)
     return 0 if chosen else code  # no failed session is not an error
 
 
@@ -282,7 +286,7 @@ def check_no_servers(view: RunView, names: Iterable[str]) -> None:
             )
 
 
-def _go_on(source: Source) -> str:
+def _restart(source: Source) -> str:
     """Start the dispatcher if it is gone, unless the run is stopped or held. Returns a note for the user.
 
     On Slurm, submit the new attempts.
@@ -302,3 +306,55 @@ def _show(target: Target, steered: Reply, remark: str = "", *, as_json: bool) ->
     else:
         click.echo("\n".join((*steered.texts, *([harmless(remark)] if remark else []))))
     return 0 if steered.done else SOME_DID_NOT
+
+
+@click.command()
+@repeatable()
+@of_run
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@json_option
+def resume(target: Target, dry_run: bool, as_json: bool) -> None:
+    """Continue a run: run what is missing. No episode with a record runs again, if the command takes a range.
+
+    Ends a pause, drain or halt. Sessions without all of their records get another attempt. If episodes in the middle
+    are missing and the command takes a range, this adds sessions for exactly these episodes.
+
+    \b
+    combo resume                the newest run
+    combo resume --dry-run      show only what it would do
+    """
+    target.note_change()
+    going = _missing_work(target)
+    act = not dry_run and not going.nothing
+    if as_json:
+        show_json(resume_document(going, done=act))
+    else:
+        click.echo("\n".join(map(harmless, resume_lines(going))))
+    said = _go_on(target, going) if act else ""
+    if said and not as_json:
+        click.echo(harmless(said))
+
+
+def _missing_work(target: Target) -> Resuming:
+    from comborun.reporter.merge import missing, rejected
+
+    source = target.source()
+    view, seen = source.view, once(source)
+    records, _ = collected(target)
+    ended = [one for one in seen.sessions if one.life is Life.ENDED and one.attempt]
+    outcomes = {one.name: one.outcome for one in ended if one.outcome}
+    what = resumption(view.plan, outcomes, missing(records), rejected(records))
+    coming = tuple(one.name for one in view.plan.current if one.name not in outcomes)
+    return Resuming(view, seen, what, coming)
+
+
+def _go_on(target: Target, going: Resuming) -> str:
+    """First fill gaps, then lift the hold, then ask for attempts, then start the dispatcher: this is safe to repeat."""
+    transport, view, what = target.transport, going.view, going.what
+    if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):
+        raise HostError(f"a launch has just changed {view.id}", "give the same command again")
+    if going.held or going.kept:
+        steer(transport, view.directory, "resume")
+    if what.again:
+        steer(transport, view.directory, "retry", *(one.name for one in what.again))
+    return restart_dispatcher(transport, view.directory, view.plan)

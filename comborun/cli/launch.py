@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.amendment.smoke import smoke_sessions
+from comborun.amendment.resumption import smoke_sessions
 from comborun.cli.options import (
     SLOTS,
     GridChoice,

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan
-    from comborun.model.servers import ModelServer
+    from comborun.model.resources import ModelServer
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import SubmitTest

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from comborun.model.plan import Plan, Session
-    from comborun.model.servers import ServerInstance
+    from comborun.model.resources import ServerInstance
 
 
 SCHEMA = 1

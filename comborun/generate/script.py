@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from comborun.model.command import FILES, asks_for
 from comborun.model.plan import Session
-from comborun.model.servers import FIELDS, variable
+from comborun.model.resources import FIELDS, variable
 from comborun.rules.names import AFTER, RunLayout
 from comborun.rules.results.fields import ResultRules
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from comborun.model.plan import After, Notify, Plan
-    from comborun.model.resources import BashWord, Container, Display, PinMode
-    from comborun.model.servers import ModelServer, ServerInstance
+    from comborun.model.resources import BashWord, Container, Display, ModelServer, PinMode, ServerInstance
 
 FRONT = """\
 #!/usr/bin/env bash

@@ -10,12 +10,12 @@ from pydantic import ConfigDict
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.checks import PROBLEMS, WARNINGS
-from comborun.grid.combos import Combo, Found, glob_of, with_policies
+from comborun.grid.combos import Combo, Found, PolicyGlob, glob_of, with_policies
 from comborun.grid.draft import OPTION, Draft, with_single_values
 from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.yaml_tree import read_source, text_of
-from comborun.model.policy_files import PolicyFiles, PolicyGlob
+from comborun.model.plan import PolicyFiles
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"

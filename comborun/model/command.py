@@ -20,8 +20,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.resources import BashWord
-from comborun.model.servers import ASKED, OF_SERVERS, variable
+from comborun.model.resources import ASKED, OF_SERVERS, BashWord, variable
 from comborun.text import close_to
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from comborun.model.work import combo_of, first_of_each
 from comborun.planner.arranging import filled
 from comborun.planner.knowledge import MeasuredCombo, Step, pace_key
 from comborun.planner.packing import fits, lacking, stage
-from comborun.planner.ranges import digest_of, distinct, first_episodes
+from comborun.planner.ranges import distinct, first_episodes, trial_plan
 from comborun.rules.room.waits import WaitFor
 from comborun.text import shortened
 
@@ -107,23 +107,6 @@ def episodes_for(measured: MeasuredCombo, seconds: float, most: int) -> int:
     """The number of episodes that take so many seconds, including the start-up; at least one."""
     wanted = math.ceil((seconds - measured.start_up_s) / max(measured.episode_s, 1e-6))
     return max(1, min(most, wanted))
-
-
-def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose: str) -> Plan:
-    """A run of these sessions alone, once each, without notices."""
-    name = f"{plan.grid}_{purpose}"
-    limits = replace(plan.limits, parallel=at_once, stagger=0.0, attempts=1, fail_fast=0, fail_fast_percent=0)
-    return replace(
-        plan,
-        grid=shortened(name, name),
-        sessions=sessions,
-        limits=limits,
-        after=None,
-        notify=None,
-        replaces=(),
-        stop_early=None,
-        digest=digest_of(PURPOSE, [session.digest for session in sessions], at_once),
-    )
 
 
 def refused(plan: Plan, host: HostFacts) -> str:

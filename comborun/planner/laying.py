@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.grid import AxisEntry, Combo, Grid
-    from comborun.model.resources import HostFacts
-    from comborun.model.servers import ModelServer
+    from comborun.model.resources import HostFacts, ModelServer
     from comborun.planner.knowledge import Knowledge
     from comborun.rules.room.placement import Request
 

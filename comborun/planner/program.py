@@ -31,8 +31,16 @@ from comborun.model.placement import (
     parse_placement,
     too_much,
 )
-from comborun.model.resources import BashWord, Container, ExecEnvironment, LinkedFolder, mebibytes
-from comborun.model.servers import ASKED, ModelServer, asked_by
+from comborun.model.resources import (
+    ASKED,
+    BashWord,
+    Container,
+    ExecEnvironment,
+    LinkedFolder,
+    ModelServer,
+    asked_by,
+    mebibytes,
+)
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.rules.room.placement import HEADROOM
 

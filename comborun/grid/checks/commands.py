@@ -26,7 +26,7 @@ from comborun.model.command import (
     placeholders,
     split_command,
 )
-from comborun.model.servers import FIELDS, OF_SERVERS
+from comborun.model.resources import FIELDS, OF_SERVERS
 from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
 

@@ -33,8 +33,16 @@ from comborun.grid.keys.values import (
     scalar_of,
 )
 from comborun.grid.yaml_tree import Items, Map, Scalar
-from comborun.model.resources import XVFB, Display, PinMode, Reserve, mebibytes
-from comborun.model.servers import DEFAULT_HEALTH_S, DEFAULT_MISSES, DEFAULT_RESTARTS
+from comborun.model.resources import (
+    DEFAULT_HEALTH_S,
+    DEFAULT_MISSES,
+    DEFAULT_RESTARTS,
+    XVFB,
+    Display,
+    PinMode,
+    Reserve,
+    mebibytes,
+)
 from comborun.rules.room.placement import Request
 
 GpuIndexes = Annotated[tuple[NotNegative, ...], ONE_OR_MANY]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from gridtext import plan
 
-from comborun.amendment.smoke import with_smoke
+from comborun.amendment.resumption import with_smoke
 from comborun.errors import UserError
 from comborun.model.plan import Session
 from comborun.planner.ranges import first_episodes, session_digest
