@@ -157,7 +157,7 @@ class _Fetching:
         answer = parse_answer(done.stdout)
         for path in answer.gone:
             if path.parts[0] == "dispatch":  # what attempts have left stays
-                self._mirror.remove(path)
+                (self._mirror.directory / path).unlink(missing_ok=True)
                 self._held.pop(path, None)
         self._skipped.update(dict.fromkeys(answer.skipped))
         if self._draft and self._draft.first.path not in {piece.path for piece in answer.pieces}:

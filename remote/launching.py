@@ -18,6 +18,7 @@ from comborun.amendment.notes import (
 )
 from comborun.amendment.resumption import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
+from comborun.model.work import combo_of
 from comborun.planner.program import host_warnings
 from comborun.remote import program, slurm
 from comborun.remote.grids import laid_out, not_ready, preflight_question, with_policies
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.plan import Plan
     from comborun.model.resources import HostFacts
-    from comborun.remote.program import Reply
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
@@ -89,6 +89,7 @@ class Launched:
     """sentences: what the run takes over from a changed grid, what not, and which holds were lifted"""
     shipped: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    """what the start found of the user's sessions in `replaces`, and how they ended"""
     submitted: tuple[str, ...] = ()
     started: bool = False
     """False if the run has finished, or a user holds it"""
@@ -163,7 +164,7 @@ def publish_run(
         elif (
             publication.state == "changed"
             and not request.changed
-            and _combos(found.plan).isdisjoint(_combos(draft.plan))
+            and set(map(combo_of, found.plan.sessions)).isdisjoint(map(combo_of, draft.plan.sessions))
         ):
             raise UserError(
                 f"the run {publication.run} goes on, and it has no combo of this grid, which is also named {grid.name}",
@@ -173,10 +174,6 @@ def publish_run(
         elif launched := _bring_up(prepared, publication, draft, confirm, tell):
             return replace(launched, changes=(*kept, *launched.changes))
     raise HostError(f"other launches kept changing the run of {draft.plan.grid}", "launch it again")
-
-
-def _combos(plan: Plan) -> set[tuple[str, str]]:
-    return {(session.policy, session.environment) for session in plan.sessions}
 
 
 def start(prepared: Prepared, launched: Launched) -> Launched:
@@ -200,7 +197,9 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
         launched,
         started=True,
         changes=(*launched.changes, *lifted),
-        replaced=_replaced(begun),
+        replaced=tuple(
+            f"{one.facts['replaced']}: {one.facts['what']}" for one in begun.lines if "replaced" in one.facts
+        ),
         submitted=begun.texts if launched.plan.slurm else (),
     )
 
@@ -216,15 +215,12 @@ def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: i
     return publication
 
 
-def _replaced(begun: Reply) -> tuple[str, ...]:
-    """What a start found of the user's sessions in `replaces`, and how they ended."""
-    return tuple(f"{line.facts['replaced']}: {line.facts['what']}" for line in begun.lines if "replaced" in line.facts)
-
-
 def _with_kept_policies(prepared: Prepared, draft: RunContent, found: Plan) -> tuple[RunContent, tuple[str, ...]]:
     """The draft with the policy files of the run's plan, unless `--changed rerun` takes the present ones."""
     had, has = found.policy_files, draft.plan.policy_files
-    if had is None or has is None or not had.like(has) or had == has or prepared.request.changed == "rerun":
+    if had is None or has is None or had == has or prepared.request.changed == "rerun":
+        return draft, ()
+    if (had.patterns, had.exclude) != (has.patterns, has.exclude):
         return draft, ()
     grid, shipped = prepared.grid.with_files(had.found), digest_of(prepared.shipments)
     plan = replace(laid_out(grid, prepared.facts, shipped, slurm=prepared.request.slurm), policy_files=had)

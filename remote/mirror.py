@@ -243,9 +243,6 @@ class Mirror:
             if place.is_file() and not place.is_symlink():
                 _put_aside(place)
 
-    def remove(self, path: PurePosixPath) -> None:
-        (self.directory / path).unlink(missing_ok=True)
-
 
 def _put_aside(place: Path) -> None:
     place.rename(place.with_name(f".was-{place.name}-{secrets.token_hex(3)}"))

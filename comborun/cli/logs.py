@@ -279,30 +279,23 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
     combo explain flat stairs            its policy and its environment
     combo explain vlm                    a model server
     """
-    found = _explained(target, sessions)
-    if as_json:
-        documents = [to_document(one) for one in found]
-        show_json(documents[0] if len(documents) == 1 else documents)
-        return
-    for one in found:
-        _show(one, target.options)
-
-
-def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
-    source = target.source()
-    transport, view = target.transport, source.view
-    history = source.fold(History())
-    layout, status = RunLayout(target.directory), classify(view, history)
-    found = []
-    for session in sessions_of(source, words, note, guess=True):
+    source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
+    view, history = source.view, source.fold(History())
+    status = classify(view, history)
+    for session in sessions_of(source, sessions, note, guess=True):
         if session in server_names(view.plan):
             one = explain_server(view, status, session)
             log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
         else:
             one, attempts = explain_session(view, history, status, session), history.of(session)
             log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
-        found.append(one.with_log(end_of_log(transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
-    return found
+        found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    if as_json:
+        documents = [to_document(one) for one in found]
+        show_json(documents[0] if len(documents) == 1 else documents)
+        return
+    for one in found:
+        _show(one, target.options)
 
 
 def _show(found: Explanation, options: str) -> None:

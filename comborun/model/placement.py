@@ -157,11 +157,6 @@ class Component:
         return tuple(sorted({gpu for process in self.processes for gpu in process}))
 
     @property
-    def uneven(self) -> bool:
-        """Whether its copies can't be shared out evenly; then RLinf does not start."""
-        return bool(self.copies % len(self.processes))
-
-    @property
     def process_memory(self) -> int:
         """MiB of one process on each of its GPUs; 0: unknown."""
         return self.gpu_memory * (self.copies // len(self.processes) if self.copies else 1)

@@ -166,10 +166,6 @@ class PolicyFiles:
     found: tuple[tuple[str, str], ...]
     """policy and path"""
 
-    def like(self, other: PolicyFiles) -> bool:
-        """Whether both have the same patterns."""
-        return (self.patterns, self.exclude) == (other.patterns, other.exclude)
-
 
 @dataclass(frozen=True)
 class Plan:

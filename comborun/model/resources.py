@@ -139,10 +139,6 @@ class SlurmOptions:
     array: int = 0
     """most tasks of one array"""
 
-    @property
-    def whole_node(self) -> bool:
-        return any(option.partition("=")[0] == "--exclusive" for option in self.options)
-
 
 NO_SLURM = SlurmOptions()
 

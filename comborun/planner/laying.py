@@ -277,7 +277,7 @@ def _refusals(plan: Plan, grid: Grid) -> Iterator[str]:
         yield "`servers`: tasks on another node can't use it; start it by hand where all nodes reach it"
     if grid.replaces:
         yield "`replaces`: your sessions on the login node use no node; end them by hand"
-    if plan.slurm and plan.slurm.whole_node:
+    if plan.slurm and any(option.partition("=")[0] == "--exclusive" for option in plan.slurm.options):
         return
     whole = "`slurm: {options: [--exclusive]}` gives each task a node of its own"
     if tokens := sorted({token for session in plan.sessions for token in session.request.tokens}):

@@ -289,7 +289,7 @@ def _placed(combo: Combo, host: HostFacts, free: Budgets) -> tuple[Component, ..
         message = f"{combo.label}: `placement` on {host.host}: {error.message}"
         raise UserError(message, hint) from None
     for one in components:
-        if one.uneven:
+        if one.copies % len(one.processes):
             raise UserError(
                 f"{combo.label}: {one.copies} copies of `{one.name}` for {len(one.processes)} processes on {host.host}",
                 f"RLinf gives each process the same number; {_advice(components, free)}",

@@ -23,7 +23,7 @@ from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 
 from comborun.errors import HostError
 from comborun.remote.ssh.config import Address, Options, resolve, ssh_arguments
-from comborun.remote.ssh.keys import Agent, Candidate, KeyFiles, candidates, keys_of, verify
+from comborun.remote.ssh.keys import Agent, KeyFiles, candidates, keys_of, verify
 from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 from comborun.text import several
 
@@ -115,7 +115,12 @@ def _offer_all(
     allowed: tuple[str, ...] = ()
     for candidate in candidates(target, agent_keys, files, tried):
         try:
-            if _offer(transport, target, candidate):
+            if further := transport.auth_publickey(target.user, candidate.key):
+                raise HostError(
+                    f"{target.name} accepted {candidate.name} and wants a second factor: {', '.join(further)}",
+                    "--transport openssh can give it",
+                )
+            if transport.is_authenticated():
                 return
         except BadAuthenticationType as error:
             allowed = tuple(error.allowed_types)
@@ -135,16 +140,6 @@ def _offer_all(
         f"{target.user}@{target.name} accepted none of the keys{methods}\n  {agent}{offered}",
         f"check with  ssh {target.name} true ; passwords, hardware keys and second factors need --transport openssh",
     )
-
-
-def _offer(transport: Transport, target: SshTarget, candidate: Candidate) -> bool:
-    further = transport.auth_publickey(target.user, candidate.key)
-    if further:
-        raise HostError(
-            f"{target.name} accepted {candidate.name} and wants a second factor: {', '.join(further)}",
-            "--transport openssh can give it",
-        )
-    return transport.is_authenticated()
 
 
 KEEPALIVE_S = 20
