@@ -15,7 +15,7 @@ from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
 from comborun.planner.calibrating import (
-    Seen,
+    DoneAt,
     Trial,
     alone,
     beside,
@@ -158,7 +158,7 @@ def _trial(found: Sequence[Attempt], session: Session, use: _Use) -> Trial:
         ended=end.ended,
         whole=end.outcome is Outcome.SUCCEEDED,
         how=f"{end.outcome}{f', {end.failure}' if end.failure else ''}{f' ({end.note})' if end.note else ''}",
-        seen=tuple(Seen(at - started, done) for at, done in use.done.items() if at < end.ended),
+        seen=tuple(DoneAt(at - started, done) for at, done in use.done.items() if at < end.ended),
         memory=use.memory_kib * KIB // MIB,
         gpu_memory=use.gpu_mib,
         cores=use.cpu_s / elapsed if elapsed > 1 else None,

@@ -99,12 +99,7 @@ def of_run(directory: object) -> Python:
 
 
 def run(
-    transport: Transport,
-    directory: str,
-    verb: str,
-    *words: str,
-    stdin: bytes = b"",
-    timeout: float = 60.0,
+    transport: Transport, directory: str, verb: str, *words: str, stdin: bytes = b"", timeout: float = 60.0
 ) -> Completed:
     """Run a verb of a run's own program. Raises HostError if the host can't be reached or has no Python for it."""
     here = _here(transport) if verb in _LOOKS else None
@@ -115,12 +110,7 @@ def run(
 
 
 def run_packed(
-    transport: Transport,
-    verb: str,
-    *words: str,
-    stdin: bytes = b"",
-    timeout: float = 60.0,
-    python: Python = ANY,
+    transport: Transport, verb: str, *words: str, stdin: bytes = b"", timeout: float = 60.0, python: Python = ANY
 ) -> Completed:
     """Run a verb and send the modules that it needs, in one round trip. Raises HostError as `run` does.
 
@@ -345,8 +335,7 @@ def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Repl
         raise UserError(said, "combo status names the sessions")
     if reply.code == 73:
         raise HostError(
-            f"nothing was changed on {transport.host}: {said}",
-            "check its free disk space, and that the run is yours",
+            f"nothing was changed on {transport.host}: {said}", "check its free disk space, and that the run is yours"
         )
     return reply
 

@@ -24,7 +24,7 @@ _BY_REQUEST = frozenset({Outcome.LOST, Outcome.CANCELLED})
 
 
 @dataclass(frozen=True)
-class Again:
+class AnotherAttempt:
     """A session that gets another attempt, and the episodes that it lacks, if they are known."""
 
     name: str
@@ -58,7 +58,7 @@ class Futile:
 
 @dataclass(frozen=True)
 class Resumption:
-    again: tuple[Again, ...] = ()
+    again: tuple[AnotherAttempt, ...] = ()
     added: tuple[Session, ...] = ()
     """for gaps that another attempt could fill only by repeating more"""
     futile: tuple[Futile, ...] = ()
@@ -83,14 +83,14 @@ def resumption(
     several sessions were planned for an episode, the last one is responsible. An episode that the same command has run
     without a record that counts does not run again either; `rejected` has the reason, by session.
     """
-    again: list[Again] = []
+    again: list[AnotherAttempt] = []
     gaps: list[Session] = []
     futile: list[Futile] = []
     left = dict(missing)
     for session in reversed(plan.current):
         if session.flag == "smoke":
             if outcomes.get(session.name) in {Outcome.FAILED, *_BY_REQUEST}:
-                again.append(Again(session.name))
+                again.append(AnotherAttempt(session.name))
             continue
         lacking = _lacking(left, session)
         outcome = outcomes.get(session.name)
@@ -103,7 +103,7 @@ def resumption(
             gaps += _gaps(session, lacking) if lacking and session.ranged else ()
         elif outcome in _BY_REQUEST or lacking is None or not session.ranged or _is_end(lacking, session):
             repeated = session.count - size(lacking) if lacking and not _is_end(lacking, session) else 0
-            again.append(Again(session.name, lacking or (), repeated))
+            again.append(AnotherAttempt(session.name, lacking or (), repeated))
         else:
             gaps += _gaps(session, lacking)
     return Resumption(

@@ -50,18 +50,14 @@ def init(name: str, preset: str | None, example: Path | None) -> None:
     combo init --example walker     a walking robot in MuJoCo
     """
     if example:
-        _copy_example(example)
+        if example.exists():
+            raise UserError(f"{example} exists already", "name a new folder")
+        shutil.copytree(shared("example"), example, ignore=shutil.ignore_patterns("__pycache__"))
+        grid = example / "grid.yaml"
+        grid.write_text(example_grid(grid.read_text("utf-8")), "utf-8")
+        click.echo(f"{example}: the example; `comborun[example]` has its simulator\nNext: {program()} run {grid}")
         return
     click.echo(preset_starter(find_preset(preset), preset, name) if preset else starter_grid(name), nl=False)
-
-
-def _copy_example(folder: Path) -> None:
-    if folder.exists():
-        raise UserError(f"{folder} exists already", "name a new folder")
-    shutil.copytree(shared("example"), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    grid = folder / "grid.yaml"
-    grid.write_text(example_grid(grid.read_text("utf-8")), "utf-8")
-    click.echo(f"{folder}: the example; `comborun[example]` has its simulator\nNext: {program()} run {grid}")
 
 
 @click.command()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.model.work import combo_of, first_of_each
-from comborun.planner.arranging import filled
 from comborun.planner.knowledge import MeasuredCombo, Step, pace_key
 from comborun.planner.packing import fits, lacking, stage
 from comborun.planner.ranges import distinct, first_episodes, trial_plan
+from comborun.planner.scheduling import filled
 from comborun.rules.room.waits import WaitFor
 from comborun.text import shortened
 
@@ -45,7 +45,7 @@ _START_UPS = 3.0
 """sessions side by side take at least so many times their start-up"""
 
 
-class Seen(NamedTuple):
+class DoneAt(NamedTuple):
     """The number of episodes done at a time, in seconds since the start."""
 
     after: float
@@ -61,7 +61,7 @@ class Trial:
     whole: bool
     how: str = ""
     """how it ended, if it did not succeed"""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[DoneAt, ...] = ()
     memory: int = 0
     """most MiB in the samples; 0: no sample"""
     gpu_memory: int = 0
@@ -97,16 +97,11 @@ def beside(
     chosen: list[Session] = []
     for number in range(at_once):
         session, measured = found[number % len(found)]
-        few = first_episodes(session, episodes_for(measured, target, session.count), PURPOSE)
+        filling = math.ceil((target - measured.start_up_s) / max(measured.episode_s, 1e-6))
+        few = first_episodes(session, max(1, min(session.count, filling)), PURPOSE)
         name = f"{few.name}_{number + 1}"
         chosen.append(replace(filled(few, measured.pace, share), name=shortened(name, name)))
     return trial_plan(plan, distinct(chosen), at_once, PURPOSE)
-
-
-def episodes_for(measured: MeasuredCombo, seconds: float, most: int) -> int:
-    """The number of episodes that take so many seconds, including the start-up; at least one."""
-    wanted = math.ceil((seconds - measured.start_up_s) / max(measured.episode_s, 1e-6))
-    return max(1, min(most, wanted))
 
 
 def refused(plan: Plan, host: HostFacts) -> str:

@@ -13,7 +13,6 @@ from comborun.model.judging import NO_PROGRESS, ProgressRules
 from comborun.model.plan import After, Limits, Notify, Plan, Session
 from comborun.model.stopping import stop_rule
 from comborun.model.work import episodes_by_combo
-from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import at_once, check_fit
 from comborun.planner.program import (
@@ -30,6 +29,7 @@ from comborun.planner.program import (
     work_folder,
 )
 from comborun.planner.ranges import digest_of, session_digest
+from comborun.planner.scheduling import arranged
 from comborun.rules.results.fields import number
 from comborun.rules.room.placement import Card
 from comborun.text import clean, several, shortened

@@ -175,7 +175,10 @@ def _check_after(name: str) -> None:
 def command_warnings(draft: Draft) -> Iterator[Problem]:
     for use in uses(draft):
         yield from _placeholder_warnings(draft, use) if use.key == "command" else ()
-        yield from _text_warnings(draft, use)
+        if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
+            message = f"`{use.key}`: {match.group()} is not expanded: no shell reads the command"
+            hint = "only ~/ at the start of an argument is; for the rest use bash -c '...', or setup"
+            yield draft.at_value(use.path, message, hint, match.group())
 
 
 def _placeholder_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
@@ -216,13 +219,6 @@ def _indistinct(use: CommandUse, kind: str) -> str:
         if f"{{{kind}" not in text and "{session}" not in text:
             alike.setdefault(text, {}).update(dict.fromkeys(getattr(combo, kind).name for combo in combos))
     return next((some(names) for names in alike.values() if len(names) > 1), "")
-
-
-def _text_warnings(draft: Draft, use: CommandUse) -> Iterator[Problem]:
-    if "-c" not in split_command(use.text) and (match := _SHELL.search(use.text)):
-        message = f"`{use.key}`: {match.group()} is not expanded: no shell reads the command"
-        hint = "only ~/ at the start of an argument is; for the rest use bash -c '...', or setup"
-        yield draft.at_value(use.path, message, hint, match.group())
 
 
 _ASKING = re.compile(r"\{(server\.[A-Za-z0-9_.-]+)\}")
