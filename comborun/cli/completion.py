@@ -30,33 +30,26 @@ def completion(shell: str) -> None:
     click.echo(kind(combo, {}, "combo", "_COMBO_COMPLETE").source())
 
 
-def hosts(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    return _fitting([LOCAL, *(launch.host for launch in reversed(remembered()))], begun)
+def words(what: str, context: click.Context) -> list[str]:
+    """The words for hosts, runs, presets, topics of `combo docs`, or sessions of the run that --run names."""
+    match what:
+        case "hosts":
+            return [LOCAL, *(launch.host for launch in reversed(remembered()))]
+        case "runs":
+            return [launch.run for launch in reversed(remembered())]
+        case "presets":
+            from comborun.grid import known_presets
 
+            return [*known_presets()]
+        case "topics":
+            from comborun.reference import pages, reference_keys
 
-def runs(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    return _fitting([launch.run for launch in reversed(remembered())], begun)
-
-
-def presets(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    from comborun.grid import known_presets
-
-    return _fitting([*known_presets()], begun)
-
-
-def topics(_ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    from comborun.reference import pages, reference_keys
-
-    found = pages()
-    return _fitting([*found, *reference_keys(found["grid"].read_text("utf-8"))], begun)
-
-
-def sessions(ctx: click.Context, _param: click.Parameter, begun: str) -> list[str]:
-    """Sessions of the run that --run names, or of the newest one."""
-    wanted = ctx.params.get("wanted") or ""
+            found = pages()
+            return [*found, *reference_keys(found["grid"].read_text("utf-8"))]
+    wanted = context.params.get("wanted") or ""
     launches = [launch for launch in remembered() if launch.run.startswith(wanted) or launch.grid == wanted]
     plan = _plan(launches[-1]) if launches else None
-    return _fitting([one.name for one in plan.current], begun) if plan else []
+    return [one.name for one in plan.current] if plan else []
 
 
 def _plan(launch: Launch) -> Plan | None:
@@ -69,7 +62,3 @@ def _plan(launch: Launch) -> Plan | None:
         return plan_of(copy_of(launch.host, launch.run, launch.directory))[0]
     except (OSError, ValueError):
         return None
-
-
-def _fitting(words: list[str], begun: str) -> list[str]:
-    return [word for word in dict.fromkeys(words) if word.startswith(begun)]

@@ -70,11 +70,10 @@ slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions t
 def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes a word; the words are looked up only when a shell completes."""
 
-    def offer(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
-        from comborun.cli import completion
+    def offer(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+        from comborun.cli.completion import words
 
-        words: list[str] = getattr(completion, what)(ctx, param, begun)
-        return words
+        return [word for word in dict.fromkeys(words(what, context)) if word.startswith(begun)]
 
     return offer
 
