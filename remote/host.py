@@ -27,13 +27,10 @@ if TYPE_CHECKING:
     from comborun.model.plan import SecretSource
     from comborun.remote.transport import Transport
 
-_NVIDIA_S = 10
-NO_SECRETS: Mapping[str, SecretSource] = MappingProxyType({})
-
 
 def host_facts(
     transport: Transport,
-    secrets: Mapping[str, SecretSource] = NO_SECRETS,
+    secrets: Mapping[str, SecretSource] = MappingProxyType({}),
     host_python: str | None = None,
     named: bytes = b"",
 ) -> HostFacts:
@@ -77,7 +74,7 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
 
 def _trouble(code: int, said: str) -> str:
     if code == 124:
-        return f"nvidia-smi did not answer within {_NVIDIA_S} s"
+        return "nvidia-smi did not answer within 10 s"
     return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""
 
 
@@ -105,7 +102,6 @@ def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: boo
         )
 
 
-_XVFB = "Xvfb"
 _TIMEOUT_S = 40.0
 _SCRIPTS = (".sh", ".bash", ".py")
 _MOST_FILES = 500
@@ -184,7 +180,7 @@ def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:
     for display in displays:
         servers = [number for _, number in display.by_gpu] or ([] if display.own else [int(display.server)])
         found |= dict.fromkeys(f"{_X_SERVERS}/X{number}" for number in servers)
-    programs = (_XVFB,) if any(display.own for display in displays) else ()
+    programs = ("Xvfb",) if any(display.own for display in displays) else ()
     return HostNeeds(
         tuple(found)[:_MOST_FILES], programs, grid.host_python or "", preflight_question(grid, local=local)
     )

@@ -304,9 +304,6 @@ def _read_again(
     return amended
 
 
-_ANEW = "the grid has changed, and the records of these combos would no longer count in run"
-
-
 def _choice(
     comparison: PlanComparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]
 ) -> Choice | None:
@@ -314,7 +311,8 @@ def _choice(
     if wanted or not comparison.asks:
         return wanted
     listed = "\n".join(f"  {line}" for line in change_lines(comparison.asks))
-    return "rerun" if confirm(f"{_ANEW} {run}:\n{listed}") else "keep"
+    changed = f"the grid has changed, and the records of these combos would no longer count in run {run}:\n{listed}"
+    return "rerun" if confirm(changed) else "keep"
 
 
 def _check_engine(found: Plan, wanted: Plan, run: str) -> None:

@@ -68,14 +68,11 @@ class Resumption:
         return not self.again and not self.added
 
 
-_NONE: Mapping[str, Rejected] = MappingProxyType({})
-
-
 def resumption(
     plan: Plan,
     outcomes: Mapping[str, Outcome],
     missing: Mapping[Combo, Spans],
-    rejected: Mapping[str, Rejected] = _NONE,
+    rejected: Mapping[str, Rejected] = MappingProxyType({}),
 ) -> Resumption:
     """`outcomes`: of the sessions that have ended for good. `missing`: of the combos whose records show it.
 

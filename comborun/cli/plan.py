@@ -217,16 +217,15 @@ def placement_lines(plan: Plan, free: Budgets) -> Iterator[str]:
 
 
 def _gpu_lines(components: Sequence[Component], free: Budgets) -> Iterator[str]:
-    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
-    width = max((len(text) for _, text in rows), default=0)
-    for gpu, text in rows:
+    rows: dict[int, str] = {}
+    for gpu in claimed(components):
+        there = ((one, number, one.copies // len(one.processes)) for one, number in on_gpu(components, gpu))
+        rows[gpu] = " + ".join(f"{one.name} {number}{copies_text(copies)}" for one, number, copies in there)
+    width = max(map(len, rows.values()), default=0)
+    for gpu, text in rows.items():
         memory, room = memory_on(components, gpu), free[gpu]
         taken = gibibytes(memory) if memory else "memory not said"
         yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
-
-
-def _process(component: Component, number: int) -> str:
-    return f"{component.name} {number}{copies_text(component.copies // len(component.processes))}"
 
 
 def _component_lines(components: Sequence[Component]) -> Iterator[str]:

@@ -24,8 +24,6 @@ from comborun.words.times import brief, duration
 if TYPE_CHECKING:
     from comborun.remote.runs import Listing, Run
 
-_DAY_S = 86400.0
-
 
 @click.command()
 @click.argument("grid", required=False, type=click.Path(path_type=Path))
@@ -137,7 +135,7 @@ def clean(
 
 
 def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:
-    if run.started >= time.time() - older * _DAY_S:
+    if run.started >= time.time() - older * 86400:
         return f"younger than {older:g} days (--older)"
     stopped = not run.done and run.held.get("kind") == "stopped"
     if not run.done and not stopped:

@@ -47,7 +47,6 @@ def mebibytes(size: int) -> int:
 
 
 XVFB = "xvfb"
-DEFAULT_GEOMETRY = "1280x1024x24"
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Display:
     """`xvfb`, or the number of an existing X server; empty with `by_gpu`"""
     by_gpu: tuple[tuple[int, int], ...] = ()
     """index of a GPU, number of its X server"""
-    geometry: str = DEFAULT_GEOMETRY
+    geometry: str = "1280x1024x24"
     """width x height x depth of its own display"""
 
     @property

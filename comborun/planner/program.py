@@ -103,9 +103,6 @@ def host_folder(folder: str | None, grid: Grid, host: HostFacts) -> BashWord | N
     return word((folder + "/" if folder == "~" else folder).replace("{", "{{"), {})
 
 
-_MUJOCO = {"MUJOCO_EGL_DEVICE_ID": "{egl_device}"}
-
-
 def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, BashWord], ...]:
     """Variables with their placeholders; `values` holds the plan-time ones.
 
@@ -113,7 +110,7 @@ def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tup
     unless the grid sets it: it would take the first one of the host.
     """
     if variables.get("MUJOCO_GL") == "egl":
-        variables = {**_MUJOCO, **variables}
+        variables = {"MUJOCO_EGL_DEVICE_ID": "{egl_device}", **variables}
 
     def known(name: str) -> bool:
         return name in START_TIME or name in values or ASKED.fullmatch(f"{{{name}}}") is not None
