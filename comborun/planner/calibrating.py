@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import UserError
 from comborun.model.work import combo_of, first_of_each
 from comborun.planner.knowledge import MeasuredCombo, Step, pace_key
-from comborun.planner.packing import fits, lacking, stage
+from comborun.planner.packing import fits, stage
 from comborun.planner.ranges import distinct, first_episodes, trial_plan
 from comborun.planner.scheduling import filled
 from comborun.rules.room.waits import WaitFor
@@ -110,7 +110,7 @@ def refused(plan: Plan, host: HostFacts) -> str:
     count, lack = fits(requests, stage(plan, host))
     if lack is None or count >= len(requests):
         return ""
-    return f"only {count} at once fit: {_SHORT_OF.get(lack.waits_for) or lacking(lack)} allow no more"
+    return f"only {count} at once fit: {_SHORT_OF.get(lack.waits_for) or lack} allow no more"
 
 
 def crowded(found: Sequence[tuple[Session, MeasuredCombo]], plan: Plan, at_once: int) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -47,13 +47,26 @@ class Job(NamedTuple):
     request: Request
 
 
+class Shortage(NamedTuple):
+    """What a session lacks."""
+
+    waits_for: str
+    of: str
+    """the token, or the group whose cap is reached"""
+
+    def __str__(self) -> str:
+        if self.waits_for == WaitFor.TOKEN:
+            return f"`{self.of}`"
+        return f"per_host of {self.of}" if self.of else _RESOURCES.get(self.waits_for, "GPUs")
+
+
 @dataclass(frozen=True)
 class Simulated:
     ends: tuple[float, ...]
     """end of each job in seconds from the first start, in the order of the jobs"""
     most: int
-    short_of: Blocker | None
-    """what the first waiting session lacked; None if none waited"""
+    short_of: Shortage | None
+    """of most of the waiting sessions while most ran; None if none waited"""
 
     @property
     def makespan(self) -> float:
@@ -74,7 +87,7 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
     return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in plan.server_instances))
 
 
-_LACKS: dict[str, str] = {WaitFor.CPUS: "CPUs", WaitFor.HOST_MEMORY: "memory", WaitFor.GPU_MEMORY: "GPU memory"}
+_RESOURCES: dict[str, str] = {WaitFor.CPUS: "CPUs", WaitFor.HOST_MEMORY: "memory", WaitFor.GPU_MEMORY: "GPU memory"}
 _APART, _GPU_APART = Blocker(Fact(Wait.STARTS_APART)), Blocker(Fact(Wait.STARTS_APART), 2)
 _UNKNOWN = 1 << 60
 """MiB; unknown memory limits nothing here"""
@@ -118,13 +131,6 @@ class _Host:
         self.busy -= 1
 
 
-def lacking(blocker: Blocker) -> str:
-    """What a session lacks, in a word or two."""
-    if blocker.waits_for == WaitFor.TOKEN:
-        return f"`{blocker.of}`"
-    return f"per_host of {blocker.of}" if blocker.of else _LACKS.get(blocker.waits_for, "GPUs")
-
-
 def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     """Start `jobs` in order as the dispatcher would. Each takes its seconds, whatever runs beside it.
 
@@ -137,13 +143,15 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     for place, job in enumerate(jobs):
         queues[job.request].append(place)
     while queues:
+        lacking: Counter[Shortage] = Counter()
         for index, blocked_by in _starts(host, jobs, queues):
-            if blocked_by and blocked_by.waits_for != WaitFor.STAGGER:
-                short_of = short_of or blocked_by
-            if index is not None:
+            if blocked_by is None:
                 ends[index] = host.now + jobs[index].seconds
                 heapq.heappush(running, (ends[index], index))
-        most = max(most, host.busy)
+            elif blocked_by.waits_for != WaitFor.STAGGER:
+                lacking[blocked_by] += len(queues[jobs[index].request])
+        if host.busy > most:
+            most, short_of = host.busy, max(lacking, key=lacking.__getitem__, default=None)
         ready = host.spacing.next(host.now)
         if running and running[0][0] <= ready:
             host.now, ended = heapq.heappop(running)
@@ -157,8 +165,8 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
 
 def _starts(
     host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]
-) -> Iterator[tuple[int | None, Blocker | None]]:
-    """All that start now, and what the first waiting session lacks."""
+) -> Iterator[tuple[int, Shortage | None]]:
+    """All that start now, and the first of each request that can't, with what it lacks."""
     host.line.round()
     waiting = set(queues)
     while first := sorted(queues[kind][0] for kind in waiting & queues.keys()):
@@ -169,7 +177,7 @@ def _starts(
                 waiting.discard(request)
                 if chosen.waits_for not in {WaitFor.SLOT, WaitFor.STAGGER} or request.gpus:
                     host.line.refuse(str(index), request, chosen)
-                yield None, chosen
+                yield index, Shortage(chosen.waits_for, chosen.of)
                 continue
             queues[request].popleft()
             if not queues[request]:
@@ -180,10 +188,10 @@ def _starts(
             break
 
 
-def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Blocker | None]:
+def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Shortage | None]:
     """How many of `requests` run at once if they are started in turn as long as one fits, and what limits that."""
     host, at = _Host(replace(on, stagger=0.0)), 0
-    first: Blocker | None = None
+    first: Shortage | None = None
     refused: set[Request] = set()
     kinds = set(requests)
     while len(refused) < len(kinds):
@@ -193,7 +201,7 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Blocker | None]:
             continue
         chosen = host.choose(request)
         if isinstance(chosen, Blocker):
-            first = first or chosen
+            first = first or Shortage(chosen.waits_for, chosen.of)
             refused.add(request)
             continue
         host.start(str(at), request, chosen)
@@ -252,7 +260,7 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     if first.short_of is None:
         limited = "what is free now" if never else ""
     elif first.short_of.waits_for != WaitFor.SLOT:
-        limited = lacking(first.short_of)
+        limited = str(first.short_of)
     else:
         measured = "the best that was measured" if known.best else "one for each core"
         limited = PARALLEL if grid.limits.parallel else measured
