@@ -50,7 +50,7 @@ _COMMANDS = {
         "notify": ("control", "Send a test notice."),
     },
     "Tell": {
-        "completion": ("completion", "Print a script that completes words in your shell."),
+        "completion": ("options", "Print a script that completes words in your shell."),
         "report": ("report", "Report on a run, or on any folder of result files."),
     },
 }

@@ -26,9 +26,21 @@ from comborun.monitor.observe import History
 from comborun.monitor.snapshot import Server
 from comborun.monitor.watch import once
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
-from comborun.remote.logs import LatestAttempt, LogPosition, end_of_log, follow, latest, rank_log
+from comborun.remote.logs import (
+    LatestAttempt,
+    LogPosition,
+    attach_command,
+    can_be_shown,
+    end_of_log,
+    follow,
+    follow_command,
+    is_open,
+    latest,
+    rank_log,
+    step_command,
+    tile,
+)
 from comborun.remote.transport import LOCAL
-from comborun.remote.windows import attach_command, can_be_shown, follow_command, is_open, step_command, tile
 from comborun.rules.counting import shown
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and the hosts and runs that they name."""
+"""Arguments and options that commands share, the hosts and runs that they name, and words that a shell completes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from comborun.remote.runs import (
     copy_of,
     host_of,
     list_runs,
+    plan_of,
     remembered,
 )
 from comborun.remote.transport import LOCAL, LocalTransport
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.grid import Grid
+    from comborun.model.plan import Plan
     from comborun.monitor.watch import Source
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
+    from comborun.remote.runs import Launch
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
@@ -71,8 +74,6 @@ def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[st
     """Completes a word; the words are looked up only when a shell completes."""
 
     def offer(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
-        from comborun.cli.completion import words
-
         return [word for word in dict.fromkeys(words(what, context)) if word.startswith(begun)]
 
     return offer
@@ -335,3 +336,54 @@ def _close(opened: LocalTransport | ShellTransport) -> None:
         opened.close()
     for warning in opened.warnings:
         note(warning)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands, options, runs, sessions, hosts, presets and keys.
+
+    \b
+    combo completion bash >> ~/.bashrc
+    """
+    from click.shell_completion import get_completion_class
+
+    from comborun.cli import combo
+
+    kind = get_completion_class(shell)
+    assert kind
+    click.echo(kind(combo, {}, "combo", "_COMBO_COMPLETE").source())
+
+
+def words(what: str, context: click.Context) -> list[str]:
+    """The words for hosts, runs, presets, topics of `combo docs`, or sessions of the run that --run names."""
+    match what:
+        case "hosts":
+            return [LOCAL, *(launch.host for launch in reversed(remembered()))]
+        case "runs":
+            return [launch.run for launch in reversed(remembered())]
+        case "presets":
+            from comborun.grid import known_presets
+
+            return [*known_presets()]
+        case "topics":
+            from comborun.reference import pages, reference_keys
+
+            found = pages()
+            return [*found, *reference_keys(found["grid"].read_text("utf-8"))]
+    wanted = context.params.get("wanted") or ""
+    launches = [launch for launch in remembered() if launch.run.startswith(wanted) or launch.grid == wanted]
+    plan = _plan(launches[-1]) if launches else None
+    return [one.name for one in plan.current] if plan else []
+
+
+def _plan(launch: Launch) -> Plan | None:
+    if launch.host != LOCAL:
+        from comborun.monitor.observe import last_look
+
+        kept = last_look(launch.host, launch.run, launch.directory)
+        return kept.view.plan if kept else None
+    try:
+        return plan_of(copy_of(launch.host, launch.run, launch.directory))[0]
+    except (OSError, ValueError):
+        return None
