@@ -54,19 +54,16 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
     available, said = answer["available_kib"], harmless(gpus.get("said", "")).strip().rstrip(".")
     return HostFacts(
         host=host,
-        hostname=answer["hostname"],
-        cpus=answer["cpus"],
+        **{key: answer[key] for key in ("hostname", "cpus", "python", "bash")},
+        missing=tuple(answer["missing"]),
+        lacking=tuple(answer["lacking"]),
         memory=answer["memory_kib"] * KIB,
         gpus=tuple(card.index for card in cards),
         cards=cards,
         available=None if available is None else available * KIB,
-        python=answer["python"],
-        bash=answer["bash"],
         multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
-        missing=tuple(answer["missing"]),
         gpu_trouble=_trouble(gpus.get("code", 0), said),
         gpu_fix=next((fix for words, (_, _, fix) in FAULTS.items() if words in said.lower()), ""),
-        lacking=tuple(answer["lacking"]),
         absent=decoded(tuple[Fact, ...], answer.get("absent", [])),
         origins={name: answer[name] for name in ("checkpoints", "code") if answer.get(name)},
     )
