@@ -88,9 +88,7 @@ EVERYTHING = FetchOptions()
 
 
 def mirror_directory(host: str, run: str) -> Path:
-    """The folder of a run's copy on this machine. Raises HostError for a name that no run has, since names come from
-    hosts.
-    """
+    """The folder of a run's copy here. Raises HostError for a name that no run has: names come from hosts."""
     if not re.fullmatch(NAME, run):
         raise HostError(f"{host} named a run {run!r}, which is not a run's name")
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"

@@ -69,9 +69,7 @@ def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> 
 
 
 def rank_log(transport: Transport, seen: LatestAttempt, rank: int, stream: Stream) -> PurePosixPath:
-    """The log of one rank in an attempt with a launcher, of the newest start of the ranks. Raises UserError if there is
-    none.
-    """
+    """The log of one rank, of the newest start of an attempt's ranks. Raises UserError if there is none."""
     ranks = str(seen.log.parent / "out" / RANKS)
     answer = program.answer(transport, _ask(transport, seen.log.parents[3], "rank", ranks, str(rank), stream))
     if answer["found"]:

@@ -198,9 +198,7 @@ class Mirror:
 
     @contextlib.contextmanager
     def locked(self, patience: float = WAIT_S) -> Iterator[None]:
-        """Lock the mirror. Raises OccupiedError if another fetch holds it longer than `patience` seconds, and UserError
-        if it can't be written.
-        """
+        """Raises OccupiedError if another fetch holds it for too long, UserError if it can't be written."""
         with _explained(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             lock = (self.directory / _LOCK).open("ab")

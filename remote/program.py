@@ -326,9 +326,7 @@ def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -
 
 
 def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Reply:
-    """Send an order to a run; its dispatcher need not live. Raises UserError if the run can't do it, HostError if the
-    host can't write.
-    """
+    """Send an order to a run. Raises UserError if the run can't do it, HostError if the host can't write."""
     reply = _reply(_order(transport, directory, "control", verb, *words, timeout=_STEER_S))
     said = reply.refused or reply.texts[-1] if reply.lines else f"exit code {reply.code}"
     if reply.code in (64, 66):

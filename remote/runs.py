@@ -187,9 +187,7 @@ def is_remembered(directory: str) -> bool:
 
 
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
-    """The runs below `roots`, newest first, in one round trip. Runs of one root are in the order of their making, not
-    by the clock.
-    """
+    """The runs below `roots` in one round trip, the newest first: of one root by their making, not by the clock."""
     roots = tuple(dict.fromkeys(roots))
     found: dict[str, tuple[tuple[str, int], Run]] = {}
     for below in _run_verb(transport, roots, "list", *roots):

@@ -48,9 +48,7 @@ class Grid(GridFile):
 
 
 def load_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
-    """Read and check the grid file `path`, with values from the command line. Raises UserError if it can't be read,
-    GridError if it is wrong.
-    """
+    """Read and check a grid file. Raises UserError if it can't be read, GridError if it is wrong."""
     return parse_grid(text_of(path, "`combo init > grid.yaml` writes one to start from"), path, given=given)
 
 

@@ -151,9 +151,7 @@ def measured(session: Session, trials: Sequence[Trial]) -> MeasuredCombo:
 
 
 def _episode(good: Sequence[Trial]) -> float:
-    """Seconds of an episode: by the difference of two sessions, else by the times of the records, else by the whole
-    session.
-    """
+    """Seconds of an episode, by the difference of two sessions, by the times of records, or by the whole session."""
     shortest, longest = good[0], good[-1]
     if longest.episodes > shortest.episodes and longest.seconds > shortest.seconds:
         return (longest.seconds - shortest.seconds) / (longest.episodes - shortest.episodes)

@@ -208,9 +208,7 @@ def _check_displays(plan: Plan) -> None:
 
 
 def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
-    """Each session with as many threads as cores: those that it requests, or its share when all slots are in use. Ranks
-    of a launcher share them.
-    """
+    """Each session with as many threads as cores: those that it requests, or its share of all. Ranks share them."""
     wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
     fitting = at_once(plan, host) or plan.limits.parallel
     share = max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))

@@ -79,9 +79,7 @@ class OpensshTransport(ShellTransport):
         return ["-o", f"ControlPath={folder}/m", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"]
 
     def _login_options(self) -> list[str]:
-        """The options for a login. StrictHostKeyChecking of the user's config is not used, since it may accept any
-        host.
-        """
+        """Options for a login. The user's own StrictHostKeyChecking is not used: it may accept any host."""
         ask = self._options.ask is not None
         strict = "accept-new" if self._options.accept_new else "ask" if ask else "yes"
         settings = {

@@ -110,9 +110,7 @@ class SettingKeys(Keys):
 
     @property
     def pinned(self) -> PinMode:
-        """The pin mode. With a placement it is `none` unless the grid says otherwise: a placement uses the host's
-        numbers.
-        """
+        """The pin mode; with a placement `none` unless the grid says otherwise, since that has the host's numbers."""
         return "none" if self.placement and "pin" not in self.model_fields_set else self.pin
 
     @property
