@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from comborun.amendment.resumption import resumption
 from comborun.cli.options import (
     SLOTS,
     HostChoice,
@@ -21,7 +20,6 @@ from comborun.cli.options import (
     run_option,
     sessions_argument,
 )
-from comborun.cli.report import collected
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, repeatable, show_json, working
 from comborun.errors import HostError, UserError
 from comborun.model.work import combo_of
@@ -31,7 +29,6 @@ from comborun.monitor.steering import Resuming, Stopping, resume_document, resum
 from comborun.monitor.watch import once
 from comborun.remote.program import Reply, restart_dispatcher, send_test_notice, steer
 from comborun.remote.program import stop as stop_sessions
-from comborun.remote.publish import add_sessions
 from comborun.remote.runs import list_runs
 from comborun.remote.slurm import settle
 from comborun.rules.vocabulary import Life
@@ -336,6 +333,8 @@ def resume(target: Target, dry_run: bool, as_json: bool) -> None:
 
 
 def _missing_work(target: Target) -> Resuming:
+    from comborun.amendment.resumption import resumption  # `combo stop` needs no grid model
+    from comborun.cli.report import collected
     from comborun.reporter.merge import missing, rejected
 
     source = target.source()
@@ -350,6 +349,8 @@ def _missing_work(target: Target) -> Resuming:
 
 def _go_on(target: Target, going: Resuming) -> str:
     """First fill gaps, then lift the hold, then ask for attempts, then start the dispatcher: this is safe to repeat."""
+    from comborun.remote.publish import add_sessions
+
     transport, view, what = target.transport, going.view, going.what
     if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):
         raise HostError(f"a launch has just changed {view.id}", "give the same command again")

@@ -13,9 +13,7 @@ import click
 from rich.console import Console
 
 from comborun import __version__
-from comborun.amendment.resumption import episodes_each, recheck_plan
 from comborun.cli.options import Target, episodes_option, grid_argument, host_options, json_option, of_run
-from comborun.cli.report import collected
 from comborun.cli.terminal import (
     SOME_DID_NOT,
     program,
@@ -38,7 +36,6 @@ from comborun.monitor.wording import STYLES, SYMBOLS, indented
 from comborun.planner.calibrating import best, disturbed
 from comborun.planner.knowledge import Calibration, calibration_path, calibration_text, gpu_names
 from comborun.remote.grids import read_calibrations
-from comborun.remote.launching import launch_recheck
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
@@ -280,6 +277,9 @@ def recheck(target: Target, episodes: int, as_json: bool) -> int:
     combo recheck
     combo recheck 4_env_test --episodes 5
     """
+    from comborun.amendment.resumption import episodes_each, recheck_plan
+    from comborun.cli.report import collected
+    from comborun.remote.launching import launch_recheck
     from comborun.reporter.canary import compare_canary
 
     transport = target.transport
