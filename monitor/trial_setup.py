@@ -87,7 +87,7 @@ def trial_setup(
     if "slurm" in grid.model_fields_set:
         progress.warn(f"this runs on {facts.called} itself: Slurm is not asked for a node")
     if facts.absent:
-        progress.warn(not_ready(list(map(say, facts.absent)), facts.called))
+        progress.warn(not_ready(facts.absent, facts.called))
     plan = lay_out(uncut(grid), facts, digest_of(shipments))
 
     def ready(root: str) -> None:

@@ -21,6 +21,7 @@ from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, calibration_pat
 from comborun.planner.laying import lay_out, lay_out_on_slurm
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from comborun.model.resources import HostFacts
     from comborun.planner.knowledge import Calibration
     from comborun.remote.transport import Transport
+    from comborun.rules.facts import Fact
 
 _MOST = 2000
 """most files of a glob"""
@@ -153,8 +155,9 @@ def _checkpoint(policy: AxisEntry) -> str:
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
-def not_ready(lines: Sequence[str], host: str) -> str:
-    """An error text with a line for each lack; a single one stands in the first line."""
+def not_ready(lacks: Sequence[Fact], host: str, *others: str) -> str:
+    """An error text with a line for each lack and for `others`; a single one stands in the first line."""
+    lines = [*map(say, lacks), *others]
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
@@ -177,8 +180,9 @@ def needs_of(grid: Grid, *, local: bool) -> list[dict[str, Any]]:
 
 def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     settings, folder = combo.settings, folder_of(combo.settings, grid, local=local)
-    if settings.container:  # its program and files are in the image
-        return _needs(grid, "", "", "", {})
+    if box := settings.container:  # its program and files are in the image
+        given = box.runtime != "docker" or "--user" in box.options
+        return _needs(grid, "", "", "", {}) | {"runtime": box.runtime, "user_given": given}
     values = values_of("policy", combo.policy.name, combo.policy.attributes)
     values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     return _needs(grid, settings.command, settings.setup, folder, values)

@@ -18,8 +18,8 @@ from comborun.remote import program
 from comborun.remote.grids import needs_of, preflight_question
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Level, graded
-from comborun.rules.names import DEFAULT_ROOT, MULTIPLEXERS
-from comborun.rules.room.placement import Card
+from comborun.rules.names import DEFAULT_ROOT, MULTIPLEXER_NAMES
+from comborun.rules.room.capacity import Card
 from comborun.text import KIB, harmless
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         gpus=tuple(card.index for card in cards),
         cards=cards,
         available=None if available is None else available * KIB,
-        multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
+        multiplexers={kind: answer[kind] for kind in MULTIPLEXER_NAMES},
         gpu_trouble=_trouble(gpus.get("code", 0), said),
         gpu_fix=next((fix for words, (_, _, fix) in FAULTS.items() if words in said.lower()), ""),
         absent=decoded(tuple[Fact, ...], answer.get("absent", [])),
@@ -84,7 +84,7 @@ def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: boo
     if multiplexer and not facts.multiplexers.get(multiplexer):
         missing.append(multiplexer)
     elif windows and not any(facts.multiplexers.values()):
-        missing.append("{} (or {})".format(MULTIPLEXERS[0], ", ".join(MULTIPLEXERS[1:])))
+        missing.append("{} (or {})".format(MULTIPLEXER_NAMES[0], ", ".join(MULTIPLEXER_NAMES[1:])))
     if missing:
         raise HostError(
             f"{facts.host} lacks what sessions need: {', '.join(missing)}",

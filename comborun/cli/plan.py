@@ -29,7 +29,6 @@ from comborun.remote.transport import LOCAL
 from comborun.rules.names import RUN
 from comborun.rules.vocabulary import amount
 from comborun.text import MIB, first_of, harmless, several
-from comborun.words import say
 from comborun.words.times import duration
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def plan(grid: GridChoice, where: HostChoice, slurm: bool, as_json: bool, **show
         named = preflight_question(checked, local=transport.host == LOCAL, windows=not slurm)
         facts = host_facts(transport, host_python=checked.host_python, named=named)
     if facts.absent and not as_json and not shown["script"]:
-        warn(not_ready(list(map(say, facts.absent)), facts.called))
+        warn(not_ready(facts.absent, facts.called))
     known = NOTHING_KNOWN if slurm else known_of(checked, facts)
     laid = laid_out(checked, facts, digest_of(shipments), known, slurm=slurm)
     expected = None if slurm else outlook(laid, checked, facts, known)

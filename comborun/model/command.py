@@ -20,7 +20,8 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.resources import ASKED, OF_SERVERS, BashWord, variable
+from comborun.model.resources import ASKED, BashWord
+from comborun.rules.names import SERVER_VARIABLES, server_variable
 from comborun.text import close_to
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _apart(name: str, values: Mapping[str, str]) -> str:
     if name in START_TIME:
         return f'"${START_TIME[name]}"'
     if match := ASKED.fullmatch(f"{{{name}}}"):
-        return f'"${variable(match["name"], match["field"])}"'
+        return f'"${server_variable(match["name"], match["field"])}"'
     if name.startswith(FILE):
         return f'"$COMBORUN_FILES"/{shlex.quote(name.removeprefix(FILE))}'
     if values[name].startswith("~/"):
@@ -208,7 +209,7 @@ def asks_for(session: Session, placeholder: str) -> bool:
 def late(word: str, placeholder: str = "") -> bool:
     """Whether a bash word holds this start-time value; without a name, any of them."""
     names = [START_TIME[placeholder]] if placeholder else [*START_TIME.values(), FILES]
-    return any(f'"${name}"' in word for name in names) or (not placeholder and f'"${OF_SERVERS}' in word)
+    return any(f'"${name}"' in word for name in names) or (not placeholder and f'"${SERVER_VARIABLES}' in word)
 
 
 FILES = "COMBORUN_FILES"

@@ -42,7 +42,7 @@ from comborun.model.resources import (
     mebibytes,
 )
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.rules.room.placement import HEADROOM
+from comborun.rules.room.capacity import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

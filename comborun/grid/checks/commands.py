@@ -26,7 +26,7 @@ from comborun.model.command import (
     placeholders,
     split_command,
 )
-from comborun.model.resources import FIELDS, OF_SERVERS
+from comborun.rules.names import SERVER_FIELDS, server_variable
 from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
 
@@ -121,7 +121,7 @@ def check_server(draft: Draft, placeholder: str) -> None:
     """Raise CommandError if a placeholder names an unknown server or an unknown part of one."""
     name, _, field = placeholder.removeprefix("server.").rpartition(".")
     known, text = [*draft.file.servers], f"{{{placeholder}}}"
-    if "servers" in draft.broken or (name in known and field in FIELDS):
+    if "servers" in draft.broken or (name in known and field in SERVER_FIELDS):
         return
     if name in known or not name:
         raise CommandError(
@@ -241,7 +241,7 @@ def server_warnings(draft: Draft) -> Iterator[Problem]:
     texts += [text for _, text in _texts(draft)]
     texts += [text for combo in draft.combos for text in combo.settings.variables.values()]
     for name in draft.file.servers:
-        mark = f"{OF_SERVERS}{name.upper().replace('-', '_')}_"
+        mark = server_variable(name)
         if not any(f"{{server.{name}." in text or mark in text for text in texts):
             message = f"no session uses the server `{name}`, so it never starts"
             hint = f"`{{server.{name}.url}}` in a command, a variable or an attribute"

@@ -43,7 +43,7 @@ from comborun.model.resources import (
     Reserve,
     mebibytes,
 )
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 GpuIndexes = Annotated[tuple[NotNegative, ...], ONE_OR_MANY]
 UNCAPPED = 0

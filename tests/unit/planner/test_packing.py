@@ -15,7 +15,7 @@ from comborun.model.resources import HostFacts
 from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
 from comborun.planner.laying import lay_out
 from comborun.planner.packing import Job, Shortage, Stage, fits, outlook, simulate, stage
-from comborun.rules.room.placement import Capacity, Card, Request
+from comborun.rules.room.capacity import Capacity, Card, Request
 from comborun.rules.room.waits import WaitFor
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
