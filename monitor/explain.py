@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from comborun.model.plan import Plan, Session
-from comborun.model.servers import ServerInstance
+from comborun.model.resources import ServerInstance
 from comborun.monitor.classify import ended_by, session_status
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Server

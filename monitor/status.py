@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from comborun.documents import as_data, chosen
+from comborun.model.codec import as_data, chosen
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task

@@ -14,9 +14,8 @@ from comborun.grid.combos import names_of
 from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
-from comborun.planner import first_episodes
 from comborun.planner.calibrating import (
-    Seen,
+    DoneAt,
     Trial,
     alone,
     beside,
@@ -27,10 +26,10 @@ from comborun.planner.calibrating import (
     second_trial,
     step,
     stops,
-    trial_plan,
 )
 from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
+from comborun.planner.ranges import first_episodes, trial_plan
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import release, remove
@@ -160,7 +159,7 @@ def _trial(found: Sequence[Attempt], session: Session, use: _Use) -> Trial:
         ended=end.ended,
         whole=end.outcome is Outcome.SUCCEEDED,
         how=f"{end.outcome}{f', {end.failure}' if end.failure else ''}{f' ({end.note})' if end.note else ''}",
-        seen=tuple(Seen(at - started, done) for at, done in use.done.items() if at < end.ended),
+        seen=tuple(DoneAt(at - started, done) for at, done in use.done.items() if at < end.ended),
         memory=use.memory_kib * KIB // MIB,
         gpu_memory=use.gpu_mib,
         cores=use.cpu_s / elapsed if elapsed > 1 else None,

@@ -283,9 +283,7 @@ def deliver(
 
 
 def stream(deliveries: Sequence[Delivery]) -> bytes:
-    """The bytes for host/verbs/sync.py: a line that lists all files, then their bytes. Raises UserError if a file has
-    changed meanwhile.
-    """
+    """A line that lists all files, then their bytes. Raises UserError if a file has changed meanwhile."""
     items = [(one.shipment.folder, item) for one in deliveries for item in one.missing]
     head = json.dumps([{"folder": folder, **item.order} for folder, item in items]).encode()
     return b"".join([head, b"\n", *(_read(item) for _, item in items if isinstance(item, ShippedFile))])

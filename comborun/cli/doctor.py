@@ -14,8 +14,8 @@ from rich.text import Text
 from comborun.cli.options import HostChoice, json_option, root_options
 from comborun.cli.terminal import SOME_DID_NOT, show_json, working
 from comborun.grid import load_grid
-from comborun.remote.doctor import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.grids import with_policies
+from comborun.remote.host import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.transport import LOCAL
 from comborun.rules.findings import Finding, Level
 from comborun.rules.names import DEFAULT_ROOT

@@ -144,21 +144,16 @@ def show_status(target: Target, *, as_json: bool) -> int:
             raise away
         seen = last_seen(kept, away.headline, Clock())
     else:
-        seen = _status_now(target)
+        with working(f"looking at {target.run}"):
+            source = target.source()
+            seen = once(source)
+        if source.view.plan.stop_early and seen.recorded and not seen.finished:
+            seen = replace(seen, undecided=StopEarly(target).decide_only())
     if as_json:
         click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
     return away.exit_code if away else exit_code(seen)
-
-
-def _status_now(target: Target) -> RunStatus:
-    with working(f"looking at {target.run}"):
-        source = target.source()
-        seen = once(source)
-    if source.view.plan.stop_early and seen.recorded and not seen.finished:
-        seen = replace(seen, undecided=StopEarly(target).decide_only())
-    return seen
 
 
 def exit_code(seen: RunStatus) -> int:

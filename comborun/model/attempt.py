@@ -29,10 +29,6 @@ SLURM = "slurm"
 """multiplexer of a session that a Slurm task runs: it has no window"""
 
 
-_BEGIN_NUMBERS = ("attempt", "supervisor", "pid", "first", "count", "environment")
-_BEGIN_TEXTS = ("boot", "host", "address", "screendir", "tmux_tmpdir", "gpus", "driver", "gpu_models")
-
-
 def own_end(claim: str, end: str) -> bool:
     """Whether an `end` is of the same start as a `claim`.
 
@@ -75,10 +71,12 @@ class Begin:
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> Self:
-        known: dict[str, Any] = {name: integer(record, name) or 0 for name in _BEGIN_NUMBERS}
-        known |= {name: record.get(name, "") for name in _BEGIN_TEXTS}
-        started, multiplexer = seconds(record, "started") or 0.0, record.get("multiplexer", "none")
-        return cls(started=started, multiplexer=multiplexer, **known)
+        kinds: dict[str, str] = cls.__annotations__
+        found: dict[str, Any] = {
+            name: integer(record, name) or 0 if kind == "int" else record.get(name, "") for name, kind in kinds.items()
+        }
+        found |= {"started": seconds(record, "started") or 0.0, "multiplexer": record.get("multiplexer", "none")}
+        return cls(**found)
 
 
 class End(NamedTuple):

@@ -135,6 +135,14 @@ WORDS: Words = {
     Evidence.FOLDER_BREAKS_MOUNT.value: "the run's folder has a colon in its name, which {runtime} can't mount",
     Evidence.CONTAINER_FAILED.value: _container_failed,
     Evidence.NO_DISPLAY.value: "`display` names no display for GPU {gpu}",
+    Evidence.SECRET_MISSING.value: "the secret {name} is not there: combo launch sends it again",
+    Evidence.GPU_NOT_FIRST.value: (
+        "no value of DRI_PRIME makes the granted GPU the first one for Vulkan: install mesa-vulkan-drivers 24 or newer,"
+        " or name the GPU in the command, with `pin: device-arg` and {{gpu}}"
+    ),
+    Evidence.GPU_NOT_SEEN.value: (
+        "Vulkan does not see the granted GPU: install libnvidia-gl; `vulkaninfo --summary` lists what it sees"
+    ),
     Evidence.NO_XVFB.value: "there is no Xvfb on the PATH, which `display: xvfb` asks for",
     Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {part(fact, 'said') or 'it says nothing'}",
     Evidence.NO_PORT.value: lambda fact: _with("no port is free", fact),

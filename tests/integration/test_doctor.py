@@ -21,7 +21,7 @@ from prefaced import Prefaced
 
 from comborun.cli.doctor import doctor
 from comborun.host.verbs.facts import NEEDED
-from comborun.remote.doctor import Examination, HostNeeds, examine
+from comborun.remote.host import Examination, HostNeeds, examine
 from comborun.remote.transport import LocalTransport
 from comborun.rules.findings import Finding, Level
 

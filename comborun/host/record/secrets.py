@@ -49,16 +49,13 @@ def gather(run: RunLayout, given: bytes | None) -> None:
         os.environ.pop(name, None)  # children read them from the file
 
 
-def values(run: RunLayout) -> dict[str, str]:
-    """The secrets for a command's environment. Raises LookupError if one is missing. By hand, a variable that is set
+def values(run: RunLayout) -> tuple[dict[str, str], str]:
+    """The secrets for a command's environment, and the name of one that is missing. By hand, a variable that is set
     already will do.
     """
     names = wanted(run)
     found = _kept(run, names)
-    for name in names:
-        if name not in found and not os.environ.get(name):
-            raise LookupError(f"the secret {name} is not there: combo launch sends it again")
-    return found
+    return found, next((name for name in names if name not in found and not os.environ.get(name)), "")
 
 
 def forget(run: RunLayout) -> None:

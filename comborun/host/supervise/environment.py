@@ -111,10 +111,10 @@ class CommandEnvironment:
             self.port = str(number)
             self.held.append(files.inheritable(lock))
             self.environment["COMBORUN_PORT"] = self.port
-        try:
-            self.environment.update(secrets.values(self._run))
-        except LookupError as error:
-            raise MissingResource(fact(Evidence.NOT_STARTED, said=str(error))) from None
+        values, missing = secrets.values(self._run)
+        if missing:
+            raise MissingResource(fact(Evidence.SECRET_MISSING, name=missing))
+        self.environment.update(values)
 
     def _find_device(self, api: str) -> None:
         from comborun.host.system import drawing
@@ -125,7 +125,7 @@ class CommandEnvironment:
             else:
                 device, told = drawing.vulkan_device(self._on_host, self.gpus.uuid)
         except LookupError as error:
-            raise MissingResource(fact(Evidence.NOT_STARTED, said=str(error))) from None
+            raise MissingResource(fact(error.args[0])) from None
         self.environment[f"COMBORUN_{api.upper()}_DEVICE"] = device
         self.drawing.update({api: device, f"{api}_told": told})
 

@@ -19,7 +19,7 @@ TEXT_MOST = 200
 
 class Evidence(Word):
     # The command did not start
-    NOT_STARTED = "not_started"  # said
+    NOT_STARTED = "not_started"  # said: by a script of the former version
     COULD_NOT_RUN = "could_not_run"  # program, folder, interpreter (missing, or absent), said
     SETUP_FAILED = "setup_failed"  # number (of the line), exit, line, said
     SETUP_RETURNED = "setup_returned"  # exit
@@ -31,6 +31,9 @@ class Evidence(Word):
     FOLDER_BREAKS_MOUNT = "folder_breaks_mount"  # path, runtime
     CONTAINER_FAILED = "container_failed"  # runtime, exit, said
     NO_DISPLAY = "no_display"  # gpu
+    SECRET_MISSING = "secret_missing"  # noqa: S105 - name
+    GPU_NOT_FIRST = "gpu_not_first_for_vulkan"
+    GPU_NOT_SEEN = "gpu_not_seen_by_vulkan"
     NO_XVFB = "no_xvfb"
     XVFB_FAILED = "xvfb_failed"  # said
     NO_PORT = "no_port"  # said

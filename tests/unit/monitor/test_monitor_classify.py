@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.documents import as_data
+from comborun.model.codec import as_data
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, SessionStatus, document
 from comborun.rules.vocabulary import Life, Outcome

@@ -32,7 +32,6 @@ SEARCHES = {"search", "match", "fullmatch", "findall", "finditer", "split", "sub
 SHOWN = {
     "comborun/errors.py:headline",
     "monitor/listing.py:state",
-    "remote/ssh/openssh.py:_start_master",
 }
 """places that only cut a text to one line, to show it"""
 

@@ -9,7 +9,7 @@ import pytest
 
 from comborun.cli.doctor import document, lines
 from comborun.grid import parse_grid
-from comborun.remote.doctor import Examination, clock, wanted_by
+from comborun.remote.host import Examination, clock, wanted_by
 from comborun.rules.findings import Finding, Level, error, fine, note, warning
 
 CHECKOUT = Path(__file__).parents[3]
