@@ -300,8 +300,8 @@ def start(transport: Transport, directory: str, options: StartOptions) -> Reply:
         arguments += ["--parallel", str(options.parallel)]
     if options.multiplexer is not None:
         arguments += ["--multiplexer", options.multiplexer]
-    if options.environment:
-        arguments += ["--environment", options.environment]
+    if options.environment == "first":  # a run of the former version does not know the option
+        arguments += ["--environment", "first"]
     if options.secrets:
         arguments += ["--secrets", "-"]
     done = _order(transport, directory, "start", *arguments, stdin=options.secrets, timeout=240)
