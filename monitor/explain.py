@@ -9,9 +9,9 @@ from typing import Any
 
 from comborun.model.plan import Plan, Session
 from comborun.model.servers import ServerInstance
-from comborun.monitor.classify import ended_by, session_status
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Server
+from comborun.monitor.states import Case, session_status
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.monitor.waiting import Question, blocked, budget, queued
 from comborun.monitor.wording import indented
@@ -20,6 +20,7 @@ from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Life, Outcome
+from comborun.text import harmless
 from comborun.words import say
 
 MOST_LINES = 10
@@ -54,7 +55,7 @@ class Explanation:
 
 def to_document(explanation: Explanation) -> dict[str, Any]:
     commands = [{"command": f"combo {one.words}", "does": one.does} for one in explanation.commands]
-    reasons = {"reasons": list(map(say, explanation.reasons)), "facts": data_of(explanation.reasons)}
+    reasons = {"reasons": [harmless(say(one)) for one in explanation.reasons], "facts": data_of(explanation.reasons)}
     return {**asdict(replace(explanation, reasons=())), **reasons, "commands": commands}
 
 
@@ -65,7 +66,7 @@ def explain(view: RunView, history: History, status: RunStatus, name: str) -> Ex
     else:
         session = next(one for one in view.plan.sessions if one.name == name)
         known = next((one for one in status.sessions if one.name == name), None)
-        seen = known or session_status(session, history.of(name), status.now or 0.0)
+        seen = known or session_status(Case(view.plan, session, history.of(name), status.now or 0.0))
         reasons = _reasons(Question(view, history, status, session, seen))
     commands = tuple(_commands(view, status, seen))
     outcome = str(seen.outcome) if seen.outcome else None
@@ -83,8 +84,8 @@ def _reasons(question: Question) -> Iterator[Fact]:
     elif question.seen.life is Life.ENDED:
         yield from _ended(question)
     for one in question.attempts[:-1]:
-        how = ended_by(one.end) if one.end else ""
-        yield Fact("earlier_attempt", attempt=one.number, note=how, done=one.done, unit=question.session.unit)
+        how = one.end and one.end.how.as_data()
+        yield Fact("earlier_attempt", attempt=one.number, how=how, done=one.done, unit=question.session.unit)
 
 
 def _alive(question: Question) -> Iterator[Fact]:
@@ -124,8 +125,8 @@ def _work(seen: SessionStatus) -> Iterator[Fact]:
         recorded = seen.recorded if seen.successes is not None else None
         counts = {"done": seen.done, "planned": seen.planned, "unit": seen.unit}
         yield Fact("work_done", **counts, successes=seen.successes, recorded=recorded)
-    if seen.uncounted:
-        yield Fact("rows_not_counted", note=seen.uncounted)
+    if seen.reasons:
+        yield Fact("rows_not_counted", reasons=data_of(seen.reasons))
 
 
 def _ended(question: Question) -> Iterator[Fact]:
@@ -134,14 +135,14 @@ def _ended(question: Question) -> Iterator[Fact]:
         yield Fact("queued_when_stopped")
         return
     code = "attempt_was_called_off" if _never_began(seen) else "attempt_ended"
-    yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, note=seen.note)
+    yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, how=data_of(seen.facts))
     if _never_began(seen):
         return
     yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
         yield _evidence(question.session)
-    if seen.peak_memory is not None:
-        yield Fact("peak_memory", bytes=seen.peak_memory)
+    if end and end.peak_memory is not None:
+        yield Fact("peak_memory", bytes=end.peak_memory)
     if seen.failure:
         yield _retries(question)
 
@@ -178,7 +179,7 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
     if seen.life is Life.QUEUED:
         yield Fact("after_waits", sessions=sum(one.life is not Life.ENDED for one in status.sessions))
     elif seen.life is Life.ENDED:
-        yield Fact("after_ended", seconds=seen.seconds, note=seen.note)
+        yield Fact("after_ended", seconds=seen.seconds, how=data_of(seen.facts))
     else:
         yield Fact("after_runs", seconds=seen.seconds or 0.0)
 

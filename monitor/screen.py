@@ -11,8 +11,8 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from comborun.errors import shape
-from comborun.monitor.slurm import summary
-from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
+from comborun.monitor.document import to_json
+from comborun.monitor.status import UP, RunStatus, SessionStatus
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
@@ -166,12 +166,12 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     """Slurm's summary at the first look that has one; then only whether Slurm answers."""
-    if after.scheduler is None or after.now is None:
+    if after.scheduler is None or after.slurm is None:
         return
-    earlier = before.scheduler if before else None
-    if earlier is None or (earlier.answered and not after.scheduler.answered):
-        yield summary(after.scheduler, after.tasks, after.now)
-    elif after.scheduler.answered and not earlier.answered:
+    earlier, answered = before.scheduler if before else None, after.scheduler.answered
+    if earlier is None or (earlier.answered and not answered):
+        yield f"{'' if answered else '! '}{say(after.slurm)}"
+    elif answered and not earlier.answered:
         yield "Slurm answers again"
 
 
@@ -200,9 +200,9 @@ def _line(session: SessionStatus) -> str:
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
-        last = session.last_line
+        last, ending = session.last_line, session.latest.end.facts if session.latest.end else ()
         told = not last or last.startswith("comborun: ")  # a line of ours, whose fact is shown
-        told = told or any(one.code == Evidence.LOG_SAYS or one.text("said") == last for one in session.ending)
+        told = told or any(one.code == Evidence.LOG_SAYS or one.text("said") == last for one in ending)
         parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)
 

@@ -13,13 +13,13 @@ from comborun.errors import HostError, UserError
 from comborun.model.attempt import Begin, End
 from comborun.model.codec import decoded
 from comborun.monitor.progress import NOTHING, Counter
-from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import visible
 from comborun.rules.facts import Fact
 from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
 from comborun.rules.room.placement import Card
 from comborun.rules.room.waits import waits_for
+from comborun.rules.slurm import PENDING, is_held, plain
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
 from comborun.words import say
@@ -118,6 +118,67 @@ class Server(NamedTuple):
         return Fact("server_state", **fields)
 
 
+class Task(NamedTuple):
+    """A task of a Slurm array. Times are seconds since 1970 on the host's clock."""
+
+    session: str
+    attempt: int
+    """the attempt that it makes or will make"""
+    job: str
+    """`12_7`: array and index"""
+    id: str = ""
+    """its own job number, for steps; empty before it has one"""
+    state: str = PENDING
+    node: str = ""
+    start: float | None = None
+    """expected start, if Slurm gives one"""
+    reason: str = ""
+    """Slurm's reason why it does not run; empty while Slurm has not looked at it"""
+
+    @property
+    def pending(self) -> bool:
+        return not self.begun and self.state != "COMPLETING"
+
+    @property
+    def begun(self) -> bool:
+        return self.state in {"RUNNING", "CONFIGURING"}
+
+    @property
+    def held(self) -> bool:
+        return self.pending and is_held(self.reason)
+
+    @property
+    def array(self) -> str:
+        """The job number of the array; empty if Slurm's answer has none."""
+        number = self.job.partition("_")[0]
+        return number if number.isdecimal() else ""
+
+    @property
+    def why(self) -> str:
+        """The reason as Slurm's documents spell it."""
+        return visible(plain(self.reason))
+
+    @property
+    def fact(self) -> Fact:
+        """What Slurm says of it."""
+        if self.why:
+            return Fact("task_held_by_slurm" if self.held else "task_waits", reason=self.why)
+        return Fact("task_not_looked_at") if self.pending else Fact("task_state", state=self.state.lower())
+
+
+class Scheduler(NamedTuple):
+    at: float | None = None
+    """time of the last answer; None: never"""
+    answered: bool = True
+    why: str = ""
+    """its message instead of an answer"""
+
+    def silence(self, now: float) -> Fact:
+        """Slurm does not answer: since when, and its words."""
+        since = {} if self.at is None else {"ago_s": now - self.at}
+        return Fact("slurm_is_silent", **since, said=visible(self.why))
+
+
 @dataclass(frozen=True)
 class Space:
     """A size in bytes, and how much of it is free."""
@@ -195,6 +256,9 @@ class Attempt(NamedTuple):
     @property
     def alive(self) -> bool:
         return self.life in (Life.RUNNING, Life.ORPHANED) or (self.life == Life.STARTING and self.claimed)
+
+
+NOT_STARTED = Attempt("", 0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.model.work import describe, size
-from comborun.monitor.slurm import summary as tasks_line
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Life
 from comborun.words import say
@@ -105,8 +104,8 @@ def resume_facts(going: Resuming) -> Iterator[Fact]:
     what, seen = going.what, going.seen
     if going.nothing:
         yield Fact("nothing_to_resume", run=going.view.id, coming=len(going.coming), futile=bool(what.futile))
-        if seen.scheduler and going.coming and seen.now is not None:
-            yield Fact("slurm_summary", said=tasks_line(seen.scheduler, seen.tasks, seen.now))
+        if seen.slurm and going.coming:
+            yield seen.slurm
         yield from map(_futile, what.futile)
         return
     yield Fact("resumes", run=going.view.id)

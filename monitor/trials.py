@@ -133,8 +133,8 @@ class _Use:
 def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:
     """Sample the resources of the sessions once. A failed sample is skipped."""
     for one in status.sessions:
-        if one.progressed:
-            uses[one.name].done[one.progressed] = one.own
+        if one.latest.progressed:
+            uses[one.name].done[one.latest.progressed] = one.latest.done
     try:
         answer = json.loads(program.run(setup.transport, status.directory, "sample", timeout=_SAMPLE_S).text)
         for marker, use in answer["uses"].items():

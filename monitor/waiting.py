@@ -9,8 +9,7 @@ from comborun.generate.slurm_jobs import kind_of
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import NO_SLURM
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.slurm import Scheduler, silence
-from comborun.monitor.snapshot import Attempt, Hold, Quarantine, Server, Snapshot, Waiting
+from comborun.monitor.snapshot import Attempt, Hold, Quarantine, Scheduler, Server, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.retry import Budgets, Spent, spent
@@ -206,7 +205,7 @@ def _slurm(question: Question, scheduler: Scheduler) -> Iterator[Fact]:
     """Slurm's information about its task, and its age."""
     task, status = question.seen.task, question.status
     if not scheduler.answered:
-        yield silence(scheduler, question.now)
+        yield scheduler.silence(question.now)
     if task is None:
         if scheduler.at is not None and status.dispatcher is not None and not status.stopped:
             yield Fact("slurm_has_no_task")

@@ -273,7 +273,7 @@ def due(status: RunStatus) -> float:
     if now is None:
         return math.inf
     ends = [
-        max(session.expected.likeliest - now, now - (session.progressed or session.started or now))
+        max(session.expected.likeliest - now, now - (session.latest.progressed or session.started or now))
         for session in status.busy
         if session.remaining and session.expected
     ]

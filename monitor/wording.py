@@ -70,12 +70,12 @@ def last_line(log: bytes) -> str:
     return next((text for line in lines if (text := visible(line))), "")
 
 
-def visible(line: str) -> str:
+def visible(line: str, most: int = LONGEST) -> str:
     """A line that is safe to show: no control characters, no escape sequences, limited length."""
-    return indented(line).strip()
+    return indented(line, most).strip()
 
 
-def indented(line: str) -> str:
+def indented(line: str, most: int = LONGEST) -> str:
     """The same, but with leading blanks, which tracebacks need. Of a progress bar only the last drawing stays."""
     text = shown(harmless(line, keep="\r\t").replace("\t", " ")).rstrip()
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -11,7 +11,6 @@ import click
 
 from comborun.cli.options import episodes_option, grid_argument, host_options, json_option
 from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_line, show_why, warn, wrapped
-from comborun.monitor.classify import ended_by
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
 from comborun.monitor.wording import STYLES, SYMBOLS, indented
@@ -20,6 +19,7 @@ from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless
+from comborun.words import say
 from comborun.words.rows import why_not_counted, without_line
 from comborun.words.times import brief
 
@@ -99,7 +99,7 @@ def _trouble(tried: TryResult) -> str:
     if tried.end.clean:
         return why_not_counted([kept for fact in tried.end.counts.facts for kept in without_line(fact)])
     last = next((line.strip() for line in reversed(tried.log) if line.strip()), "")
-    return ": ".join(filter(None, (ended_by(tried.end), tried.end.note or indented(last))))
+    return ": ".join(filter(None, (say(tried.end.how), tried.end.note or indented(last))))
 
 
 def _show_files(tried: TryResult) -> None:

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
-from comborun.rules.vocabulary import Outcome
+from comborun.rules.endings.failures import Failure, named
+from comborun.rules.vocabulary import Cause, Outcome
 from comborun.words import part, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Iterable, Mapping, Sequence
 
     from comborun.rules.facts import Fact
     from comborun.words import Words
 
+CAUSES = {
+    Cause.STOPPED: "stopped",
+    Cause.NOT_NEEDED: "not needed",
+    Cause.HUNG: "hung",
+    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
+}
+"""causes that exit codes and signals don't show"""
 _MOST = 600
 """characters of a line about an end"""
 _WHERE = {"group": "in its control group", "machine": "on this machine"}
@@ -30,6 +38,18 @@ _CONTAINER = {
 def outcome_words(outcome: str | None) -> str:
     """An outcome as people read it; empty for none."""
     return "not needed" if outcome == Outcome.NOT_NEEDED else str(outcome or "")
+
+
+def behind(cause: str, failure: str | None) -> str:
+    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
+    found = named(failure or "") if cause in (Cause.EXITED, Cause.SIGNAL) else None
+    return found.row.words if found and found.cause and found.row.in_log else ""
+
+
+def beside_records(line: str, files: Sequence[str]) -> str:
+    """The evidence besides records: `a line of the log like 'done' and a file 'all.json'`; empty if none."""
+    seen = (f"a line of the log like '{line}'",) if line else ()
+    return " and ".join((*seen, *(f"a file '{glob}'" for glob in files)))
 
 
 def said(record: Mapping[str, Any]) -> str:

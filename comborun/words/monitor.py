@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 from comborun.rules.endings.failures import words_of
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
-from comborun.rules.vocabulary import amount, first_of, several
-from comborun.words import part
+from comborun.rules.vocabulary import Cause, amount, first_of, several
+from comborun.words import part, say
+from comborun.words.endings import CAUSES, behind, beside_records, in_words
+from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
 
@@ -32,8 +36,10 @@ def _because(fact: Fact) -> str:
     return f": {why}" if why else ""
 
 
-def _note(fact: Fact) -> str:
-    return f": {fact.text('note')}" if fact.text("note") else ""
+def _how(fact: Fact) -> str:
+    """`: ` and how it ended; empty if nothing is to be said."""
+    said = "; ".join(map(say, facts_of(fact.fields.get("how"))))
+    return f": {said}" if said else ""
 
 
 def _when(fact: Fact) -> str:
@@ -120,6 +126,21 @@ def _slurm_is_silent(fact: Fact) -> str:
     ago, said = fact.number("ago_s"), part(fact, "said")
     since = "it has not answered yet" if ago is None else f"this is from {brief(ago)} ago"
     return f"Slurm does not answer; {since}{f': {said}' if said else ''}"
+
+
+def _slurm_tasks(fact: Fact) -> str:
+    """`Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
+    pending, reasons, nodes = fact.count("pending"), fact.fields.get("reasons"), fact.texts("nodes")
+    parts = []
+    if pending:
+        counts = reasons.items() if isinstance(reasons, dict) else ()
+        words = [(word or "not looked at yet", count) for word, count in counts]
+        listed = ", ".join(f"{count} {word}" if pending > 1 else word for word, count in words)
+        parts.append(f"{several(pending, 'task')} pending ({listed})")
+    if fact.count("running"):
+        where = ", ".join(nodes) if 0 < len(nodes) <= _MOST_NAMED else several(len(nodes), "node")
+        parts.append(f"{fact.count('running')} running on {where}")
+    return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"
 
 
 # A session that waits
@@ -224,16 +245,56 @@ def _ended_at(fact: Fact) -> str:
     return "" if at is None else f" at {clock(at)}"
 
 
+def _ended_by(fact: Fact) -> str:
+    """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
+    cause, number, code = fact.text("cause"), fact.count("signal"), fact.number("exit_code")
+    if known := CAUSES.get(cause):  # type: ignore[call-overload]
+        return str(known)
+    seen = "ended for an unknown reason"
+    if number:
+        word = signal.strsignal(number) if 0 < number < signal.NSIG else ""
+        seen = (word or f"signal {number}").lower()
+    elif cause == Cause.EXITED and code is not None:
+        seen = f"exit code {int(code)}"
+    found = behind(cause, fact.text("failure"))
+    return f"{found} ({seen})" if found else seen
+
+
+def _details(fact: Fact) -> str:
+    return in_words(fact.text("note"), facts_of(fact.fields.get("ending")))
+
+
+def _command_ended(fact: Fact) -> str:
+    details = _details(fact)
+    if details and fact.text("cause") in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
+        return details
+    return ": ".join(filter(None, (_ended_by(fact), details)))
+
+
+def _results_are_missing(fact: Fact) -> str:
+    """Why exit code 0 is not a success."""
+    without, records = beside_records(fact.text("line"), fact.texts("files")), fact.count("records")
+    if without:
+        lacks = f", without {without}"
+    elif not records:
+        lacks = ", but no results"
+    elif records >= fact.count("planned"):
+        lacks = ", but no verdict in any of its records"
+    else:
+        lacks = f" after {records} of {fact.count('planned')} {fact.text('unit')}s"
+    return ": ".join(filter(None, (f"exit code 0{lacks}", _details(fact))))
+
+
 def _attempt_ended(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} ended{_ended_at(fact)}{_lasted(fact)}{_note(fact)}"
+    return f"attempt {fact.count('attempt')} ended{_ended_at(fact)}{_lasted(fact)}{_how(fact)}"
 
 
 def _called_off(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} was called off{_ended_at(fact)} and never began{_note(fact)}"
+    return f"attempt {fact.count('attempt')} was called off{_ended_at(fact)} and never began{_how(fact)}"
 
 
 def _earlier(fact: Fact) -> str:
-    how = fact.text("note") or "nobody saw it end"
+    how = part(fact, "how") or "nobody saw it end"
     return f"attempt {fact.count('attempt')} before it: {how}, {several(fact.count('done'), fact.text('unit'))}"
 
 
@@ -283,7 +344,10 @@ def _server_state(fact: Fact) -> str:
     words = _SERVER_STATES.get(state, state)
     if since is not None:
         words += f" {brief(since)} ago" if state == "ended" else f" for {brief(since)}"
-    return f"{words} ({fact.text('cause')}{_note(fact)})" if state == "ended" else words
+    if state != "ended":
+        return words
+    note = fact.text("note")
+    return f"{words} ({fact.text('cause')}{f': {note}' if note else ''})"
 
 
 def _server_is(fact: Fact) -> str:
@@ -368,6 +432,7 @@ WORDS: Words = {
     "host_rebooted": _host_rebooted,
     "all_sessions_vanished": _all_vanished,
     "slurm_is_silent": _slurm_is_silent,
+    "slurm_tasks": _slurm_tasks,
     # a session that waits
     "nothing_starts_until_resume": lambda fact: (
         f"nothing new starts{f' since {_when(fact)}' if 'at' in fact.fields else ''},"
@@ -405,7 +470,7 @@ WORDS: Words = {
         "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
     ),
     "work_done": _work_done,
-    "rows_not_counted": "{note}",
+    "rows_not_counted": lambda fact: why_not_counted(facts_of(fact.fields.get("reasons"))),
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
     "is_being_ended": "it is being ended: {note}",
@@ -422,6 +487,9 @@ WORDS: Words = {
     "task_is_gone": "its task is gone; what ended it is not judged yet",
     "nobody_saw_end": "nobody saw it end",
     "supervisor_died_early": "its supervisor died before it began",
+    "command_ended": _command_ended,
+    "ended_after_results": lambda fact: f"{_ended_by(fact)} after complete results",
+    "results_are_missing": _results_are_missing,
     "attempt_ended": _attempt_ended,
     "attempt_was_called_off": _called_off,
     "earlier_attempt": _earlier,
@@ -433,7 +501,7 @@ WORDS: Words = {
     "starts_left": _starts_left,
     "no_start_left": _no_start_left,
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
-    "after_ended": lambda fact: f"it ended{_lasted(fact)}{_note(fact)}",
+    "after_ended": lambda fact: f"it ended{_lasted(fact)}{_how(fact)}",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known: {error}",
@@ -443,7 +511,6 @@ WORDS: Words = {
     "other_runs_go_on": "other runs of this grid go on; name one to end it: {runs}",
     "nothing_to_resume": _nothing_to_resume,
     "resumes": "{run}:",
-    "slurm_summary": "{said}",
     "tasks_released": "{tasks} tasks that Slurm holds are released",
     "another_attempt": _another_attempt,
     "new_session": lambda fact: (

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.model.attempt import CAUSES, behind
 from comborun.rules.endings.failures import Failure
-from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
-from comborun.words.endings import outcome_words
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, session_outcome
+from comborun.words.endings import CAUSES, behind, outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,7 +80,7 @@ def cause_words(end: End) -> str:
         words = f"signal {end.signal}"
     if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:
         words += f" ({SIGNALS.get(end.signal, f'signal {end.signal}')})"
-    if found := behind(end):
+    if found := behind(end.cause, end.failure):
         words = f"{found}, {words}"
     return f"{words}: {end.note}" if end.note else words
 
@@ -117,11 +116,10 @@ def _ending(
 
 
 def _outcome(end: End | None, counted: Completeness | None, *, run_over: bool) -> Outcome | None:
-    """By the rule of both halves, with the records that count here where they show something. None while the session
-    may be running."""
+    """By the records that count here, where they show something. None while the session may be running."""
     if end:
-        return outcome(counted or end.completeness, end.cause)
-    return outcome(counted or Completeness.NONE, Cause.LOST) if run_over else None
+        return session_outcome(counted, end.completeness, end.cause)
+    return session_outcome(counted) if run_over else None
 
 
 def _cause(end: End, session: Session) -> str:

@@ -8,8 +8,9 @@ import pytest
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
 from comborun.documents import as_data
+from comborun.monitor.document import document
 from comborun.monitor.screen import changes
-from comborun.monitor.status import RunStatus, SessionStatus, document
+from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.vocabulary import Life, Outcome
 
 SESSION = a_session("act", "grass")

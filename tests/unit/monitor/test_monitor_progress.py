@@ -197,7 +197,7 @@ def test_another_attempt_begins_to_count_anew_and_a_piece_that_the_tail_cut_thro
 
 def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
     looks = [look(f"so far: {done}\n".encode(), passed=20.0 * at) for at, done in enumerate((0, 3, 3, 5))]
-    progressed = [seen_of(BY_PATTERN, *looks[:count]).progressed for count in (1, 2, 3, 4)]
+    progressed = [seen_of(BY_PATTERN, *looks[:count]).latest.progressed for count in (1, 2, 3, 4)]
     assert progressed == [None, NOW + 20, NOW + 20, NOW + 60]
 
 

@@ -13,10 +13,11 @@ from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, 
 
 from comborun.model.resources import SlurmOptions
 from comborun.monitor.classify import classify
+from comborun.monitor.document import to_json
 from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
-from comborun.monitor.status import RunStatus, to_json
+from comborun.monitor.status import RunStatus
 from comborun.rules.facts import Fact
 from comborun.rules.room.placement import Request
 from comborun.rules.vocabulary import Life, Outcome

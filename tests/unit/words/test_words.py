@@ -30,6 +30,7 @@ LACK = {"lack": 3, "never": 1, "sessions": 6}
 ROOM = {"needs_mib": 9000, "free_mib": 3000, "total_mib": 24000, "others_mib": 5000, "reserve_mib": 6000}
 WHY = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU").as_data()
 CLOSED = {"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}
+CRASHED = {"cause": "exited", "exit_code": 3, "failure": "error"}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
     Wait.TOKEN_TAKEN: [
@@ -96,6 +97,11 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
     "all_sessions_vanished": [{"host": "gpu-box", "sessions": 8, "at": NOON}],
     "slurm_is_silent": [{}, {"ago_s": 754, "said": "Unable to contact slurm controller"}],
+    "slurm_tasks": [
+        {"pending": 3, "reasons": {"Resources": 2, "": 1}, "running": 4, "nodes": ["n1", "n2"]},
+        {"pending": 1, "reasons": {"Priority": 1}, "running": 9, "nodes": ["n1", "n2", "n3", "n4", "n5"]},
+        {},
+    ],
     "nothing_starts_until_resume": [{"run": "RUN"}, {"run": "RUN", "at": NOON, "in_s": -120}],
     "starts_again": [
         {"waits_for": "retry", "in_s": 40, "failure": "gpu_memory", "attempt": 2, "of": 3},
@@ -135,10 +141,24 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
     "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
-    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "note": "exit code 3"}],
-    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "note": "stopped"}],
+    "rows_not_counted": [{"reasons": [{"code": "wrote_nothing"}]}],
+    "command_ended": [
+        {**CRASHED, "ending": [{"code": "log_says", "said": "bye"}]},
+        {"cause": "signal", "signal": 9, "exit_code": 137, "failure": "gpu_memory"},
+        {"cause": "stopped", "note": "as a former version said it"},
+        {"cause": "of_next_year"},
+    ],
+    "ended_after_results": [CRASHED],
+    "results_are_missing": [
+        {"records": 60, "planned": 100, "unit": "episode"},
+        {"records": 100, "planned": 100, "unit": "episode"},
+        {"records": 100, "planned": 100, "unit": "episode", "line": "^done$", "files": ["all.json"]},
+        {},
+    ],
+    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
+    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "how": [{"code": "command_ended", "cause": "stopped"}]}],
     "earlier_attempt": [
-        {"attempt": 1, "note": "out of GPU memory", "done": 3, "unit": "episode"},
+        {"attempt": 1, "how": {"code": "command_ended", **CRASHED}, "done": 3, "unit": "episode"},
         {"attempt": 1, "unit": "step"},
     ],
     "evidence_needed": [
@@ -148,7 +168,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "peak_memory": [{"bytes": 3 << 30}],
     "starts_left": [{**SPENT, "left": 2, "held": True}, {**SPENT, "left": 1, "renewed": True}],
     "no_start_left": [{**SPENT, "retries": 0}, {**SPENT, "retries": 1}, {**SPENT, "made": 3, "retries": 2}],
-    "after_ended": [{"seconds": 600, "note": "exit code 3"}],
+    "after_ended": [{"seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
     "server_state": [
         {"state": "loading", "since_s": 200},
         {"state": "ended", "since_s": 200, "cause": "signal", "note": "Killed"},

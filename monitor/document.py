@@ -1,0 +1,89 @@
+"""The JSON document of `--json`. Times are seconds since 1970 on the host's clock."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from comborun.documents import as_data, chosen
+from comborun.monitor.columns import COLUMNS, expected_data
+from comborun.monitor.snapshot import Hold, Task, Waiting
+from comborun.monitor.status import RunStatus, SessionStatus
+from comborun.rules.facts import data_of
+from comborun.words import say
+
+SCHEMA = 1
+"""version of the document"""
+
+
+def document(status: RunStatus) -> dict[str, Any]:
+    """The document of `--json`; times are seconds since 1970 on the host's clock."""
+    scheduler, link = status.scheduler, status.link
+    return {
+        "schema": SCHEMA,
+        **chosen(status, "run", "grid", "host", "directory"),
+        "reachable": link.reachable,
+        "unreachable_since": None if link.reachable else link.since,
+        "complaint": link.complaint or None,
+        "last_seen_seconds": link.last_seen,
+        "hold": status.hold and _hold(status.hold),
+        **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
+        "servers": [
+            _or_null(as_data(one), "cause", "why") | _server_waits(status.server_waits.get(one.name))
+            for one in status.servers
+        ],
+        "slurm": scheduler and _or_null(chosen(scheduler, "answered", at="last_answer", why="complaint"), "complaint"),
+        **as_data(status.use),
+        **chosen(status, "now", "started", "seconds", "successes", "host_event"),
+        **expected_data(status.expected),
+        **chosen(status, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
+        "counts": status.counts(),
+        "smoke": status.smoke(),
+        "sessions": [_session(session) for session in status.sessions],
+        "after": _session(status.after) if status.after else None,
+        **_or_null(chosen(status, "multiplexer", "undecided")),
+        "hint": status.advice and say(status.advice),
+        "unheard": status.notify_problem and say(status.notify_problem),
+        "facts": data_of(filter(None, (status.advice, status.notify_problem))),
+    }
+
+
+def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
+    """The document as text, in ASCII, so that no terminal interprets it. `indent` None: on one line, for a stream."""
+    return json.dumps(document(status), indent=indent, allow_nan=False)
+
+
+def _session(session: SessionStatus) -> dict[str, Any]:
+    waits, end = session.waiting, session.latest.end
+    return {
+        **{key: value for column in COLUMNS for key, value in column.data(session).items()},
+        **chosen(session, "policy", "environment", "extra", "started", "seconds", "failure", stalled="stalled_since"),
+        **_or_null(chosen(session, "part", "window", "uncounted")),
+        "progressed": session.latest.progressed,
+        "peak_memory": end and end.peak_memory,
+        "task": _task(session.task),
+        "facts": data_of((*session.reasons, *session.facts)),
+        "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
+        "ending": data_of(end.facts if end else ()),
+    }
+
+
+def _because(waits: Waiting) -> dict[str, Any]:
+    return {"detail": waits.words, "fact": waits.fact and waits.fact.as_data()}
+
+
+def _hold(hold: Hold) -> dict[str, Any]:
+    return {"kind": hold.kind, "since": hold.since, "why": hold.words, "fact": hold.reason and hold.reason.as_data()}
+
+
+def _server_waits(waits: Waiting | None) -> dict[str, Any]:
+    return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
+
+
+def _task(task: Task | None) -> dict[str, Any] | None:
+    return task and _or_null(chosen(task, "job", "attempt", "state", "reason", "node", "start"), "reason", "node")
+
+
+def _or_null(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """With null for texts that are empty: for those of `keys`, or for all."""
+    return {key: None if value == "" and (not keys or key in keys) else value for key, value in data.items()}

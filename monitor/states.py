@@ -1,0 +1,315 @@
+"""The state of a session, by rules in order, and what is known of its attempts beside it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from comborun.model.attempt import SLURM
+from comborun.model.plan import Plan, Session
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, Task, Waiting
+from comborun.monitor.status import SessionStatus
+from comborun.monitor.waiting import next_start
+from comborun.monitor.wording import last_line, visible
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact, data_of
+from comborun.rules.names import AFTER
+from comborun.rules.results.counts import FORMER, WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined
+from comborun.rules.room.waits import ROOM, WaitFor
+from comborun.rules.vocabulary import Completeness, Life, Outcome, session_outcome
+from comborun.words import say
+
+
+class Case(NamedTuple):
+    """What is known of a session when its state is decided."""
+
+    plan: Plan
+    session: Session | None
+    """None: the grid's `after`"""
+    attempts: Sequence[Attempt] = ()
+    """oldest first; the end of the latest one is by the results of all"""
+    now: float = 0.0
+    waits: tuple[Waiting, ...] = ()
+    task: Task | None = None
+    """the Slurm task of its highest attempt"""
+    stopped: bool = False
+    """whether a stop has ended its run"""
+
+    @property
+    def latest(self) -> Attempt:
+        return self.attempts[-1] if self.attempts else NOT_STARTED
+
+    @property
+    def living(self) -> bool:
+        return self.latest.end is None and self.latest.life in (Life.STARTING, Life.RUNNING, Life.ORPHANED)
+
+    @property
+    def may_start(self) -> bool:
+        """Whether another attempt may follow: none lives, and its work is not done."""
+        end = self.latest.end
+        done = end is not None and end.outcome in (Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
+        return not (self.living or done or self.stopped)
+
+    @property
+    def next_task(self) -> Task | None:
+        """A task for its next attempt; one of an earlier attempt will end, or is a leftover."""
+        return self.task if self.task and self.may_start and self.task.attempt > self.latest.number else None
+
+    @property
+    def retried(self) -> bool:
+        """Whether it waits for another attempt. Other waits of one that has ended may be outdated."""
+        return self.may_start and any(one.waits_for == WaitFor.RETRY for one in self.waits)
+
+
+class State(NamedTuple):
+    life: Life
+    outcome: Outcome | None = None
+    facts: Iterable[Fact] = ()
+
+
+class Rule(NamedTuple):
+    name: str
+    holds: Callable[[Case], object]
+    gives: Callable[[Case], State]
+
+
+RULES = (
+    Rule(
+        "its run was stopped before it began",
+        lambda case: case.stopped and not case.attempts,
+        lambda _: State(Life.ENDED, Outcome.CANCELLED),
+    ),
+    Rule(
+        "its next task has begun, and nothing is on record yet",
+        lambda case: case.next_task and case.next_task.begun,
+        lambda _: State(Life.STARTING),
+    ),
+    Rule(
+        "Slurm has a task for its next attempt",
+        lambda case: case.next_task and case.attempts,
+        lambda case: State(Life.QUEUED, facts=_next_attempt(case)),
+    ),
+    Rule(
+        "it waits for its next attempt",
+        lambda case: case.attempts and case.retried,
+        lambda case: State(Life.QUEUED, facts=[next_start(case.waits[-1], case.plan, case.attempts, case.now)]),
+    ),
+    Rule(
+        "it has not started",
+        lambda case: not case.attempts,
+        lambda case: State(Life.QUEUED, facts=_lacks_room(case)),
+    ),
+    Rule(
+        "its end is on record",
+        lambda case: case.latest.end,
+        lambda case: State(Life.ENDED, case.latest.end and case.latest.end.outcome, _ending(case)),
+    ),
+    Rule(
+        "it runs without progress",
+        lambda case: case.latest.life == Life.RUNNING and case.latest.stalled is not None,
+        lambda case: State(Life.STALLED, facts=tuple(_problems(case))),
+    ),
+    Rule(
+        "it starts, or runs, with a supervisor or without",
+        lambda case: case.living,
+        lambda case: State(Life(case.latest.life), facts=tuple(_problems(case))),
+    ),
+    Rule(
+        "none of its processes lives, and no end is on record",
+        lambda _: True,
+        lambda case: State(Life.ENDED, session_outcome(None), [_lost(case.latest)]),
+    ),
+)
+"""The first rule that holds gives the state."""
+
+
+def state_of(case: Case) -> State:
+    return next(rule.gives(case) for rule in RULES if rule.holds(case))
+
+
+def session_status(case: Case, part: str = "") -> SessionStatus:
+    """The status of a combo's session; `part` distinguishes it from others of its combo."""
+    session, attempts = case.session, case.attempts
+    assert session
+    recorded = session.results.counted
+    status = SessionStatus(
+        name=session.name,
+        policy=session.policy,
+        environment=session.environment,
+        unit=session.unit,
+        planned=session.count,
+        first=session.first,
+        done=0 if recorded or session.progress.pattern else None,
+        recorded=0 if recorded else None,
+        successes=0 if recorded else None,
+        silent=session.progress.silent,
+        part=part,
+    )
+    if not attempts:
+        return _with_state(status, case)
+    counts = _counts(session, attempts)
+    counted = recorded and counts.countable
+    end = attempts[-1].end
+    crashed = end is not None and not end.clean and any(fact.code == WROTE_NOTHING for fact in counts.facts)
+    status = status._replace(
+        done=_done_so_far(session, attempts, counts if counted else None),
+        recorded=counts.verdicts if counted else None,
+        successes=counts.successes if counted else None,
+        reasons=counts.facts if recorded and not crashed else (),
+        latest=attempts[-1],
+    )
+    return _with_state(status, case._replace(attempts=(*attempts[:-1], _by_all(session, attempts, counts))))
+
+
+def after_status(case: Case) -> SessionStatus:
+    """The status of the grid's last command."""
+    return _with_state(SessionStatus(AFTER, "", "", "step", planned=0, latest=case.latest), case)
+
+
+def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
+    """With its state, and with what its latest attempt shows: where it runs, for how long, how it ended."""
+    state, one, task = state_of(case), case.latest, case.next_task or (case.task if case.living else None)
+    if case.next_task and state.life is Life.STARTING:
+        one = Attempt(status.name, case.next_task.attempt)
+    begin, end, started = one.begin, one.end, one.started
+    until = (end.ended or None) if end else case.now if one.alive else None
+    idle = one.log_changed or started
+    queued = state.life is Life.QUEUED
+    status = status._replace(
+        life=state.life,
+        outcome=state.outcome,
+        facts=tuple(state.facts),
+        attempt=one.number,
+        gpus=tuple(int(gpu) for gpu in begin.gpus.split(",") if gpu.isdecimal()) if begin and not queued else (),
+        window=begin.address if begin and not queued else "",
+        node=begin.host if begin and begin.multiplexer == SLURM and not queued else "",
+        idle=max(0.0, case.now - idle) if one.alive and idle else None,
+        last_line=last_line(one.tail),
+        started=started,
+        seconds=None if until is None else max(0.0, until - started) if started else 0.0,
+        stalled=one.stalled if state.life is Life.STALLED else None,
+        failure=end.failure if end else Failure.LOST if state.outcome is Outcome.LOST else None,
+        waiting=case.waits[-1] if case.waits and queued else None,
+        task=task,
+    )
+    if task and not queued:
+        return status._replace(node=status.node or task.node)
+    return status._replace(last_line=say(task.fact)) if task and not case.attempts else status
+
+
+def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts whose records are added up: the latest one and those that it continues. After the end, the chain of
+    attempts with the most records.
+    """
+    chains: list[list[Attempt]] = []
+    for one in attempts:
+        if not chains or one.begin is None or one.begin.first <= session.first:
+            chains.append([])
+        chains[-1].append(one)
+    if attempts[-1].end is None:
+        return chains[-1]
+    return max(reversed(chains), key=lambda chain: sum(one.done for one in chain))
+
+
+def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
+    """The counts, merged as in the report: over all attempts, or, while one runs, over those that it continues."""
+    parts = attempts if attempts[-1].end else _chain(session, attempts)
+    begins = [(one.begin.first, one.begin.count or session.count) if one.begin else None for one in parts]
+    whole = session.first, session.count
+    return joined([(span or whole, one.counts) for span, one in zip(begins, parts, strict=True)], whole)
+
+
+def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
+    """The number of its records; while it runs, the count from its log, unless some rows don't count. None: unknown."""
+    parts = _chain(session, attempts)
+    if counts and (attempts[-1].end or counts.facts):
+        done = counts.records
+    elif counts:
+        done = sum(one.done for one in parts)
+    elif session.progress.pattern or any(one.counter.done is not None for one in parts):
+        done = sum(one.counter.done or 0 for one in parts)
+    else:
+        return None
+    return min(done, session.count) if session.count else done
+
+
+def _by_all(session: Session, attempts: Sequence[Attempt], counts: Counts) -> Attempt:
+    """The latest attempt, its end by the results of all attempts, as in the report."""
+    latest = attempts[-1]
+    if latest.end is None or not session.results.counted:
+        return latest
+    found = {one.end.completeness for one in attempts if one.end}
+    if counts.records:
+        found.add(Completeness.PARTIAL)
+    if session.evidence.records and not session.evidence.beside_records and session.count:
+        asked = RequiredEvidence(session.count, records=True, verdicts=session.unit == "episode")
+        found.add(completeness(asked, counts, 0, 1, latest.end.code))
+    best = next(one for one in Completeness if one in found)  # from complete to none
+    end = latest.end._replace(
+        completeness=best,
+        outcome=session_outcome(best, latest.end.completeness, latest.end.cause),
+        counts=counts,
+        failure=None if best is Completeness.COMPLETE else latest.end.failure,
+    )
+    return latest._replace(end=end)
+
+
+# What a state says beyond its name
+
+
+def _next_attempt(case: Case) -> Iterator[Fact]:
+    if task := case.next_task:
+        yield Fact("attempt_waits", attempt=task.attempt, task=task.fact.as_data())
+
+
+def _lacks_room(case: Case) -> Iterator[Fact]:
+    if case.waits and case.waits[-1].waits_for in ROOM:
+        yield Fact("waits_for_room", waits_for=case.waits[-1].waits_for)
+
+
+def _problems(case: Case) -> Iterator[Fact]:
+    """Problems of a running attempt."""
+    one = case.latest
+    if not one.alive:
+        return
+    if one.ending:
+        yield Fact("is_being_ended", note=visible(one.ending))
+    pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
+    if pairs:  # its memory lies on another GPU than it was granted (host/admission/leasebook.py)
+        held = {str(gpu): int(mib) for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0]))}
+        yield Fact("memory_on_wrong_gpu", held_mib=held, granted=one.begin.gpus if one.begin else "")
+    if one.stalled is not None:
+        yield Fact("no_progress_for", seconds=case.now - one.stalled)
+
+
+def _lost(one: Attempt) -> Fact:
+    if one.begin and one.begin.multiplexer == SLURM:
+        return Fact("task_is_gone")
+    return Fact("nobody_saw_end" if one.begin else "supervisor_died_early")
+
+
+def _ending(case: Case) -> Iterator[Fact]:
+    """Details beyond the outcome; none for a clean success."""
+    end, session = case.latest.end, case.session
+    if end is None:
+        return
+    if end.completeness is Completeness.COMPLETE:
+        if not end.clean:
+            yield Fact("ended_after_results", **end.how.fields)
+        yield from (one for one in end.facts if one.code == Evidence.WRONG_GPU)
+        if end.remark:
+            yield Fact(FORMER, text=end.remark)
+        return
+    details = {"ending": data_of(end.facts), **({"note": end.remark} if end.remark else {})}
+    if not end.clean or end.failure not in (None, Failure.NO_RESULT):
+        yield Fact("command_ended", **end.how.fields, **details)
+        return
+    lacking: dict[str, object] = {}
+    if session:
+        lacking = {"records": end.records, "planned": session.count, "unit": session.unit}
+        rules = session.evidence
+        if rules.beside_records and (not session.results.has_records or end.records >= session.count):
+            lacking |= {"line": rules.line, "files": list(rules.files)}
+    yield Fact("results_are_missing", **lacking, **details)
