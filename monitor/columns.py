@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from comborun.documents import chosen
-from comborun.monitor.status import SUPERSEDED, Expected, RunStatus, SessionStatus
+from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
 from comborun.monitor.wording import STYLES, SYMBOLS, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.words.endings import outcome_words
@@ -53,8 +51,8 @@ class Column(NamedTuple):
     line: str
     """its line in docs/grid.md"""
     cell: Callable[[SessionStatus, Setting], Text]
-    data: Callable[[SessionStatus], dict[str, Any]]
-    """its keys in the JSON document of a session"""
+    keys: Mapping[str, str]
+    """attributes of a session -> their keys in the JSON document"""
     used: Callable[[SessionStatus], object] | None = None
     """the column is there if this holds for a session; None: always"""
     priority: int | None = None
@@ -114,8 +112,16 @@ def _left(session: SessionStatus, at: Setting) -> Text:
     return Text(shown, _emphasis(session))
 
 
-def _place(text: Callable[[SessionStatus], str], session: SessionStatus, _: Setting) -> Text:
-    return Text(text(session), "" if session.alive else "dim")
+def _attempt(session: SessionStatus, _: Setting) -> Text:
+    return Text(str(session.attempt) if session.attempt > 1 else "")
+
+
+def _gpus(session: SessionStatus, _: Setting) -> Text:
+    return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
+
+
+def _node(session: SessionStatus, _: Setting) -> Text:
+    return Text(visible(session.node), "" if session.alive else "dim")
 
 
 def _last_line(session: SessionStatus, at: Setting) -> Text:
@@ -130,88 +136,31 @@ def _last_line(session: SessionStatus, at: Setting) -> Text:
     return cut(line, at.width)
 
 
-def expected_data(end: Expected | None) -> dict[str, Any]:
-    return {
-        "estimated_end": end.likeliest if end else None,
-        "estimated_end_range": [end.earliest, end.latest] if end else None,
-    }
-
-
 COLUMNS = (
-    Column(
-        "state",
-        "its state, or its outcome once it has ended",
-        _state,
-        lambda session: chosen(session, "outcome", life="state"),
-    ),
-    Column("session", "its name", _name, lambda session: chosen(session, "name")),
-    Column(
-        "episodes",
-        "how many of its episodes (or steps) are done, as a bar and in numbers",
-        _episodes,
-        lambda session: chosen(session, "unit", done="episodes_done", planned="episodes_planned"),
-    ),
-    Column(
-        "successes",
-        "how many of its episodes with a verdict succeeded",
-        _successes,
-        lambda session: chosen(session, "successes", recorded="episodes_recorded"),
-        priority=70,
-        justify="right",
-    ),
-    Column(
-        "idle",
-        "the time since the last line of its log",
-        _idle,
-        lambda session: chosen(session, "silent", idle="idle_seconds"),
-        used=lambda session: session.idle is not None,
-        priority=50,
-        justify="right",
-    ),
-    Column(
-        "left",
-        "the time until it ends, by the episodes that it has done",
-        _left,
-        lambda session: expected_data(session.expected),
-        used=lambda session: session.life is not Life.ENDED,
-        priority=60,
-        justify="right",
-    ),
-    Column(
-        "attempt",
-        "the number of its latest attempt, from the second one on",
-        lambda session, _: Text(str(session.attempt) if session.attempt > 1 else ""),
-        lambda session: chosen(session, "attempt"),
-        used=lambda session: session.attempt > 1,
-        priority=20,
-        justify="right",
-    ),
-    Column(
-        "node",
-        "its node, on Slurm",
-        partial(_place, lambda session: visible(session.node)),
-        lambda session: {"node": session.node or None},
-        used=lambda session: session.node,
-        priority=30,
-    ),
-    Column(
-        "GPU",
-        "the GPUs of its latest attempt",
-        partial(_place, lambda session: ",".join(map(str, session.gpus))),
-        lambda session: chosen(session, "gpus"),
-        used=lambda session: session.gpus,
-        priority=40,
-    ),
-    Column(
-        "last line",
-        "why its rows don't count, how it ended, or the last line of its log",
-        _last_line,
-        lambda session: chosen(session, "last_line", "note"),
-        priority=10,
-    ),
-)
+    Column("state", "its state, or its outcome once it has ended", _state, {"life": "state", "outcome": "outcome"}),
+    Column("session", "its name", _name, {"name": "name"}),
+    Column("episodes", "how many of its episodes (or steps) are done, as a bar and in numbers", _episodes,
+           {"done": "episodes_done", "planned": "episodes_planned", "unit": "unit"}),
+    Column("successes", "how many of its episodes with a verdict succeeded", _successes,
+           {"successes": "successes", "recorded": "episodes_recorded"}, priority=70, justify="right"),
+    Column("idle", "the time since the last line of its log", _idle, {"idle": "idle_seconds", "silent": "silent"},
+           lambda session: session.idle is not None, 50, "right"),
+    Column("left", "the time until it ends, by the episodes that it has done", _left,
+           {"likely_end": "estimated_end", "likely_ends": "estimated_end_range"},
+           lambda session: session.life is not Life.ENDED, 60, "right"),
+    Column("attempt", "the number of its latest attempt, from the second one on", _attempt, {"attempt": "attempt"},
+           lambda session: session.attempt > 1, 20, "right"),
+    Column("node", "its node, on Slurm", _node, {"node": "node"}, lambda session: session.node, 30),
+    Column("GPU", "the GPUs of its latest attempt", _gpus, {"gpus": "gpus"}, lambda session: session.gpus, 40),
+    Column("last line", "why its rows don't count, how it ended, or the last line of its log", _last_line,
+           {"last_line": "last_line", "note": "note"}, priority=10),
+)  # fmt: skip
 LAST_LINE = COLUMNS[-1]
-_LEAVING = sorted((one for one in COLUMNS if one.priority is not None), key=lambda one: one.priority or 0)
+
+
+def grid_lines() -> list[str]:
+    """The lines about columns in docs/grid.md."""
+    return [f"- **{column.title}**: {column.line}" for column in COLUMNS]
 
 
 # Which columns fit
@@ -244,8 +193,8 @@ _LEVELS = (
     _Level(30, 6, 2),
     _Level(30, 4, 2),
     _Level(30, 6, 2, ranges=False),
-    *(_Level(30, 0, count, ranges=False) for count in range(1, len(_LEAVING))),
-    *(_Level(30, 0, count, ranges=False, words=False) for count in (len(_LEAVING) - 1, len(_LEAVING))),
+    *(_Level(30, 0, count, ranges=False) for count in range(1, 7)),
+    *(_Level(30, 0, count, ranges=False, words=False) for count in range(6, 10)),
 )
 
 
@@ -266,7 +215,8 @@ def placed(status: RunStatus, width: int) -> tuple[Placed, ...]:
 
 def _of_level(status: RunStatus, level: _Level) -> tuple[Placed, ...]:
     """The columns of a level, except the last line; each as wide as its longest cell."""
-    sessions, without = status.sessions, (LAST_LINE, *_LEAVING[: level.dropped])
+    leaving = sorted((one for one in COLUMNS if one.priority is not None), key=lambda one: one.priority or 0)
+    sessions, without = status.sessions, (LAST_LINE, *leaving[: level.dropped])
     digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
     columns = []
     for column in COLUMNS:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from comborun.documents import as_data, chosen
-from comborun.monitor.columns import COLUMNS, expected_data
+from comborun.monitor.columns import COLUMNS
 from comborun.monitor.snapshot import Hold, Task, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.facts import data_of
@@ -18,7 +18,7 @@ SCHEMA = 1
 
 def document(status: RunStatus) -> dict[str, Any]:
     """The document of `--json`; times are seconds since 1970 on the host's clock."""
-    scheduler, link = status.scheduler, status.link
+    scheduler, link, end = status.scheduler, status.link, status.expected
     return {
         "schema": SCHEMA,
         **chosen(status, "run", "grid", "host", "directory"),
@@ -35,7 +35,8 @@ def document(status: RunStatus) -> dict[str, Any]:
         "slurm": scheduler and _or_null(chosen(scheduler, "answered", at="last_answer", why="complaint"), "complaint"),
         **as_data(status.use),
         **chosen(status, "now", "started", "seconds", "successes", "host_event"),
-        **expected_data(status.expected),
+        "estimated_end": end and end.likeliest,
+        "estimated_end_range": end and [end.earliest, end.latest],
         **chosen(status, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
         "counts": status.counts(),
         "smoke": status.smoke(),
@@ -56,9 +57,9 @@ def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
 def _session(session: SessionStatus) -> dict[str, Any]:
     waits, end = session.waiting, session.latest.end
     return {
-        **{key: value for column in COLUMNS for key, value in column.data(session).items()},
         **chosen(session, "policy", "environment", "extra", "started", "seconds", "failure", stalled="stalled_since"),
         **_or_null(chosen(session, "part", "window", "uncounted")),
+        **_or_null({key: value for column in COLUMNS for key, value in chosen(session, **column.keys).items()}, "node"),
         "progressed": session.latest.progressed,
         "peak_memory": end and end.peak_memory,
         "task": _task(session.task),

@@ -63,72 +63,6 @@ class Case(NamedTuple):
         return self.may_start and any(one.waits_for == WaitFor.RETRY for one in self.waits)
 
 
-class State(NamedTuple):
-    life: Life
-    outcome: Outcome | None = None
-    facts: Iterable[Fact] = ()
-
-
-class Rule(NamedTuple):
-    name: str
-    holds: Callable[[Case], object]
-    gives: Callable[[Case], State]
-
-
-RULES = (
-    Rule(
-        "its run was stopped before it began",
-        lambda case: case.stopped and not case.attempts,
-        lambda _: State(Life.ENDED, Outcome.CANCELLED),
-    ),
-    Rule(
-        "its next task has begun, and nothing is on record yet",
-        lambda case: case.next_task and case.next_task.begun,
-        lambda _: State(Life.STARTING),
-    ),
-    Rule(
-        "Slurm has a task for its next attempt",
-        lambda case: case.next_task and case.attempts,
-        lambda case: State(Life.QUEUED, facts=_next_attempt(case)),
-    ),
-    Rule(
-        "it waits for its next attempt",
-        lambda case: case.attempts and case.retried,
-        lambda case: State(Life.QUEUED, facts=[next_start(case.waits[-1], case.plan, case.attempts, case.now)]),
-    ),
-    Rule(
-        "it has not started",
-        lambda case: not case.attempts,
-        lambda case: State(Life.QUEUED, facts=_lacks_room(case)),
-    ),
-    Rule(
-        "its end is on record",
-        lambda case: case.latest.end,
-        lambda case: State(Life.ENDED, case.latest.end and case.latest.end.outcome, _ending(case)),
-    ),
-    Rule(
-        "it runs without progress",
-        lambda case: case.latest.life == Life.RUNNING and case.latest.stalled is not None,
-        lambda case: State(Life.STALLED, facts=tuple(_problems(case))),
-    ),
-    Rule(
-        "it starts, or runs, with a supervisor or without",
-        lambda case: case.living,
-        lambda case: State(Life(case.latest.life), facts=tuple(_problems(case))),
-    ),
-    Rule(
-        "none of its processes lives, and no end is on record",
-        lambda _: True,
-        lambda case: State(Life.ENDED, session_outcome(None), [_lost(case.latest)]),
-    ),
-)
-"""The first rule that holds gives the state."""
-
-
-def state_of(case: Case) -> State:
-    return next(rule.gives(case) for rule in RULES if rule.holds(case))
-
-
 def session_status(case: Case, part: str = "") -> SessionStatus:
     """The status of a combo's session; `part` distinguishes it from others of its combo."""
     session, attempts = case.session, case.attempts
@@ -170,17 +104,17 @@ def after_status(case: Case) -> SessionStatus:
 
 def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
     """With its state, and with what its latest attempt shows: where it runs, for how long, how it ended."""
-    state, one, task = state_of(case), case.latest, case.next_task or (case.task if case.living else None)
-    if case.next_task and state.life is Life.STARTING:
+    rule, one, task = rule_of(case), case.latest, case.next_task or (case.task if case.living else None)
+    if case.next_task and rule.life is Life.STARTING:
         one = Attempt(status.name, case.next_task.attempt)
     begin, end, started = one.begin, one.end, one.started
     until = (end.ended or None) if end else case.now if one.alive else None
     idle = one.log_changed or started
-    queued = state.life is Life.QUEUED
+    queued = rule.life is Life.QUEUED
     status = status._replace(
-        life=state.life,
-        outcome=state.outcome,
-        facts=tuple(state.facts),
+        life=rule.life,
+        outcome=end.outcome if end and not queued else rule.outcome,
+        facts=tuple(rule.says(case)),
         attempt=one.number,
         gpus=tuple(int(gpu) for gpu in begin.gpus.split(",") if gpu.isdecimal()) if begin and not queued else (),
         window=begin.address if begin and not queued else "",
@@ -189,8 +123,8 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         last_line=last_line(one.tail),
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
-        stalled=one.stalled if state.life is Life.STALLED else None,
-        failure=end.failure if end else Failure.LOST if state.outcome is Outcome.LOST else None,
+        stalled=one.stalled if rule.life is Life.STALLED else None,
+        failure=end.failure if end else Failure.LOST if rule.outcome is Outcome.LOST else None,
         waiting=case.waits[-1] if case.waits and queued else None,
         task=task,
     )
@@ -264,6 +198,10 @@ def _next_attempt(case: Case) -> Iterator[Fact]:
         yield Fact("attempt_waits", attempt=task.attempt, task=task.fact.as_data())
 
 
+def _next_start(case: Case) -> Iterator[Fact]:
+    yield next_start(case.waits[-1], case.plan, case.attempts, case.now)
+
+
 def _lacks_room(case: Case) -> Iterator[Fact]:
     if case.waits and case.waits[-1].waits_for in ROOM:
         yield Fact("waits_for_room", waits_for=case.waits[-1].waits_for)
@@ -284,10 +222,10 @@ def _problems(case: Case) -> Iterator[Fact]:
         yield Fact("no_progress_for", seconds=case.now - one.stalled)
 
 
-def _lost(one: Attempt) -> Fact:
-    if one.begin and one.begin.multiplexer == SLURM:
-        return Fact("task_is_gone")
-    return Fact("nobody_saw_end" if one.begin else "supervisor_died_early")
+def _lost(case: Case) -> Iterator[Fact]:
+    begin = case.latest.begin
+    by_slurm = begin is not None and begin.multiplexer == SLURM
+    yield Fact("task_is_gone" if by_slurm else "nobody_saw_end" if begin else "supervisor_died_early")
 
 
 def _ending(case: Case) -> Iterator[Fact]:
@@ -313,3 +251,37 @@ def _ending(case: Case) -> Iterator[Fact]:
         if rules.beside_records and (not session.results.has_records or end.records >= session.count):
             lacking |= {"line": rules.line, "files": list(rules.files)}
     yield Fact("results_are_missing", **lacking, **details)
+
+
+# The rules
+
+
+class Rule(NamedTuple):
+    name: str
+    holds: Callable[[Case], object]
+    life: Life
+    says: Callable[[Case], Iterable[Fact]] = lambda _: ()
+    """facts beyond the name of the state"""
+    outcome: Outcome | None = None
+    """the outcome, if no end is on record"""
+
+
+RULES = (
+    Rule("was not started before a stop", lambda case: case.stopped and not case.attempts, Life.ENDED,
+         outcome=Outcome.CANCELLED),
+    Rule("its next task has begun", lambda case: case.next_task and case.next_task.begun, Life.STARTING),
+    Rule("its next task is queued", lambda case: case.next_task and case.attempts, Life.QUEUED, _next_attempt),
+    Rule("waits for its next attempt", lambda case: case.attempts and case.retried, Life.QUEUED, _next_start),
+    Rule("waits for its first attempt", lambda case: not case.attempts, Life.QUEUED, _lacks_room),
+    Rule("has its end on record", lambda case: case.latest.end, Life.ENDED, _ending),
+    Rule("is gone without an end", lambda case: not case.living, Life.ENDED, _lost, session_outcome(None)),
+    Rule("starts", lambda case: case.latest.life == Life.STARTING, Life.STARTING, _problems),
+    Rule("runs without a supervisor", lambda case: case.latest.life == Life.ORPHANED, Life.ORPHANED, _problems),
+    Rule("makes no progress", lambda case: case.latest.stalled is not None, Life.STALLED, _problems),
+    Rule("runs", lambda _: True, Life.RUNNING, _problems),
+)  # fmt: skip
+"""The first rule that holds gives the state, the outcome, and what is said of it."""
+
+
+def rule_of(case: Case) -> Rule:
+    return next(rule for rule in RULES if rule.holds(case))

@@ -145,6 +145,14 @@ class SessionStatus(NamedTuple):
         return "; ".join(filter(None, (self.uncounted, self.note)))
 
     @property
+    def likely_end(self) -> float | None:
+        return self.expected and self.expected.likeliest
+
+    @property
+    def likely_ends(self) -> tuple[float, float] | None:
+        return self.expected and (self.expected.earliest, self.expected.latest)
+
+    @property
     def alive(self) -> bool:
         return self.life not in (Life.QUEUED, Life.ENDED)
 

@@ -11,7 +11,7 @@ from report_runs import row
 
 from comborun.model.attempt import End
 from comborun.monitor.snapshot import Attempt
-from comborun.monitor.states import Case, state_of
+from comborun.monitor.states import Case, rule_of
 from comborun.reporter.collect import collect_run
 from comborun.reporter.summary import summarize
 from comborun.rules import records
@@ -57,8 +57,8 @@ def test_every_class_and_every_cause_has_words() -> None:
     ],
 )
 def test_a_note_says_what_the_outcome_does_not(end: End, words: str) -> None:
-    facts = state_of(Case(a_plan([SESSION]), SESSION, (Attempt(SESSION.name, 1, end=end),))).facts
-    assert harmless("; ".join(map(say, facts))) == words
+    case = Case(a_plan([SESSION]), SESSION, (Attempt(SESSION.name, 1, end=end),))
+    assert harmless("; ".join(map(say, rule_of(case).says(case)))) == words
 
 
 # Memory on another GPU than a session was granted

@@ -25,12 +25,15 @@ from monitor_stage import (
     picture,
     status_of,
 )
+from rich.text import Text
+from structure import CHECKOUT
 
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Limits
-from comborun.monitor.columns import bar
+from comborun.monitor import columns, document
+from comborun.monitor.columns import COLUMNS, Column, Setting, bar, grid_lines
 from comborun.monitor.snapshot import HostUse, Space
-from comborun.monitor.status import HostEvent, Link, RunStatus
+from comborun.monitor.status import HostEvent, Link, RunStatus, SessionStatus
 from comborun.monitor.table import host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS
 from comborun.rules.endings.failures import Failure
@@ -227,3 +230,21 @@ def test_a_narrow_terminal_has_one_line_of_what_matters_most_and_a_low_one_keeps
     assert lines(BOX, 40) == ["gpu 0 41.2/79.6 GiB, 97 % busy"]
     assert lines(BOX, 20) == []
     assert [len(lines(BOX, 80, height)) for height in (11, 19, 20)] == [0, 1, 2]
+
+
+def test_every_column_has_its_line_in_the_documents() -> None:
+    lines = (CHECKOUT / "docs/grid.md").read_text().splitlines()
+    assert [line for line in grid_lines() if line not in lines] == []
+
+
+def test_one_row_makes_a_column_with_its_key_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cell(session: SessionStatus, _: Setting) -> Text:
+        return Text(str(session.latest.log_size or ""))
+
+    row = Column("log", "the size of its log", cell, {"first": "first_episode"}, lambda one: one.latest.log_size, 15)
+    for module in (columns, document):
+        monkeypatch.setattr(module, "COLUMNS", (*COLUMNS[:-1], row, COLUMNS[-1]))
+    status = busy()
+    assert ["log" in picture(status, width).split() for width in (200, 40)] == [True, False]
+    assert str(status.sessions[0].latest.log_size) in picture(status, 200)
+    assert {one["first_episode"] for one in document.document(status)["sessions"]} == {0}
