@@ -11,7 +11,7 @@ from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.status import SMOKE
-from comborun.monitor.waiting import Question, held, queued
+from comborun.monitor.waiting import Subject, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.planner.calibrating import LENGTH_S
 from comborun.remote.program import Beginning, await_first, dispatcher_output
@@ -115,7 +115,7 @@ def first_wait(view: RunView, history: History, status: RunStatus) -> Fact | Non
     if first is None:
         return None
     session = next(one for one in view.plan.sessions if one.name == first.name)
-    reason = queued(Question(view, history, status, session, first))[0]
+    reason = queued(Subject(view, history, status, session, first))[0]
     return reason if reason.code in _WAITS else Fact("has_not_begun", reason=reason.as_data())
 
 

@@ -11,7 +11,7 @@ from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
 from comborun.monitor.snapshot import Attempt, HostUse, RunFacts, Snapshot, Waiting
 from comborun.monitor.states import Case, after_status, session_status
-from comborun.monitor.status import SMOKE, SUPERSEDED, UP, HostEvent, Link, RunStatus, SessionStatus
+from comborun.monitor.status import SMOKE, SUPERSEDED, UP, Link, Outage, RunStatus, SessionStatus
 from comborun.monitor.waiting import advice, notify_problem
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER
@@ -39,8 +39,8 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
     sessions = _sessions(plan, history, snapshot, moment)
     expected = forecast(sessions, _slots(plan, snapshot), snapshot.now)
     # on Slurm nodes restart one by one, and each session has a note about it
-    event = None if snapshot.scheduler else _host_event(snapshot, history, sessions)
-    ended_by_host = event.sessions if event else ()
+    outage = None if snapshot.scheduler else _outage(snapshot, history, sessions)
+    ended_by_host = outage.sessions if outage else ()
     finished = _finished(snapshot, history)
     started, ended = _span(history)
     waits = {one.session: one for one in _in_force(snapshot)}
@@ -61,7 +61,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
             else one
             for one in sessions
         ),
-        host_event=event,
+        outage=outage,
         after=after_status(Case(plan, None, history.of(AFTER), moment)) if plan.after else None,
         notify_problem=notify_problem(view.id, snapshot),
     )
@@ -127,7 +127,7 @@ def _span(history: History) -> tuple[float | None, float | None]:
     return min(starts, default=None), max((one.end.ended for one in seen if one.end), default=None)
 
 
-def _host_event(snapshot: Snapshot, history: History, sessions: Sequence[SessionStatus]) -> HostEvent | None:
+def _outage(snapshot: Snapshot, history: History, sessions: Sequence[SessionStatus]) -> Outage | None:
     """The event that ended sessions, until they start again.
 
     Sessions with another boot id were ended by a restart. Sessions with the present one vanished together if nothing of
@@ -136,12 +136,12 @@ def _host_event(snapshot: Snapshot, history: History, sessions: Sequence[Session
     lost = [history.of(one.name)[-1] for one in sessions if one.outcome is Outcome.LOST]
     if any(_of_another_boot(one, snapshot.boot) for one in lost):
         gone = [one for one in lost if one.begin is None or _of_another_boot(one, snapshot.boot)]
-        return HostEvent("restarted", _last_sign(gone), tuple(one.session for one in gone))
+        return Outage("restarted", _last_sign(gone), tuple(one.session for one in gone))
     gone = [one for one in lost if one.end is None]
     alive = snapshot.dispatcher is not None or any(one.alive for one in sessions)
     if alive or len(gone) < _TOGETHER:
         return None
-    return HostEvent("vanished", _last_sign(gone), tuple(one.session for one in gone))
+    return Outage("vanished", _last_sign(gone), tuple(one.session for one in gone))
 
 
 def _of_another_boot(one: Attempt, boot: str) -> bool:

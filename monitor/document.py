@@ -7,7 +7,7 @@ from typing import Any
 
 from comborun.documents import as_data, chosen
 from comborun.monitor.columns import COLUMNS
-from comborun.monitor.snapshot import Hold, Task, Waiting
+from comborun.monitor.snapshot import Hold, SlurmTask, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.facts import data_of
 from comborun.words import say
@@ -34,7 +34,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         ],
         "slurm": scheduler and _or_null(chosen(scheduler, "answered", at="last_answer", why="complaint"), "complaint"),
         **as_data(status.use),
-        **chosen(status, "now", "started", "seconds", "successes", "host_event"),
+        **chosen(status, "now", "started", "seconds", "successes", outage="host_event"),
         "estimated_end": end and end.likeliest,
         "estimated_end_range": end and [end.earliest, end.latest],
         **chosen(status, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
@@ -81,7 +81,7 @@ def _server_waits(waits: Waiting | None) -> dict[str, Any]:
     return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
 
 
-def _task(task: Task | None) -> dict[str, Any] | None:
+def _task(task: SlurmTask | None) -> dict[str, Any] | None:
     return task and _or_null(chosen(task, "job", "attempt", "state", "reason", "node", "start"), "reason", "node")
 
 

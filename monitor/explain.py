@@ -10,10 +10,10 @@ from typing import Any
 from comborun.model.plan import Plan, Session
 from comborun.model.servers import ServerInstance
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.snapshot import Server
+from comborun.monitor.snapshot import ServerStatus
 from comborun.monitor.states import Case, session_status
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.waiting import Question, blocked, budget, queued
+from comborun.monitor.waiting import Subject, blocked, budget, queued
 from comborun.monitor.wording import indented
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
@@ -67,51 +67,51 @@ def explain(view: RunView, history: History, status: RunStatus, name: str) -> Ex
         session = next(one for one in view.plan.sessions if one.name == name)
         known = next((one for one in status.sessions if one.name == name), None)
         seen = known or session_status(Case(view.plan, session, history.of(name), status.now or 0.0))
-        reasons = _reasons(Question(view, history, status, session, seen))
+        reasons = _reasons(Subject(view, history, status, session, seen))
     commands = tuple(_commands(view, status, seen))
     outcome = str(seen.outcome) if seen.outcome else None
     words = (seen.policy, seen.environment, str(seen.life), outcome)
     return Explanation(view.id, name, *words, seen.attempt, tuple(reasons), commands)
 
 
-def _reasons(question: Question) -> Iterator[Fact]:
-    if question.session.flag == "dropped":
+def _reasons(subject: Subject) -> Iterator[Fact]:
+    if subject.session.flag == "dropped":
         yield Fact("session_is_dropped")
-    elif question.seen.life is Life.QUEUED:
-        yield from queued(question)
-    if question.seen.alive:
-        yield from _alive(question)
-    elif question.seen.life is Life.ENDED:
-        yield from _ended(question)
-    for one in question.attempts[:-1]:
+    elif subject.seen.life is Life.QUEUED:
+        yield from queued(subject)
+    if subject.seen.alive:
+        yield from _alive(subject)
+    elif subject.seen.life is Life.ENDED:
+        yield from _ended(subject)
+    for one in subject.attempts[:-1]:
         how = one.end and one.end.how.as_data()
-        yield Fact("earlier_attempt", attempt=one.number, how=how, done=one.done, unit=question.session.unit)
+        yield Fact("earlier_attempt", attempt=one.number, how=how, done=one.done, unit=subject.session.unit)
 
 
-def _alive(question: Question) -> Iterator[Fact]:
-    seen = question.seen
+def _alive(subject: Subject) -> Iterator[Fact]:
+    seen = subject.seen
     where = {"gpus": list(seen.gpus), "node": seen.node, "task": seen.task.job if seen.task else ""}
     if seen.life is Life.STARTING:
-        yield Fact("attempt_starts", attempt=seen.attempt, **where, slurm=question.status.scheduler is not None)
+        yield Fact("attempt_starts", attempt=seen.attempt, **where, slurm=subject.status.scheduler is not None)
         return
     yield Fact("attempt_runs", attempt=seen.attempt, **where, seconds=seen.seconds or 0.0)
     if seen.life is Life.ORPHANED:
         yield Fact("supervisor_is_gone")
     yield from _work(seen)
     if seen.stalled is not None:
-        yield Fact("no_progress_since", at=seen.stalled, seconds=question.now - seen.stalled)
+        yield Fact("no_progress_since", at=seen.stalled, seconds=subject.now - seen.stalled)
     else:
         yield from seen.facts
     if seen.idle is not None:
         yield Fact("log_grew", ago_s=seen.idle)
-    yield from _limits(question)
+    yield from _limits(subject)
     if seen.expected:
-        yield seen.expected.fact(question.now)
+        yield seen.expected.fact(subject.now)
 
 
-def _limits(question: Question) -> Iterator[Fact]:
+def _limits(subject: Subject) -> Iterator[Fact]:
     """Which limits would end it."""
-    watch, seen = question.session.watch, question.seen
+    watch, seen = subject.session.watch, subject.seen
     if watch.stall_s:
         yield Fact("stall_limit", seconds=watch.stall_s)
     elif seen.stalled is not None:
@@ -129,8 +129,8 @@ def _work(seen: SessionStatus) -> Iterator[Fact]:
         yield Fact("rows_not_counted", reasons=data_of(seen.reasons))
 
 
-def _ended(question: Question) -> Iterator[Fact]:
-    seen, end = question.seen, question.attempts[-1].end if question.attempts else None
+def _ended(subject: Subject) -> Iterator[Fact]:
+    seen, end = subject.seen, subject.attempts[-1].end if subject.attempts else None
     if not seen.attempt:
         yield Fact("queued_when_stopped")
         return
@@ -140,11 +140,11 @@ def _ended(question: Question) -> Iterator[Fact]:
         return
     yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
-        yield _evidence(question.session)
+        yield _evidence(subject.session)
     if end and end.peak_memory is not None:
         yield Fact("peak_memory", bytes=end.peak_memory)
     if seen.failure:
-        yield _retries(question)
+        yield _retries(subject)
 
 
 def _never_began(seen: SessionStatus) -> bool:
@@ -160,14 +160,14 @@ def _evidence(session: Session) -> Fact:
     return Fact("evidence_needed", **records, line=rules.line, files=list(rules.files))
 
 
-def _retries(question: Question) -> Fact:
-    failure, plan, status = question.seen.failure, question.view.plan, question.status
+def _retries(subject: Subject) -> Fact:
+    failure, plan, status = subject.seen.failure, subject.view.plan, subject.status
     assert failure
-    renewed, most = dict(status.again).get(question.seen.name, 0), plan.limits.attempts
-    if renewed >= question.seen.attempt:
+    renewed, most = dict(status.again).get(subject.seen.name, 0), plan.limits.attempts
+    if renewed >= subject.seen.attempt:
         return Fact("start_was_asked_for", failure=str(failure))
-    spent = budget(plan, [one for one in question.attempts if one.number > renewed], failure)
-    used = {"failure": str(failure), "made": spent.made, "most": most, "renewed": spent.made != question.seen.attempt}
+    spent = budget(plan, [one for one in subject.attempts if one.number > renewed], failure)
+    used = {"failure": str(failure), "made": spent.made, "most": most, "renewed": spent.made != subject.seen.attempt}
     if spent.left:
         return Fact("starts_left", **used, left=spent.left, held=bool(status.finished or status.hold))
     times = {rule.failure: rule.times for rule in plan.retry}
@@ -217,7 +217,7 @@ def server_names(plan: Plan) -> tuple[str, ...]:
 def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     """`name` is one of `server_names`."""
     one = next(one for one in view.plan.server_instances if one.name == name)
-    seen = next((seen for seen in status.servers if seen.name == name), Server(name, "queued"))
+    seen = next((seen for seen in status.servers if seen.name == name), ServerStatus(name, "queued"))
     commands = []
     if status.stopped or status.hold:
         commands.append(Command(f"resume {shlex.quote(view.id)}", "lets the run go on"))
@@ -229,7 +229,7 @@ def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     return Explanation(view.id, name, "", "", seen.state or "queued", None, seen.attempt, reasons, tuple(commands))
 
 
-def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: Server) -> Iterator[Fact]:
+def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: ServerStatus) -> Iterator[Fact]:
     if stopping := blocked(status):
         yield stopping
     yield Fact("server_is", server=seen.fact(status.now).as_data(), gpus=list(seen.gpus), port=seen.port)

@@ -29,7 +29,7 @@ _PARTS = 10
 """how often the progress of the whole run is printed"""
 
 
-class Screen(ABC):
+class StatusScreen(ABC):
     ticking = False
     """whether it also shows the time that passes between two looks"""
 
@@ -40,7 +40,7 @@ class Screen(ABC):
         """Restore the terminal, with the last picture on it; may be called twice."""
 
 
-class LiveScreen(Screen):
+class LiveScreen(StatusScreen):
     """The table, redrawn in place and at most as high as the terminal. The last one is complete and stays."""
 
     ticking = True
@@ -76,7 +76,7 @@ class LiveScreen(Screen):
         live.stop()
 
 
-class PlainScreen(Screen):
+class PlainScreen(StatusScreen):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._last: RunStatus | None = None
@@ -87,7 +87,7 @@ class PlainScreen(Screen):
         self._last = status
 
 
-class JsonScreen(Screen):
+class JsonScreen(StatusScreen):
     """A document per look, each on a line."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
@@ -101,7 +101,7 @@ def show_once(console: Console, status: RunStatus) -> None:
     console.print(render(status, console.width))
 
 
-def open_screen(console: Console, *, plain: bool = False) -> Screen:
+def open_screen(console: Console, *, plain: bool = False) -> StatusScreen:
     """A screen that redraws on a terminal that can move its cursor, else one that prints lines."""
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return PlainScreen(console)
@@ -159,9 +159,9 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         yield f"! {link.trouble} since {clock(link.since)}{why}"
     if link.reachable and not was.reachable:
         yield "reachable again"
-    event, known = after.host_event, before.host_event if before else None
-    if event and not (known and set(known.sessions) >= set(event.sessions)):
-        yield f"! {say(event.fact(after.host))}"
+    outage, known = after.outage, before.outage if before else None
+    if outage and not (known and set(known.sessions) >= set(outage.sessions)):
+        yield f"! {say(outage.fact(after.host))}"
 
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
 
 def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     known = {session.name: _key(session) for session in before.every} if before else {}
-    ended_by_host = after.host_event.sessions if after.host_event else ()
+    ended_by_host = after.outage.sessions if after.outage else ()
     for session in after.every:
         if session.name not in ended_by_host and _key(session) != known.get(session.name, (Life.QUEUED, None, 0)):
             yield _line(session)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from comborun.errors import HostError, UserError
 from comborun.model.attempt import Begin, End
 from comborun.model.codec import decoded
-from comborun.monitor.progress import NOTHING, Counter
+from comborun.monitor.progress import NOTHING, LogProgress
 from comborun.monitor.wording import visible
 from comborun.rules.facts import Fact
 from comborun.rules.holds import LEAVING
@@ -90,7 +90,7 @@ def _because(reason: Fact | None, words: str) -> dict[str, object]:
     return {"reason": reason.as_data()} if reason else {"words": harmless(words)} if words else {}
 
 
-class Server(NamedTuple):
+class ServerStatus(NamedTuple):
     name: str
     state: str
     """queued, starting, loading, ready, silent (it does not answer) or ended"""
@@ -118,7 +118,7 @@ class Server(NamedTuple):
         return Fact("server_state", **fields)
 
 
-class Task(NamedTuple):
+class SlurmTask(NamedTuple):
     """A task of a Slurm array. Times are seconds since 1970 on the host's clock."""
 
     session: str
@@ -230,7 +230,7 @@ class Attempt(NamedTuple):
     log_changed: float | None = None
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
-    counter: Counter = NOTHING
+    counter: LogProgress = NOTHING
     """progress by its log; kept by the watcher"""
     progressed: float | None = None
     """when its progress was last seen to grow; kept by the watcher"""
@@ -273,7 +273,7 @@ class RunFacts:
     slots: int | None = None
     use: HostUse = UNKNOWN_USE
     multiplexer: str = ""
-    servers: tuple[Server, ...] = ()
+    servers: tuple[ServerStatus, ...] = ()
     """the model servers of its sessions"""
     scheduler: Scheduler | None = None
     """None unless Slurm starts the sessions"""
@@ -297,7 +297,7 @@ class Snapshot(RunFacts):
     notice_failed: tuple[int, float] | None = None
     """exit code and time of the notify command, if it failed for the latest notice"""
     waiting: tuple[Waiting, ...] = ()
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[SlurmTask, ...] = ()
 
 
 def parse_snapshot(answer: bytes) -> Snapshot:

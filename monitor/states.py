@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from comborun.model.attempt import SLURM
 from comborun.model.plan import Plan, Session
-from comborun.monitor.snapshot import NOT_STARTED, Attempt, Task, Waiting
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, SlurmTask, Waiting
 from comborun.monitor.status import SessionStatus
 from comborun.monitor.waiting import next_start
 from comborun.monitor.wording import last_line, visible
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     """oldest first; the end of the latest one is by the results of all"""
     now: float = 0.0
     waits: tuple[Waiting, ...] = ()
-    task: Task | None = None
+    task: SlurmTask | None = None
     """the Slurm task of its highest attempt"""
     stopped: bool = False
     """whether a stop has ended its run"""
@@ -53,7 +53,7 @@ class Case(NamedTuple):
         return not (self.living or done or self.stopped)
 
     @property
-    def next_task(self) -> Task | None:
+    def next_task(self) -> SlurmTask | None:
         """A task for its next attempt; one of an earlier attempt will end, or is a leftover."""
         return self.task if self.task and self.may_start and self.task.attempt > self.latest.number else None
 

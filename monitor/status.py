@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
-from comborun.monitor.snapshot import NOT_STARTED, Attempt, RunFacts, Task, Waiting
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, RunFacts, SlurmTask, Waiting
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
@@ -59,7 +59,7 @@ class Link(NamedTuple):
 UP = Link()
 
 
-class HostEvent(NamedTuple):
+class Outage(NamedTuple):
     """Something that happened to the host and ended many sessions at once."""
 
     kind: Literal["restarted", "vanished"]
@@ -117,7 +117,7 @@ class SessionStatus(NamedTuple):
     """the class of its latest attempt's failure"""
     node: str = ""
     """the node of its latest attempt; empty without Slurm"""
-    task: Task | None = None
+    task: SlurmTask | None = None
     latest: Attempt = NOT_STARTED
 
     @property
@@ -188,7 +188,7 @@ class RunStatus(RunFacts):
     expected: Expected | None = None
     """the end of the last session"""
     finished: bool = False
-    host_event: HostEvent | None = None
+    outage: Outage | None = None
     advice: Fact | None = None
     """what to do, for example if nothing starts any more"""
     notify_problem: Fact | None = None
@@ -251,7 +251,7 @@ class RunStatus(RunFacts):
         return sum(session.successes or 0 for session in self.proper)
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[SlurmTask, ...]:
         return tuple(session.task for session in self.sessions if session.task)
 
     @property

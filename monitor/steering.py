@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stopping:
+class PlannedStop:
     """What `combo stop` would end."""
 
     run: str
@@ -53,7 +53,7 @@ class Stopping:
         return map(say, self.facts())
 
     @classmethod
-    def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> Stopping:
+    def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> PlannedStop:
         meant = [one for one in seen.every if not names or one.name in names]
         running = tuple(one for one in meant if one.alive)
         ranged = {one.name for one in view.plan.sessions if one.ranged}
@@ -70,7 +70,7 @@ class Stopping:
 
 
 @dataclass(frozen=True)
-class Resuming:
+class PlannedResume:
     """What `combo resume` would do with a run."""
 
     view: RunView
@@ -99,7 +99,7 @@ class Resuming:
         return self.seen.dispatcher is None and not self.seen.finished
 
 
-def resume_facts(going: Resuming) -> Iterator[Fact]:
+def resume_facts(going: PlannedResume) -> Iterator[Fact]:
     """What a resume does; the first fact is about the run as a whole."""
     what, seen = going.what, going.seen
     if going.nothing:
@@ -128,7 +128,7 @@ def resume_facts(going: Resuming) -> Iterator[Fact]:
         yield Fact("dispatcher_ends_run")
 
 
-def resume_lines(going: Resuming) -> Iterator[str]:
+def resume_lines(going: PlannedResume) -> Iterator[str]:
     first, *others = map(say, resume_facts(going))
     yield first
     yield from (f"  {line}" for line in others)
@@ -156,7 +156,7 @@ def _why(rejected: Rejected | None) -> Fact:
     return Fact("records_are_rejected", said=rejected.reason, place=rejected.place)
 
 
-def resume_document(going: Resuming, *, done: bool) -> dict[str, object]:
+def resume_document(going: PlannedResume, *, done: bool) -> dict[str, object]:
     return {
         "run": going.view.id,
         "done": done,

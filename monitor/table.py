@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Placed, bar, cut, note_style, placed
-from comborun.monitor.snapshot import HostUse, Server, Space, Waiting
+from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
 from comborun.rules.room.placement import Card
@@ -111,8 +111,8 @@ def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
         for line in lines:
             line.stylize("dim")
         lines += _unreachable(status)
-    if status.host_event:
-        lines.append(Text(f"! {say(status.host_event.fact(status.host))}", "bold yellow"))
+    if status.outage:
+        lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
     clocks = clock_words(status.ahead, status.host)
     advice = map(say, filter(None, (status.advice, status.notify_problem)))
     said = [clocks, *advice, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
@@ -243,7 +243,7 @@ def _sum(gpus: Sequence[Card]) -> Text:
     return text
 
 
-def server_line(server: Server, now: float | None, waits: Waiting | None, width: int) -> Text:
+def server_line(server: ServerStatus, now: float | None, waits: Waiting | None, width: int) -> Text:
     """One model server; `waits` says what delays its start."""
     name = f"{SERVER_SYMBOLS.get(server.state, '·')} {visible(server.name)}"
     line = Text.assemble(("server  ", "dim"), (name, _SERVER_STYLES.get(server.state, "dim")))

@@ -9,7 +9,7 @@ from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.report import collected
 from comborun.cli.terminal import repeatable, show_json
 from comborun.errors import HostError
-from comborun.monitor.steering import Resuming, resume_document, resume_lines
+from comborun.monitor.steering import PlannedResume, resume_document, resume_lines
 from comborun.monitor.watch import once
 from comborun.remote.program import restart_dispatcher, steer
 from comborun.remote.publish import add_sessions
@@ -44,7 +44,7 @@ def resume(target: Target, dry_run: bool, as_json: bool) -> None:
         click.echo(harmless(said))
 
 
-def _missing_work(target: Target) -> Resuming:
+def _missing_work(target: Target) -> PlannedResume:
     from comborun.reporter.merge import missing, rejected
 
     source = target.source()
@@ -54,10 +54,10 @@ def _missing_work(target: Target) -> Resuming:
     outcomes = {one.name: one.outcome for one in ended if one.outcome}
     what = resumption(view.plan, outcomes, missing(records), rejected(records))
     coming = tuple(one.name for one in view.plan.current if one.name not in outcomes)
-    return Resuming(view, seen, what, coming)
+    return PlannedResume(view, seen, what, coming)
 
 
-def _go_on(target: Target, going: Resuming) -> str:
+def _go_on(target: Target, going: PlannedResume) -> str:
     """First fill gaps, then lift the hold, then ask for attempts, then start the dispatcher: this is safe to repeat."""
     transport, view, what = target.transport, going.view, going.what
     if what.added and not add_sessions(transport, view.directory, (view.plan, view.number), what.added):

@@ -15,7 +15,7 @@ from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, note, program, show
 from comborun.errors import HostError, UserError
 from comborun.model.work import combo_of
 from comborun.monitor.addressing import UnknownSessionError, sessions_of
-from comborun.monitor.steering import Stopping
+from comborun.monitor.steering import PlannedStop
 from comborun.monitor.watch import once
 from comborun.remote.program import stop as stop_sessions
 from comborun.remote.runs import list_runs
@@ -80,7 +80,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
 
 def _ordered(
     target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]
-) -> tuple[tuple[str, ...], Stopping]:
+) -> tuple[tuple[str, ...], PlannedStop]:
     """The sessions that the words and options mean, and what their stop would do.
 
     A run whose status is unknown can be stopped as a whole, or by exact names.
@@ -91,14 +91,14 @@ def _ordered(
     except UserError as error:
         if any(filters.values()):
             raise
-        return words, Stopping(run, host, words, unseen=error.message)
+        return words, PlannedStop(run, host, words, unseen=error.message)
     names = _chosen(source, words, **filters) if words or any(filters.values()) else ()
     try:
         seen = once(source)
     except UserError as error:
-        return names, Stopping(run, host, names, unseen=error.message)
+        return names, PlannedStop(run, host, names, unseen=error.message)
     names = (*names, *_superseded(source.view.plan, seen, names, words))
-    order = Stopping.of(source.view, seen, names)
+    order = PlannedStop.of(source.view, seen, names)
     return names, order if order.running or names else replace(order, others=_others(target))
 
 

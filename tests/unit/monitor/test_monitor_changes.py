@@ -13,7 +13,7 @@ from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_vi
 from rich.console import Console
 
 from comborun.monitor.document import to_json
-from comborun.monitor.screen import LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
+from comborun.monitor.screen import LiveScreen, PlainScreen, StatusScreen, changes, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life, Outcome
@@ -153,7 +153,7 @@ def output(console: Console) -> str:
     return console.file.getvalue()
 
 
-def play(screen: Screen) -> None:
+def play(screen: StatusScreen) -> None:
     for status in story():
         screen.show(status)
     screen.close()

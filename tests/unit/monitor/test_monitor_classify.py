@@ -196,7 +196,7 @@ def test_sessions_that_are_gone_together_are_one_event(
 ) -> None:
     status = of_many(*seen, restarted=restarted, dispatcher=dispatcher)
     named = tuple(f"{name}_act" for name in sessions.split())
-    event = status.host_event
+    event = status.outage
     assert (event.sessions if event else ()) == named
     assert not event or event.kind == ("restarted" if restarted else "vanished")
     assert all(not one.note for one in status.sessions if one.name in named), "it takes the place of their notes"

@@ -9,7 +9,7 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_
 
 from comborun.monitor.classify import classify
 from comborun.monitor.estimate import Forecast, forecast
-from comborun.monitor.progress import Counter
+from comborun.monitor.progress import LogProgress
 from comborun.monitor.snapshot import Attempt, Waiting
 from comborun.monitor.status import SessionStatus
 from comborun.rules.vocabulary import Life, Outcome
@@ -23,7 +23,7 @@ def one(name: str, life: Life, done: int = 0, seconds: float = 0.0, planned: int
     """One that has done so much in so many seconds."""
     outcome = Outcome.SUCCEEDED if life is Life.ENDED else None
     status = SessionStatus(name, "p", "e", "episode", planned, done=done, successes=0, life=life, outcome=outcome)
-    latest = Attempt(name, 1, counter=Counter(done))
+    latest = Attempt(name, 1, counter=LogProgress(done))
     return status._replace(latest=latest, started=NOW - seconds, seconds=seconds)
 
 
@@ -40,7 +40,7 @@ def queued(name: str, planned: int = 100) -> SessionStatus:
 
 
 LOST = ended("a", 10, 5000.0)._replace(outcome=Outcome.LOST)
-LEAST = running("a", 25, 50.0)._replace(latest=Attempt("a", 1, counter=Counter(25, missed=True)))
+LEAST = running("a", 25, 50.0)._replace(latest=Attempt("a", 1, counter=LogProgress(25, missed=True)))
 LATE = queued("b", 2)._replace(waiting=Waiting("b", NOW + 48))
 
 

@@ -14,7 +14,7 @@ from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_an
 
 from comborun.model.judging import ProgressRules
 from comborun.monitor.observe import RunView
-from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
+from comborun.monitor.progress import NOTHING, LogProgress, Observation, Workload, counted
 from comborun.monitor.status import SessionStatus
 from comborun.rules import counting
 from comborun.rules.vocabulary import Life
@@ -44,7 +44,7 @@ COSMOS = "--- Starting Episode 54 ---\n--- Step 7 ---\nCalling VLM...\nVLM respo
 BATCH = ProgressRules(r"eval batches:.*\| (\d+)/(\d+) \[")
 
 
-def count(before: Counter, log: str, rules: ProgressRules = BY_ITSELF, workload: Workload = HUNDRED) -> Counter:
+def count(before: LogProgress, log: str, rules: ProgressRules = BY_ITSELF, workload: Workload = HUNDRED) -> LogProgress:
     return counted(before, counting.lines(log.encode(), cut=False), rules, workload)
 
 
@@ -108,9 +108,9 @@ def test_without_a_pattern_only_a_counter_up_to_the_planned_number_is_believed(
 def test_a_bar_that_starts_again_counts_no_episodes_and_is_never_believed_again() -> None:
     bars = [f"{done}%|▋ | {done}/100 [00:12<02:33, 1.65s/it]\r" for done in (98, 99, 100, 1, 2)]
     counter = count(NOTHING, "".join(bars[:3]))
-    assert counter == Counter(100)
+    assert counter == LogProgress(100)
     later = count(counter, "".join(bars[3:]))
-    assert later == count(NOTHING, "".join(bars)) == Counter(doubted=True)
+    assert later == count(NOTHING, "".join(bars)) == LogProgress(doubted=True)
     assert count(later, bars[2]) == later
 
 

@@ -33,7 +33,7 @@ from comborun.model.plan import Limits
 from comborun.monitor import columns, document
 from comborun.monitor.columns import COLUMNS, Column, Setting, bar, grid_lines
 from comborun.monitor.snapshot import HostUse, Space
-from comborun.monitor.status import HostEvent, Link, RunStatus, SessionStatus
+from comborun.monitor.status import Link, Outage, RunStatus, SessionStatus
 from comborun.monitor.table import host_lines
 from comborun.monitor.wording import STYLES, SYMBOLS
 from comborun.rules.endings.failures import Failure
@@ -210,7 +210,7 @@ def test_there_is_a_line_for_each_server_and_one_that_halted_the_run_stays() -> 
 
 
 def test_what_happened_to_the_host_stands_above_the_rows() -> None:
-    shown = picture(replace(busy(), host_event=HostEvent("restarted", NOW - 60, ("a", "b"))), 100)
+    shown = picture(replace(busy(), outage=Outage("restarted", NOW - 60, ("a", "b"))), 100)
     told = "! gpu-box rebooted after 10:29:00: 2 sessions that ran before are lost"
     assert shown.index(told) < shown.index("session  ")
 
