@@ -124,8 +124,7 @@ def _first(status: RunStatus) -> SessionStatus | None:
     if status.dispatcher is None and status.hold is None:
         return None
     there = [one for one in status.sessions if one.life is Life.QUEUED]
-    full = status.use.disk is not None and not status.use.disk.free
-    waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
+    waiting = [one for one in there if one.waiting] or (there if status.hold or status.disk_full else [])
     last = [one for one in waiting if one.waiting and one.waiting.waits_for == WaitFor.SMOKE]
     return next((one for one in waiting if one not in last), next(iter(last), None))
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from comborun.documents import as_data, chosen
 from comborun.monitor.columns import COLUMNS
-from comborun.monitor.snapshot import Hold, SlurmTask, Waiting
+from comborun.monitor.snapshot import Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.facts import data_of
 from comborun.words import say
 
 SCHEMA = 1
 """version of the document"""
+_TASK = ("job", "attempt", "state", "reason", "node", "start")
 
 
 def document(status: RunStatus) -> dict[str, Any]:
@@ -26,11 +27,10 @@ def document(status: RunStatus) -> dict[str, Any]:
         "unreachable_since": None if link.reachable else link.since,
         "complaint": link.complaint or None,
         "last_seen_seconds": link.last_seen,
-        "hold": status.hold and _hold(status.hold),
+        "hold": status.hold and chosen(status.hold, "kind", "since", words="why", reason="fact"),
         **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
         "servers": [
-            _or_null(as_data(one), "cause", "why") | _server_waits(status.server_waits.get(one.name))
-            for one in status.servers
+            _or_null(as_data(one), "cause", "why") | _waits(status.server_waits.get(one.name)) for one in status.servers
         ],
         "slurm": scheduler and _or_null(chosen(scheduler, "answered", at="last_answer", why="complaint"), "complaint"),
         **as_data(status.use),
@@ -62,27 +62,15 @@ def _session(session: SessionStatus) -> dict[str, Any]:
         **_or_null({key: value for column in COLUMNS for key, value in chosen(session, **column.keys).items()}, "node"),
         "progressed": session.latest.progressed,
         "peak_memory": end and end.peak_memory,
-        "task": _task(session.task),
+        "task": session.task and _or_null(chosen(session.task, *_TASK), "reason", "node"),
         "facts": data_of((*session.reasons, *session.facts)),
-        "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
+        "waiting": waits and chosen(waits, "until", "fact", waits_for="for", words="detail"),
         "ending": data_of(end.facts if end else ()),
     }
 
 
-def _because(waits: Waiting) -> dict[str, Any]:
-    return {"detail": waits.words, "fact": waits.fact and waits.fact.as_data()}
-
-
-def _hold(hold: Hold) -> dict[str, Any]:
-    return {"kind": hold.kind, "since": hold.since, "why": hold.words, "fact": hold.reason and hold.reason.as_data()}
-
-
-def _server_waits(waits: Waiting | None) -> dict[str, Any]:
-    return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
-
-
-def _task(task: SlurmTask | None) -> dict[str, Any] | None:
-    return task and _or_null(chosen(task, "job", "attempt", "state", "reason", "node", "start"), "reason", "node")
+def _waits(waits: Waiting | None) -> dict[str, Any]:
+    return chosen(waits, "fact", words="waits") if waits else {"waits": None, "fact": None}
 
 
 def _or_null(data: dict[str, Any], *keys: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.model.attempt import Begin, End
@@ -302,19 +302,6 @@ class Snapshot(RunFacts):
 
 def parse_snapshot(answer: bytes) -> Snapshot:
     """Read the probe's standard output. Raises HostError if it is not one, UserError for another version."""
-    document, tails = _cut(answer)
-    try:
-        for one in document["attempts"]:
-            length = one.get("tail", 0)
-            one["tail"], tails = tails[:length], tails[length:]
-        snapshot: Snapshot = decoded(Snapshot, document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise HostError(f"the probe's answer can't be read: {type(error).__name__}: {error!s:.200}") from error
-    return snapshot
-
-
-def _cut(answer: bytes) -> tuple[dict[str, Any], bytes]:
-    """The document, and what follows it."""
     start = 0 if answer.startswith(_MAGIC) else answer.find(b"\n" + _MAGIC) + 1
     if not answer.startswith(_MAGIC, start):
         excerpt = repr(answer[:80].decode("utf-8", "replace")) if answer else "nothing"
@@ -333,4 +320,11 @@ def _cut(answer: bytes) -> tuple[dict[str, Any], bytes]:
         document = None
     if not isinstance(document, dict):
         raise HostError("the probe's answer is cut off", "the next look will show whether that was the link")
-    return document, tails
+    try:
+        for one in document["attempts"]:
+            length = one.get("tail", 0)
+            one["tail"], tails = tails[:length], tails[length:]
+        snapshot: Snapshot = decoded(Snapshot, document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise HostError(f"the probe's answer can't be read: {type(error).__name__}: {error!s:.200}") from error
+    return snapshot

@@ -206,6 +206,10 @@ class RunStatus(RunFacts):
         return self.now is not None and not self.finished and self.dispatcher is None and not held
 
     @property
+    def disk_full(self) -> bool:
+        return self.use.disk is not None and not self.use.disk.free
+
+    @property
     def every(self) -> tuple[SessionStatus, ...]:
         return (*self.sessions, *((self.after,) if self.after else ()))
 

@@ -109,7 +109,11 @@ def resume_facts(going: PlannedResume) -> Iterator[Fact]:
         yield from map(_futile, what.futile)
         return
     yield Fact("resumes", run=going.view.id)
-    yield from _ended_holds(seen)
+    if seen.hold:
+        yield Fact("no_longer_held", hold=seen.hold.kind, **seen.hold.because)
+    if seen.stopped:
+        yield Fact("no_longer_stopped")
+    yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
     if going.kept and not seen.hold and not seen.stopped:
         yield Fact("tasks_released", tasks=going.kept)
     ranged = {one.name for one in going.view.plan.sessions if one.ranged}
@@ -132,15 +136,6 @@ def resume_lines(going: PlannedResume) -> Iterator[str]:
     first, *others = map(say, resume_facts(going))
     yield first
     yield from (f"  {line}" for line in others)
-
-
-def _ended_holds(seen: RunStatus) -> Iterator[Fact]:
-    """The holds that a resume ends."""
-    if seen.hold:
-        yield Fact("no_longer_held", hold=seen.hold.kind, **seen.hold.because)
-    if seen.stopped:
-        yield Fact("no_longer_stopped")
-    yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
 
 
 def _futile(one: Futile) -> Fact:

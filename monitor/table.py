@@ -155,7 +155,10 @@ def _unreachable(status: RunStatus) -> list[Text]:
 
 def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) -> list[Text]:
     noted = [session for session in problems if session.remark]
-    lines = [_problem(session, width) for session in noted[:_MOST_PROBLEMS]]
+    lines = []
+    for session in noted[:_MOST_PROBLEMS]:
+        line = Text(f"{SYMBOLS[session.word]} {session.name}: {session.remark}", note_style(session))
+        lines.append(cut(line.append(f"  {session.last_line}" if session.last_line else "", "dim"), width))
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
     waits = status.server_waits
@@ -165,12 +168,6 @@ def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) ->
     if status.after:
         lines.append(_after(status.after, width))
     return [Text(), *lines] if lines else []
-
-
-def _problem(session: SessionStatus, width: int) -> Text:
-    line = Text(f"{SYMBOLS[session.word]} {session.name}: {session.remark}", note_style(session))
-    line.append(f"  {session.last_line}" if session.last_line else "", "dim")
-    return cut(line, width)
 
 
 def _after(after: SessionStatus, width: int) -> Text:

@@ -58,7 +58,7 @@ def advice(status: RunStatus) -> Fact | None:
     if status.finished:
         cut = any(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
         return Fact("run_was_stopped", **run, **_lacking(status)) if status.stopped and cut else None
-    if _full_disk(status) and status.dispatcher is not None:
+    if status.disk_full and status.dispatcher is not None:
         return Fact("run_disk_full", **run)
     if status.stopped:  # it is being stopped, or the stop was interrupted
         return Fact("run_is_being_stopped", **run)
@@ -93,10 +93,6 @@ def _lacking(status: RunStatus) -> dict[str, object]:
     return {"lack": len(lacking), "never": sum(not one.attempt for one in lacking), "sessions": len(status.proper)}
 
 
-def _full_disk(status: RunStatus) -> bool:
-    return status.use.disk is not None and not status.use.disk.free
-
-
 def notify_problem(run: str, snapshot: Snapshot) -> Fact | None:
     """Says that notices fail; None if they work."""
     if snapshot.notice_failed is None:
@@ -117,7 +113,7 @@ def _quarantined(quarantine: Sequence[Quarantine]) -> dict[str, object]:
 def blocked(status: RunStatus) -> Fact | None:
     """Why no session can start; None if sessions can."""
     gone = status.dispatcher is None and not status.finished
-    if not (status.stopped or status.hold or gone or _full_disk(status)):
+    if not (status.stopped or status.hold or gone or status.disk_full):
         return None
     return status.advice or Fact("nothing_starts")
 
