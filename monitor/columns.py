@@ -37,10 +37,10 @@ class _Level(NamedTuple):
 class Setting(NamedTuple):
     """What the cells of a column have in common."""
 
-    level: _Level
-    width: int
-    now: float | None
-    digits: int
+    level: _Level = _Level()
+    width: int = 0
+    now: float | None = None
+    digits: int = 1
     """of the largest number of episodes"""
 
 
@@ -58,6 +58,14 @@ class Column(NamedTuple):
     priority: int | None = None
     """a narrow table leaves out the lowest one first; None: it always stays"""
     justify: Literal["left", "right"] = "left"
+    setting: Setting = Setting()
+
+    @property
+    def width(self) -> int:
+        return self.setting.width
+
+    def resized(self, width: int) -> Column:
+        return self._replace(setting=self.setting._replace(width=width))
 
 
 # Cells
@@ -165,25 +173,6 @@ def grid_lines() -> list[str]:
 
 # Which columns fit
 
-
-class Placed(NamedTuple):
-    """A column of a table."""
-
-    column: Column
-    title: str
-    setting: Setting
-
-    @property
-    def width(self) -> int:
-        return self.setting.width
-
-    def cell(self, session: SessionStatus) -> Text:
-        return self.column.cell(session, self.setting)
-
-    def resized(self, width: int) -> Placed:
-        return self._replace(setting=self.setting._replace(width=width))
-
-
 _LEVELS = (
     _Level(),
     _Level(60, 10, last_line=24),
@@ -198,36 +187,33 @@ _LEVELS = (
 )
 
 
-def placed(status: RunStatus, width: int) -> tuple[Placed, ...]:
+def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
     """As many columns as fit. If even the narrowest level does not fit, names are shortened."""
     for level in _LEVELS:
-        columns = _of_level(status, level)
-        free = width - sum(one.width for one in columns) - PADDING * (len(columns) - 1)
+        chosen = _of_level(status, level)
+        free = width - sum(one.width for one in chosen) - PADDING * (len(chosen) - 1)
         if level.dropped and free >= 0:
-            return columns
+            return chosen
         if not level.dropped and free - PADDING >= level.last_line:
-            last = Setting(level, free - PADDING, status.now, 0)
-            return (*columns, Placed(LAST_LINE, LAST_LINE.title, last))
-    return tuple(
-        one.resized(max(_SHORTEST_NAME, one.width + free)) if one.column.cell is _name else one for one in columns
-    )
+            return (*chosen, LAST_LINE.resized(free - PADDING))
+    return tuple(one.resized(max(_SHORTEST_NAME, one.width + free)) if one.cell is _name else one for one in chosen)
 
 
-def _of_level(status: RunStatus, level: _Level) -> tuple[Placed, ...]:
+def _of_level(status: RunStatus, level: _Level) -> tuple[Column, ...]:
     """The columns of a level, except the last line; each as wide as its longest cell."""
     leaving = sorted((one for one in COLUMNS if one.priority is not None), key=lambda one: one.priority or 0)
     sessions, without = status.sessions, (LAST_LINE, *leaving[: level.dropped])
     digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
-    columns = []
-    for column in COLUMNS:
-        if column in without or (column.used and not any(map(column.used, sessions))):
+    setting = Setting(level, level.names, status.now, digits)
+    chosen = []
+    for one in COLUMNS:
+        if one in without or (one.used and not any(map(one.used, sessions))):
             continue
-        title = status.unit if column.cell is _episodes else column.title
-        title = title if column.cell is not _state or level.words else ""
-        one = Placed(column, title, Setting(level, level.names, status.now, digits))
-        widest = max((one.cell(session).cell_len for session in sessions), default=0)
-        columns.append(one.resized(max(widest, cell_len(title))))
-    return tuple(columns)
+        title = status.unit if one.cell is _episodes else one.title
+        title = title if one.cell is not _state or level.words else ""
+        widest = max((one.cell(session, setting).cell_len for session in sessions), default=0)
+        chosen.append(one._replace(title=title, setting=setting).resized(max(widest, cell_len(title))))
+    return tuple(chosen)
 
 
 # Parts of cells, for the table too

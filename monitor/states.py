@@ -65,9 +65,11 @@ class Case(NamedTuple):
 
 def session_status(case: Case, part: str = "") -> SessionStatus:
     """The status of a combo's session; `part` distinguishes it from others of its combo."""
-    session, attempts = case.session, case.attempts
+    session, end = case.session, case.latest.end
     assert session
-    recorded = session.results.counted
+    counts = _counts(session, case.attempts)
+    counted = session.results.counted and counts.countable
+    crashed = end is not None and not end.clean and any(fact.code == WROTE_NOTHING for fact in counts.facts)
     status = SessionStatus(
         name=session.name,
         policy=session.policy,
@@ -75,26 +77,15 @@ def session_status(case: Case, part: str = "") -> SessionStatus:
         unit=session.unit,
         planned=session.count,
         first=session.first,
-        done=0 if recorded or session.progress.pattern else None,
-        recorded=0 if recorded else None,
-        successes=0 if recorded else None,
-        silent=session.progress.silent,
-        part=part,
-    )
-    if not attempts:
-        return _with_state(status, case)
-    counts = _counts(session, attempts)
-    counted = recorded and counts.countable
-    end = attempts[-1].end
-    crashed = end is not None and not end.clean and any(fact.code == WROTE_NOTHING for fact in counts.facts)
-    status = status._replace(
-        done=_done_so_far(session, attempts, counts if counted else None),
+        done=_done_so_far(session, case.attempts, counts if counted else None),
         recorded=counts.verdicts if counted else None,
         successes=counts.successes if counted else None,
-        reasons=counts.facts if recorded and not crashed else (),
-        latest=attempts[-1],
+        reasons=counts.facts if session.results.counted and not crashed else (),
+        silent=session.progress.silent,
+        part=part,
+        latest=case.latest,
     )
-    return _with_state(status, case._replace(attempts=(*attempts[:-1], _by_all(session, attempts, counts))))
+    return _with_state(status, _by_all(case, session, counts))
 
 
 def after_status(case: Case) -> SessionStatus:
@@ -137,19 +128,19 @@ def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
     """The attempts whose records are added up: the latest one and those that it continues. After the end, the chain of
     attempts with the most records.
     """
-    chains: list[list[Attempt]] = []
+    chains: list[list[Attempt]] = [[]]
     for one in attempts:
-        if not chains or one.begin is None or one.begin.first <= session.first:
+        if one.begin is None or one.begin.first <= session.first:
             chains.append([])
         chains[-1].append(one)
-    if attempts[-1].end is None:
+    if not chains[-1] or chains[-1][-1].end is None:
         return chains[-1]
     return max(reversed(chains), key=lambda chain: sum(one.done for one in chain))
 
 
 def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
     """The counts, merged as in the report: over all attempts, or, while one runs, over those that it continues."""
-    parts = attempts if attempts[-1].end else _chain(session, attempts)
+    parts = attempts if attempts and attempts[-1].end else _chain(session, attempts)
     begins = [(one.begin.first, one.begin.count or session.count) if one.begin else None for one in parts]
     whole = session.first, session.count
     return joined([(span or whole, one.counts) for span, one in zip(begins, parts, strict=True)], whole)
@@ -158,7 +149,7 @@ def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
 def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
     """The number of its records; while it runs, the count from its log, unless some rows don't count. None: unknown."""
     parts = _chain(session, attempts)
-    if counts and (attempts[-1].end or counts.facts):
+    if counts and (counts.facts or (attempts and attempts[-1].end)):
         done = counts.records
     elif counts:
         done = sum(one.done for one in parts)
@@ -169,25 +160,22 @@ def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts |
     return min(done, session.count) if session.count else done
 
 
-def _by_all(session: Session, attempts: Sequence[Attempt], counts: Counts) -> Attempt:
-    """The latest attempt, its end by the results of all attempts, as in the report."""
-    latest = attempts[-1]
-    if latest.end is None or not session.results.counted:
-        return latest
-    found = {one.end.completeness for one in attempts if one.end}
+def _by_all(case: Case, session: Session, counts: Counts) -> Case:
+    """With the end of the latest attempt by the results of all attempts, as in the report."""
+    end = case.latest.end
+    if end is None or not session.results.counted:
+        return case
+    found = {one.end.completeness for one in case.attempts if one.end}
     if counts.records:
         found.add(Completeness.PARTIAL)
     if session.evidence.records and not session.evidence.beside_records and session.count:
         asked = RequiredEvidence(session.count, records=True, verdicts=session.unit == "episode")
-        found.add(completeness(asked, counts, 0, 1, latest.end.code))
+        found.add(completeness(asked, counts, 0, 1, end.code))
     best = next(one for one in Completeness if one in found)  # from complete to none
-    end = latest.end._replace(
-        completeness=best,
-        outcome=session_outcome(best, latest.end.completeness, latest.end.cause),
-        counts=counts,
-        failure=None if best is Completeness.COMPLETE else latest.end.failure,
-    )
-    return latest._replace(end=end)
+    outcome = session_outcome(best, end.completeness, end.cause)
+    failure = None if best is Completeness.COMPLETE else end.failure
+    end = end._replace(completeness=best, outcome=outcome, counts=counts, failure=failure)
+    return case._replace(attempts=(*case.attempts[:-1], case.latest._replace(end=end)))
 
 
 # What a state says beyond its name

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from comborun.monitor.columns import LAST_LINE, PADDING, Placed, bar, cut, note_style, placed
+from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
@@ -44,9 +44,9 @@ _PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in wo
 def render(status: RunStatus, width: int, height: int | None = None) -> RenderableType:
     """The whole table: title, progress, a row per combo, problems; at most `height` lines."""
     ordered = sorted(status.sessions, key=_urgency)
-    columns = placed(status, width)
+    chosen = columns(status, width)
     above = _title(status, width, height)
-    has_logs = any(one.column is LAST_LINE for one in columns)
+    has_logs = any(one.title == LAST_LINE.title for one in chosen)
     below = _footer(status, width, problems=() if has_logs else ordered)
     faded = "" if status.link.reachable else "dim"
     rows = _room(width, height, len(ordered), [*above, *below])
@@ -55,7 +55,7 @@ def render(status: RunStatus, width: int, height: int | None = None) -> Renderab
         rows = _room(width, height, len(ordered), [*above, *below])
     if ordered and not rows:
         return Group(*above, *below)
-    lines = [*above, *_table(columns, ordered[:rows], faded)]
+    lines = [*above, *_table(chosen, ordered[:rows], faded)]
     if left := ordered[rows:]:
         lines.append(cut(Text(f"and {len(left)} more: {listed(Counter(one.word for one in left))}", "dim"), width))
     return Group(*lines, *below)
@@ -67,16 +67,16 @@ def _urgency(session: SessionStatus) -> tuple[bool, int]:
     return not ahead, _PLACE[session.word]
 
 
-def _table(columns: Sequence[Placed], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
-    yield _row(columns, [Text(one.title) for one in columns], "dim")
+def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
+    yield _row(chosen, [Text(one.title) for one in chosen], "dim")
     for session in sessions:
-        yield _row(columns, [one.cell(session) for one in columns], style)
+        yield _row(chosen, [one.cell(session, one.setting) for one in chosen], style)
 
 
-def _row(columns: Sequence[Placed], cells: Sequence[Text], style: str) -> Text:
+def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
     line = Text(style=style, no_wrap=True, overflow="crop")
-    for one, cell in zip(columns, cells, strict=True):
-        cut(cell, one.width).align(one.column.justify, one.width)
+    for one, cell in zip(chosen, cells, strict=True):
+        cut(cell, one.width).align(one.justify, one.width)
         line.append_text(cell).append(" " * PADDING)
     return line
 
