@@ -76,7 +76,8 @@ def _ends(
         free = ending[max(0, len(ending) - slots) :] + [now] * (slots - len(ending))
         heapq.heapify(free)
         while queued:
-            one = _next(queued, free[0])
+            # for a slot that is free then: the first that is ready, else the earliest
+            one = next((one for one in queued if _ready(one) <= free[0]), None) or min(queued, key=_ready)
             length = _length(one, paces, level)
             if length is None:
                 break
@@ -84,11 +85,6 @@ def _ends(
             ends[one.name] = max(free[0], _ready(one)) + length
             heapq.heapreplace(free, ends[one.name])
     return ends
-
-
-def _next(queued: Sequence[SessionStatus], moment: float) -> SessionStatus:
-    """The next session for a slot that is free at `moment`: the first that is ready then, else the earliest."""
-    return next((one for one in queued if _ready(one) <= moment), None) or min(queued, key=_ready)
 
 
 def _ready(one: SessionStatus) -> float:

@@ -104,20 +104,15 @@ def _alive(subject: Subject) -> Iterator[Fact]:
         yield from seen.facts
     if seen.idle is not None:
         yield Fact("log_grew", ago_s=seen.idle)
-    yield from _limits(subject)
-    if seen.expected:
-        yield seen.expected.fact(subject.now)
-
-
-def _limits(subject: Subject) -> Iterator[Fact]:
-    """Which limits would end it."""
-    watch, seen = subject.session.watch, subject.seen
-    if watch.stall_s:
-        yield Fact("stall_limit", seconds=watch.stall_s)
+    limits = subject.session.watch
+    if limits.stall_s:
+        yield Fact("stall_limit", seconds=limits.stall_s)
     elif seen.stalled is not None:
         yield Fact("no_stall_limit")
-    if watch.max_s:
-        yield Fact("time_limit", seconds=watch.max_s, in_s=watch.max_s - (seen.seconds or 0.0))
+    if limits.max_s:
+        yield Fact("time_limit", seconds=limits.max_s, in_s=limits.max_s - (seen.seconds or 0.0))
+    if seen.expected:
+        yield seen.expected.fact(subject.now)
 
 
 def _work(seen: SessionStatus) -> Iterator[Fact]:
