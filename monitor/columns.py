@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
-from comborun.monitor.wording import STYLES, SYMBOLS, visible
+from comborun.monitor.wording import MARKS, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.words.endings import outcome_words
 from comborun.words.times import brief, duration, span
@@ -72,8 +72,8 @@ class Column(NamedTuple):
 
 
 def _state(session: SessionStatus, at: Setting) -> Text:
-    word = session.word
-    return Text(f"{SYMBOLS[word]} {outcome_words(word)}" if at.level.words else SYMBOLS[word], STYLES[word])
+    symbol, style, _ = MARKS[session.word]
+    return Text(f"{symbol} {outcome_words(session.word)}" if at.level.words else symbol, style)
 
 
 def _name(session: SessionStatus, at: Setting) -> Text:
@@ -94,7 +94,7 @@ def _episodes(session: SessionStatus, at: Setting) -> Text:
     numbers = f"{done:>{at.digits}}{planned}"
     if not at.level.bar:
         return Text(numbers, _emphasis(session))
-    drawn = bar(session.done or 0, session.planned, at.level.bar, STYLES[session.word])
+    drawn = bar(session.done or 0, session.planned, at.level.bar, MARKS[session.word].style)
     return drawn.append(f" {numbers}", _emphasis(session) or "default")
 
 
@@ -221,7 +221,7 @@ def _of_level(status: RunStatus, level: _Level) -> tuple[Column, ...]:
 
 def note_style(session: SessionStatus) -> str:
     """A note of a successful session is a warning."""
-    return "yellow" if session.outcome is Outcome.SUCCEEDED else STYLES[session.outcome or session.life]
+    return "yellow" if session.outcome is Outcome.SUCCEEDED else MARKS[session.word].style
 
 
 def bar(done: int, planned: int, width: int, style: str) -> Text:

@@ -14,7 +14,7 @@ from comborun.errors import shape
 from comborun.monitor.document import to_json
 from comborun.monitor.status import UP, RunStatus, SessionStatus
 from comborun.monitor.table import host_facts, render
-from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
+from comborun.monitor.wording import MARKS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike
@@ -188,7 +188,7 @@ def _key(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    parts = [f"{SYMBOLS[session.word]} {session.name}: {outcome_words(session.word)}"]
+    parts = [f"{MARKS[session.word].symbol} {session.name}: {outcome_words(session.word)}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):

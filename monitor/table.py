@@ -14,7 +14,7 @@ from rich.text import Text
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
-from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, visible
 from comborun.rules.room.placement import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
@@ -26,19 +26,11 @@ GAP = "   "
 _SCARCE = "yellow"
 _WIDE, _HIGH, _LOW = 80, 20, 12
 """columns and lines of a terminal. From _WIDE and _HIGH on there are two lines about the host, below _LOW none"""
-_SERVER_STYLES = {"ready": "green", "loading": "cyan", "starting": "cyan", "silent": "yellow", "ended": "yellow"}
 MOST_ROWS = 100
 _FEWEST_ROWS = 3
 _MOST_UNCOUNTED = 2
 _MOST_PROBLEMS = 5
 _MOST_SERVERS = 8
-_PLACES = (
-    (Life.RUNNING, Life.STALLED, Life.ORPHANED, Life.STARTING),
-    (Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST, Outcome.CANCELLED),
-    (Life.QUEUED,),
-    (Outcome.SUCCEEDED, Outcome.NOT_NEEDED),
-)
-_PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in words}
 
 
 def render(status: RunStatus, width: int, height: int | None = None) -> RenderableType:
@@ -64,7 +56,7 @@ def render(status: RunStatus, width: int, height: int | None = None) -> Renderab
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
     """Sort key: by state, an unfinished smoke test first."""
     ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
-    return not ahead, _PLACE[session.word]
+    return not ahead, MARKS[session.word].place
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
@@ -90,8 +82,8 @@ def _room(width: int, height: int | None, rows: int, others: Sequence[Text]) -> 
 
 
 def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
-    counts = sorted(status.counts().items(), key=lambda item: _PLACE[item[0]])
-    facts = [Text(f"{SYMBOLS[word]} {count} {outcome_words(word)}", STYLES[word]) for word, count in counts]
+    counts = sorted(status.counts().items(), key=lambda item: MARKS[item[0]].place)
+    facts = [Text(f"{MARKS[word].symbol} {count} {outcome_words(word)}", MARKS[word].style) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
     times = _times(status)
@@ -139,7 +131,7 @@ def _progress(status: RunStatus, width: int) -> Text:
     successes = f"{status.successes} of {status.recorded} successful"
     if status.recorded and width >= len(words) + len(successes) + 16:
         words = f"{words}, {successes}"
-    style = STYLES[Outcome.SUCCEEDED if status.finished else Life.RUNNING]
+    style = MARKS[Outcome.SUCCEEDED if status.finished else Life.RUNNING].style
     return bar(done, planned, width - len(words) - 1, style).append(f" {words}", "default")
 
 
@@ -157,7 +149,7 @@ def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) ->
     noted = [session for session in problems if session.remark]
     lines = []
     for session in noted[:_MOST_PROBLEMS]:
-        line = Text(f"{SYMBOLS[session.word]} {session.name}: {session.remark}", note_style(session))
+        line = Text(f"{MARKS[session.word].symbol} {session.name}: {session.remark}", note_style(session))
         lines.append(cut(line.append(f"  {session.last_line}" if session.last_line else "", "dim"), width))
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
@@ -171,8 +163,8 @@ def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) ->
 
 
 def _after(after: SessionStatus, width: int) -> Text:
-    word = after.word
-    line = Text.assemble(("after  ", "dim"), (f"{SYMBOLS[word]} {outcome_words(word)}", STYLES[word]))
+    symbol, style, _ = MARKS[after.word]
+    line = Text.assemble(("after  ", "dim"), (f"{symbol} {outcome_words(after.word)}", style))
     if after.seconds is not None:
         line.append(f"  {brief(after.seconds)}")
     said = after.note or after.last_line
@@ -242,8 +234,8 @@ def _sum(gpus: Sequence[Card]) -> Text:
 
 def server_line(server: ServerStatus, now: float | None, waits: Waiting | None, width: int) -> Text:
     """One model server; `waits` says what delays its start."""
-    name = f"{SERVER_SYMBOLS.get(server.state, '·')} {visible(server.name)}"
-    line = Text.assemble(("server  ", "dim"), (name, _SERVER_STYLES.get(server.state, "dim")))
+    symbol, style, _ = SERVER_MARKS.get(server.state, UNMARKED)
+    line = Text.assemble(("server  ", "dim"), (f"{symbol} {visible(server.name)}", style))
     line.append(f" {say(server.fact(now))}")
     if server.port and server.state in {"ready", "silent"}:
         line.append(f" on port {server.port}", "dim")

@@ -13,7 +13,7 @@ from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
 from comborun.monitor.explain import explain as explain_session
 from comborun.monitor.observe import History
-from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
 from comborun.remote.logs import end_of_log
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
@@ -61,9 +61,8 @@ def _explained(target: Target, words: tuple[str, ...]) -> list[Explanation]:
 
 def _show(found: Explanation, options: str) -> None:
     word = found.outcome or found.state
-    sign = SYMBOLS.get(word) or SERVER_SYMBOLS.get(word, "·")
-    style = STYLES.get(word, "dim")
-    text = f"{sign} {outcome_words(word)}"
+    symbol, style, _ = MARKS.get(word) or SERVER_MARKS.get(word, UNMARKED)
+    text = f"{symbol} {outcome_words(word)}"
     state = click.style(text, dim=style == "dim" or None, fg=None if style == "dim" else style)
     combo = harmless(f" ({found.policy} in {found.environment})" if found.policy else "")
     click.echo(f"{click.style(found.session, bold=True)}{combo} is {state}")

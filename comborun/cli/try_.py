@@ -13,7 +13,7 @@ from comborun.cli.options import episodes_option, grid_argument, host_options, j
 from comborun.cli.terminal import SOME_DID_NOT, program, show_json, show_line, show_why, warn, wrapped
 from comborun.monitor.trial_setup import Progress, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, try_one
-from comborun.monitor.wording import STYLES, SYMBOLS, indented
+from comborun.monitor.wording import MARKS, indented
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
@@ -73,7 +73,7 @@ def _show(tried: TryResult, then: str) -> None:
     session, end = tried.session, tried.end
     if sys.stdout.isatty():
         click.echo("\r\033[K", nl=False)
-    sign = click.style(SYMBOLS[end.outcome], fg=STYLES[end.outcome])
+    sign = click.style(MARKS[end.outcome].symbol, fg=MARKS[end.outcome].style)
     combo = click.style(f"{session.policy} in {session.environment}", bold=True)
     click.echo(f"{sign} {combo}: {harmless(': '.join(filter(None, (_verdict(tried), _trouble(tried)))))}")
     click.echo(wrapped(harmless(tried.command), "  $ "))

@@ -8,7 +8,7 @@ from comborun.rules.endings.failures import words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
-from comborun.words import part, say
+from comborun.words import part
 from comborun.words.endings import CAUSES, behind, beside_records, in_words
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
@@ -34,12 +34,6 @@ def _because(fact: Fact) -> str:
     """`: ` and the reason; empty without one."""
     why = part(fact, "reason") or fact.text("words")
     return f": {why}" if why else ""
-
-
-def _how(fact: Fact) -> str:
-    """`: ` and how it ended; empty if nothing is to be said."""
-    said = "; ".join(map(say, facts_of(fact.fields.get("how"))))
-    return f": {said}" if said else ""
 
 
 def _when(fact: Fact) -> str:
@@ -105,21 +99,12 @@ def _ends_about(fact: Fact) -> str:
     return f"ends {f'about {last}' if first == last else f'{first}–{last}'} (in {span(left, latest - now)})"
 
 
-def _after_last_sign(fact: Fact) -> str:
-    at = fact.number("at")
-    return "" if at is None else f" after {clock(at)}"
-
-
 def _host_rebooted(fact: Fact) -> str:
     """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
-    sessions = several(fact.count("sessions"), "session")
-    are = "is" if fact.count("sessions") == 1 else "are"
-    return f"{fact.text('host')} rebooted{_after_last_sign(fact)}: {sessions} that ran before {are} lost"
-
-
-def _all_vanished(fact: Fact) -> str:
-    all_of = f"all {fact.count('sessions')} sessions that ran vanished together{_after_last_sign(fact)}"
-    return f"{all_of}: were the user's processes on {fact.text('host')} killed?"
+    at, sessions = fact.number("at"), fact.count("sessions")
+    after = "" if at is None else f" after {clock(at)}"
+    are = "is" if sessions == 1 else "are"
+    return f"{fact.text('host')} rebooted{after}: {several(sessions, 'session')} that ran before {are} lost"
 
 
 def _slurm_is_silent(fact: Fact) -> str:
@@ -180,13 +165,6 @@ def _waits_for_smoke_test(fact: Fact) -> str:
     return f"the smoke test comes first: {listed}"
 
 
-def _waits_for_server(fact: Fact) -> str:
-    why = part(fact, "reason") or fact.text("words")
-    return f"waits for the server {fact.text('server')}, which {part(fact, 'state')}" + (
-        f" and waits itself: {why}" if why else ""
-    )
-
-
 def _needs_gpus(fact: Fact) -> str:
     memory, most = fact.count("memory_mib"), fact.count("per_gpu")
     parts = [f"{memory} MiB on each" if memory else "", f"at most {several(most, 'session')} on each" if most else ""]
@@ -235,16 +213,6 @@ def _work_done(fact: Fact) -> str:
     return f"{fact.count('done')} of {fact.count('planned')} {fact.text('unit')}s done{result}"
 
 
-def _lasted(fact: Fact) -> str:
-    seconds = fact.number("seconds")
-    return "" if seconds is None else f" after {duration(seconds)}"
-
-
-def _ended_at(fact: Fact) -> str:
-    at = fact.number("at")
-    return "" if at is None else f" at {clock(at)}"
-
-
 def _ended_by(fact: Fact) -> str:
     """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
     cause, number, code = fact.text("cause"), fact.count("signal"), fact.number("exit_code")
@@ -283,14 +251,6 @@ def _results_are_missing(fact: Fact) -> str:
     else:
         lacks = f" after {records} of {fact.count('planned')} {fact.text('unit')}s"
     return ": ".join(filter(None, (f"exit code 0{lacks}", _details(fact))))
-
-
-def _attempt_ended(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} ended{_ended_at(fact)}{_lasted(fact)}{_how(fact)}"
-
-
-def _called_off(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} was called off{_ended_at(fact)} and never began{_how(fact)}"
 
 
 def _earlier(fact: Fact) -> str:
@@ -348,18 +308,6 @@ def _server_state(fact: Fact) -> str:
         return words
     note = fact.text("note")
     return f"{words} ({fact.text('cause')}{f': {note}' if note else ''})"
-
-
-def _server_is(fact: Fact) -> str:
-    where = f", on {_gpus(fact)}" if _gpus(fact) else ""
-    port = f", on port {fact.text('port')}" if fact.text("port") else ""
-    return f"it {part(fact, 'server')}{where}{port}"
-
-
-def _server_start(fact: Fact) -> str:
-    most = several(fact.count("restarts"), "time")
-    start = f"this is its start {fact.count('attempt')}"
-    return f"{start}; when it ends by itself it is started again, {most} in a row at most"
 
 
 def _server_is_used(fact: Fact) -> str:
@@ -430,7 +378,10 @@ WORDS: Words = {
     "notices_fail": _notices_fail,
     "ends_about": _ends_about,
     "host_rebooted": _host_rebooted,
-    "all_sessions_vanished": _all_vanished,
+    "all_sessions_vanished": (
+        "all {sessions} sessions that ran vanished together[ after {at:clock}]:"
+        " were the user's processes on {host} killed?"
+    ),
     "slurm_is_silent": _slurm_is_silent,
     "slurm_tasks": _slurm_tasks,
     # a session that waits
@@ -443,7 +394,9 @@ WORDS: Words = {
     "waits_for_room": _waits,
     "waits_for_next_start": _waits_for_next_start,
     "waits_for_smoke_test": _waits_for_smoke_test,
-    "waits_for_server": _waits_for_server,
+    "waits_for_server": (
+        "waits for the server {server}, which {state}[ and waits itself: {reason}][ and waits itself: {words}]"
+    ),
     "has_not_begun": "has not begun: {reason}",
     "is_tried_at": lambda fact: f"it is tried at {_when(fact)}",
     "slurm_has_no_task": "Slurm has no task for it yet",
@@ -490,8 +443,8 @@ WORDS: Words = {
     "command_ended": _command_ended,
     "ended_after_results": lambda fact: f"{_ended_by(fact)} after complete results",
     "results_are_missing": _results_are_missing,
-    "attempt_ended": _attempt_ended,
-    "attempt_was_called_off": _called_off,
+    "attempt_ended": "attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}][: {how}]",
+    "attempt_was_called_off": "attempt {attempt} was called off[ at {at:clock}] and never began[: {how}]",
     "earlier_attempt": _earlier,
     "evidence_needed": _evidence,
     "peak_memory": lambda fact: f"its processes held {amount(fact.number('bytes') or 0)} of memory at most, by samples",
@@ -501,7 +454,7 @@ WORDS: Words = {
     "starts_left": _starts_left,
     "no_start_left": _no_start_left,
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
-    "after_ended": lambda fact: f"it ended{_lasted(fact)}{_how(fact)}",
+    "after_ended": "it ended[ after {seconds:duration}][: {how}]",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known: {error}",
@@ -519,7 +472,7 @@ WORDS: Words = {
     ),
     "sessions_coming": _sessions_coming,
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
-    "no_longer_held": lambda fact: f"no longer {fact.text('hold')}{_because(fact)}",
+    "no_longer_held": "no longer {hold}[: {reason}][: {words}]",
     "no_longer_stopped": "no longer stopped",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
     "futile_to_repeat": lambda fact: (
@@ -529,8 +482,10 @@ WORDS: Words = {
     "records_are_rejected": "its records are rejected by the report ({said}, {place})",
     # servers
     "server_state": _server_state,
-    "server_is": _server_is,
-    "server_waits": lambda fact: f"it waits{_because(fact)}",
+    "server_is": "it {server}[, on GPU {gpus}][, on port {port}]",
+    "server_waits": "it waits[: {reason}][: {words}]",
     "server_is_used": _server_is_used,
-    "server_start": _server_start,
+    "server_start": (
+        "this is its start {attempt}; when it ends by itself it is started again, {restarts:time} in a row at most"
+    ),
 }

@@ -35,7 +35,7 @@ from comborun.monitor.columns import COLUMNS, Column, Setting, bar, grid_lines
 from comborun.monitor.snapshot import HostUse, Space
 from comborun.monitor.status import Link, Outage, RunStatus, SessionStatus
 from comborun.monitor.table import host_lines
-from comborun.monitor.wording import STYLES, SYMBOLS
+from comborun.monitor.wording import MARKS
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
@@ -148,10 +148,10 @@ def test_names_and_log_lines_are_never_markup_or_control() -> None:
     assert not re.search("[\x1b\u202e\x07]", shown)
 
 
-def test_every_state_has_a_symbol_and_a_style_of_its_own() -> None:
+def test_every_state_has_a_symbol_of_its_own() -> None:
     shown = {*Life, *Outcome} - {Life.ENDED, Life.SENT, Life.GONE, Life.STRAY}
-    assert set(map(str, SYMBOLS)) == set(map(str, shown)) == set(map(str, STYLES))
-    assert len(set(SYMBOLS.values())) == len(SYMBOLS)
+    assert set(map(str, MARKS)) == set(map(str, shown))
+    assert len({mark.symbol for mark in MARKS.values()}) == len(MARKS)
 
 
 @given(st.integers(0, 300), st.integers(0, 200), st.integers(0, 60))

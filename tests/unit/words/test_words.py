@@ -155,7 +155,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"records": 100, "planned": 100, "unit": "episode", "line": "^done$", "files": ["all.json"]},
         {},
     ],
-    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
+    "attempt_ended": [
+        {"attempt": 1, "at": NOON, "seconds": 600, "how": [{"code": "command_ended", **CRASHED}]},
+        {"attempt": 1, "at": None, "how": []},
+    ],
     "attempt_was_called_off": [{"attempt": 1, "at": NOON, "how": [{"code": "command_ended", "cause": "stopped"}]}],
     "earlier_attempt": [
         {"attempt": 1, "how": {"code": "command_ended", **CRASHED}, "done": 3, "unit": "episode"},
@@ -246,3 +249,10 @@ def codes_in(path: Path) -> Iterator[str]:
 
 def test_a_template_with_a_form_that_does_not_exist_counts_with_it() -> None:
     assert say(Fact(Wait.GPU_FULL, gpu=1, sessions=1, per_gpu=1)) == "GPU 1 has 1 session, and limits.per_gpu is 1"
+
+
+def test_what_is_in_brackets_is_left_out_with_its_field() -> None:
+    fields: dict[str, object] = {"attempt": 1, "at": NOON, "seconds": 0.0, "how": [{"code": "of_next_year"}]}
+    assert say(Fact("attempt_ended", **fields)) == "attempt 1 ended at 12:00:00 after 0 s: of_next_year"
+    assert say(Fact("attempt_ended", attempt=1, how=[])) == "attempt 1 ended"
+    assert say(Fact("attempt_ended", attempt=1, how=["[x {at}"])) == "attempt 1 ended: [x {at}"
