@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.documents import chosen
 from comborun.model.work import describe, size
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Life
@@ -158,15 +159,11 @@ def resume_document(going: PlannedResume, *, done: bool) -> dict[str, object]:
         "lifted": going.held or bool(going.kept),
         "again": [one.name for one in going.what.again],
         "repeated": {one.name: one.repeated for one in going.what.again if one.repeated},
-        "added": [
-            {"session": one.name, "policy": one.policy, "environment": one.environment, "first": one.first,
-             "count": one.count}
-            for one in going.what.added
-        ],
+        "added": [chosen(one, "policy", "environment", "first", "count", name="session") for one in going.what.added],
         "futile": [
-            {"session": one.name, "episodes": describe(one.lacking), "why": say(_why(one.rejected)),
-             "fact": _why(one.rejected).as_data()}
+            {"session": one.name, "episodes": describe(one.lacking), "why": say(why), "fact": why.as_data()}
             for one in going.what.futile
+            for why in [_why(one.rejected)]
         ],
         "going_on": list(going.coming),
-    }  # fmt: skip
+    }

@@ -9,6 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from comborun.documents import chosen as json_of
 from comborun.errors import HostError, UserError
 from comborun.grid.combos import names_of
 from comborun.model.command import START_TIME
@@ -34,7 +35,6 @@ from comborun.planner.laying import with_threads
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import remove
-from comborun.rules.facts import data_of
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
 from comborun.rules.vocabulary import Outcome
@@ -218,23 +218,12 @@ class TryResult:
     def document(self) -> dict[str, Any]:
         end, counts = self.end, self.end.counts
         return {
-            "policy": self.session.policy,
-            "environment": self.session.environment,
-            "episodes": self.session.count,
-            "command": self.command,
-            "folder": self.attempt,
-            "seconds": self.seconds,
-            "code": end.code,
-            "outcome": str(end.outcome),
-            "note": end.note,
+            **json_of(self.session, "policy", "environment", count="episodes"),
+            **json_of(self, "command", "seconds", "counts", "seed", attempt="folder"),
+            **json_of(end, "code", "outcome", "note"),
             "files": [{"path": path, "bytes": size} for path, size in self.files],
-            "counted": counts.records,
-            "successes": counts.successes,
-            "verdicts": counts.verdicts,
+            **json_of(counts, "successes", "verdicts", "facts", records="counted"),
             "why": why_not_counted(counts.facts),
-            "facts": data_of(counts.facts),
-            "counts": self.counts,
-            "seed": self.seed,
         }
 
 
