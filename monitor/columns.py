@@ -52,7 +52,7 @@ class Column(NamedTuple):
     """its line in docs/grid.md"""
     cell: Callable[[SessionStatus, Setting], Text]
     keys: Mapping[str, str]
-    """attributes of a session -> their keys in the JSON document"""
+    """attributes of a session, such as `latest.log_size` -> their keys in the JSON document"""
     used: Callable[[SessionStatus], object] | None = None
     """the column is there if this holds for a session; None: always"""
     priority: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from typing import Any
 
 from comborun.documents import as_data, chosen
@@ -56,10 +57,11 @@ def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
 
 def _session(session: SessionStatus) -> dict[str, Any]:
     waits, end = session.waiting, session.latest.end
+    keys = [pair for column in COLUMNS for pair in column.keys.items()]
     return {
         **chosen(session, "policy", "environment", "extra", "started", "seconds", "failure", stalled="stalled_since"),
         **_or_null(chosen(session, "part", "window", "uncounted")),
-        **_or_null({key: value for column in COLUMNS for key, value in chosen(session, **column.keys).items()}, "node"),
+        **_or_null({key: as_data(attrgetter(name)(session)) for name, key in keys}, "node"),
         "progressed": session.latest.progressed,
         "peak_memory": end and end.peak_memory,
         "task": session.task and _or_null(chosen(session.task, *_TASK), "reason", "node"),
