@@ -15,9 +15,7 @@ from comborun.monitor.status import SMOKE, SUPERSEDED, UP, Link, Outage, RunStat
 from comborun.monitor.waiting import advice, notify_problem
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER
-from comborun.rules.results.counts import (
-    where_it_ran,
-)
+from comborun.rules.results.counts import where_it_ran
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Outcome
 

@@ -82,14 +82,10 @@ def _supervisor_left(fact: Fact) -> str:
     return "its supervisor left before it claimed the attempt" + (f", with code {exit_code}" if exit_code else "")
 
 
-def _setup_failed(fact: Fact) -> str:
-    number, code, line = fact.text("number"), fact.text("exit"), fact.text("line")
-    return _with(f"setup line {number} failed with code {code}: {line}", fact)
-
-
 def _container_failed(fact: Fact) -> str:
     runtime, code = fact.text("runtime"), fact.count("exit")
-    return _with(_CONTAINER.get((runtime, code), f"{runtime} failed with code {code}"), fact)
+    failed = _CONTAINER.get((runtime, code), f"{runtime} failed with code {code}")
+    return ": ".join(filter(None, (failed, part(fact, "said"))))
 
 
 def _stalled(fact: Fact) -> str:
@@ -129,15 +125,10 @@ def _wrong_gpu(fact: Fact) -> str:
     return f"WRONG_GPU: {there}, and {here} MiB on GPU {','.join(map(str, granted))}, which it was granted"
 
 
-def _with(words: str, fact: Fact) -> str:
-    text = part(fact, "said")
-    return f"{words}: {text}" if text else words
-
-
 WORDS: Words = {
     Evidence.NOT_STARTED.value: "{said}",
     Evidence.COULD_NOT_RUN.value: _could_not_run,
-    Evidence.SETUP_FAILED.value: _setup_failed,
+    Evidence.SETUP_FAILED.value: "setup line {number} failed with code {exit}: {line}[: {said}]",
     Evidence.SETUP_RETURNED.value: "setup returned {exit}",
     Evidence.NO_FOLDER.value: "there is no folder {path}",
     Evidence.CANNOT_MAKE.value: "can't make {path}",
@@ -151,10 +142,10 @@ WORDS: Words = {
     Evidence.NO_DISPLAY.value: "`display` names no display for GPU {gpu}",
     Evidence.NO_XVFB.value: "there is no Xvfb on the PATH, which `display: xvfb` asks for",
     Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {part(fact, 'said') or 'it says nothing'}",
-    Evidence.NO_PORT.value: lambda fact: _with("no port is free", fact),
+    Evidence.NO_PORT.value: "no port is free[: {said}]",
     Evidence.PORT_TAKEN.value: "another program listens on its port {port}",
     Evidence.NO_PROCESS.value: "no process could be started",
-    Evidence.TASK_ENDED_EARLY.value: lambda fact: _with("its task ended before it began", fact),
+    Evidence.TASK_ENDED_EARLY.value: "its task ended before it began[: {said}]",
     Evidence.TASK_CANCELLED.value: "its task was cancelled in Slurm before it began",
     Evidence.WINDOW_REFUSED.value: _window_refused,
     Evidence.FILES_REMOVED.value: "its files were removed",

@@ -306,8 +306,7 @@ def _server_state(fact: Fact) -> str:
         words += f" {brief(since)} ago" if state == "ended" else f" for {brief(since)}"
     if state != "ended":
         return words
-    note = fact.text("note")
-    return f"{words} ({fact.text('cause')}{f': {note}' if note else ''})"
+    return f"{words} ({': '.join(filter(None, (fact.text('cause'), _details(fact))))})"
 
 
 def _server_is_used(fact: Fact) -> str:
@@ -426,7 +425,7 @@ WORDS: Words = {
     "rows_not_counted": lambda fact: why_not_counted(facts_of(fact.fields.get("reasons"))),
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
-    "is_being_ended": "it is being ended: {note}",
+    "is_being_ended": "it is being ended[: {ending}][: {note}]",
     "memory_on_wrong_gpu": _wrong_gpu,
     "log_grew": "its log last grew {ago_s:brief} ago",
     "stall_limit": "it is ended when it shows no progress for {seconds:duration}",

@@ -139,6 +139,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"done": 60, "planned": 100, "unit": "episode", "successes": 50, "recorded": 60},
         {"done": 60, "planned": 100, "unit": "step"},
     ],
+    "is_being_ended": [
+        {"ending": [{"code": "ran_too_long", "limit_s": 3}]},
+        {"note": "as a former version said it"},
+    ],
     "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
     "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
     "rows_not_counted": [{"reasons": [{"code": "wrote_nothing"}]}],
