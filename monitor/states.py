@@ -111,7 +111,7 @@ def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
         window=begin.address if begin and not queued else "",
         node=begin.host if begin and begin.multiplexer == SLURM and not queued else "",
         idle=max(0.0, case.now - idle) if one.alive and idle else None,
-        last_line=last_line(one.tail),
+        last_line=last_line(one.tail) if one.tail else "",
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
         stalled=one.stalled if rule.life is Life.STALLED else None,
