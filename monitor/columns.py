@@ -183,7 +183,7 @@ _LEVELS = (
     _Level(30, 4, 2),
     _Level(30, 6, 2, ranges=False),
     *(_Level(30, 0, count, ranges=False) for count in range(1, 7)),
-    *(_Level(30, 0, count, ranges=False, words=False) for count in range(6, 10)),
+    *(_Level(30, 0, count, ranges=False, words=False) for count in range(6, 10)),  # for columns that may be added, too
 )
 
 
