@@ -190,8 +190,9 @@ def needs_of(grid: Grid, *, local: bool) -> list[dict[str, Any]]:
 
 def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     settings, folder = combo.settings, folder_of(combo.settings, grid, local=local)
-    if settings.container:  # its program and files are in the image
-        return _needs(grid, "", "", "", {})
+    if box := settings.container:  # its program and files are in the image
+        given = box.runtime != "docker" or "--user" in box.options
+        return _needs(grid, "", "", "", {}) | {"runtime": box.runtime, "user_given": given}
     values = _values("policy", combo.policy.name, combo.policy.attributes)
     values |= _values("environment", combo.environment.name, combo.environment.attributes)
     return _needs(grid, settings.command, settings.setup, folder, values)

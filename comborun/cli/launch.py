@@ -91,7 +91,8 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     passed = smoke_test(started, quiet=as_json) if tried else True
     if as_json:
         show_json(_record(started) | ({"smoke": passed} if tried else {}))
-    return 0 if passed else SOME_DID_NOT
+    all_failed = len(started.failed) == len(started.launched.plan.current)
+    return 0 if passed and not all_failed else SOME_DID_NOT
 
 
 @click.command()

@@ -70,7 +70,9 @@ class Display:
         return self.server if self.own else f":{self.server}"
 
 
-Runtime = Literal["docker", "apptainer"]
+Runtime = Literal["docker", "podman", "apptainer"]
+OCI_RUNTIMES: tuple[Runtime, ...] = ("docker", "podman")
+"""those whose command line is docker's"""
 
 
 @dataclass(frozen=True)

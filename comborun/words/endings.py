@@ -28,10 +28,10 @@ _WHERE = {"group": "in its control group", "machine": "on this machine"}
 _CANCELLED = {"beginning": "before it began", "another_attempt": "while it waited for another attempt"}
 _INTERRUPTED = {"window": "interrupted in its window", "signal": "its supervisor was told to end"}
 _CONTAINER = {
-    ("docker", 125): "docker could not start the container",
-    ("docker", 126): "docker could not run the program in the image",
-    ("docker", 127): "docker found no such program in the image",
-    ("apptainer", 255): "apptainer could not start the container",
+    125: "{runtime} could not start the container",
+    126: "{runtime} could not run the program in the image",
+    127: "{runtime} found no such program in the image",
+    255: "{runtime} could not start the container",
 }
 
 
@@ -84,7 +84,7 @@ def _supervisor_left(fact: Fact) -> str:
 
 def _container_failed(fact: Fact) -> str:
     runtime, code = fact.text("runtime"), fact.count("exit")
-    failed = _CONTAINER.get((runtime, code), f"{runtime} failed with code {code}")
+    failed = _CONTAINER.get(code, f"{{runtime}} failed with code {code}").format(runtime=runtime)
     return ": ".join(filter(None, (failed, part(fact, "said"))))
 
 
