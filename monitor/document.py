@@ -12,6 +12,7 @@ from comborun.monitor.snapshot import Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.facts import data_of
 from comborun.words import say
+from comborun.words.endings import in_words
 
 SCHEMA = 1
 """version of the document"""
@@ -31,7 +32,9 @@ def document(status: RunStatus) -> dict[str, Any]:
         "hold": status.hold and chosen(status.hold, "kind", "since", words="why", reason="fact"),
         **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
         "servers": [
-            _or_null(as_data(one), "cause", "why") | _waits(status.server_waits.get(one.name)) for one in status.servers
+            _or_null(as_data(one) | {"why": in_words(one.why, one.ending)}, "cause", "why")
+            | _waits(status.server_waits.get(one.name))
+            for one in status.servers
         ],
         "slurm": scheduler and _or_null(chosen(scheduler, "answered", at="last_answer", why="complaint"), "complaint"),
         **as_data(status.use),

@@ -200,8 +200,8 @@ def _problems(case: Case) -> Iterator[Fact]:
     one = case.latest
     if not one.alive:
         return
-    if one.ending:
-        yield Fact("is_being_ended", note=visible(one.ending))
+    if one.verdict or one.ending:
+        yield Fact("is_being_ended", ending=data_of(one.verdict), note=visible(one.ending))
     pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
     if pairs:  # its memory lies on another GPU than it was granted (host/admission/leasebook.py)
         held = {str(gpu): int(mib) for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0]))}

@@ -268,7 +268,7 @@ class RunStatus(RunFacts):
         pending, begun = [one for one in self.tasks if one.pending], [one for one in self.tasks if one.begun]
         reasons = dict(Counter(one.why for one in pending).most_common(3))
         nodes = sorted({visible(one.node) for one in begun if one.node})
-        return Fact("slurm_tasks", pending=len(pending), reasons=reasons, running=len(begun), nodes=nodes)
+        return Fact("slurm_summary", pending=len(pending), reasons=reasons, running=len(begun), nodes=nodes)
 
     @property
     def uncounted(self) -> list[str]:

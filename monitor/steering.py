@@ -39,7 +39,7 @@ class PlannedStop:
     def facts(self) -> Iterator[Fact]:
         run = {"run": self.run, "host": self.host}
         if self.unseen:
-            yield Fact("stop_unseen", **run, error=self.unseen)
+            yield Fact("stop_unseen", **run)
             return
         yield Fact("stop_ends", **run, sessions=[one.name for one in self.running])
         if self.queued:
@@ -51,7 +51,7 @@ class PlannedStop:
             yield Fact("other_runs_go_on", runs=list(self.others))
 
     def lines(self) -> Iterator[str]:
-        return map(say, self.facts())
+        return (f"{say(fact)}: {self.unseen}" if self.unseen else say(fact) for fact in self.facts())
 
     @classmethod
     def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> PlannedStop:
@@ -66,7 +66,7 @@ class PlannedStop:
         return {
             "run": self.run, "host": self.host, "sessions": list(self.names),
             "running": [one.name for one in self.running], "queued": self.queued, "others": list(self.others),
-            "lines": list(self.lines()), "facts": data_of(self.facts()),
+            "lines": list(self.lines()), "facts": data_of(self.facts()), "error": self.unseen or None,
         }  # fmt: skip
 
 

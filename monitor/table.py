@@ -15,7 +15,7 @@ from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, c
 from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, visible
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
 from comborun.words import say

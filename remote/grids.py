@@ -165,9 +165,9 @@ def _checkpoint(policy: AxisEntry) -> str:
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
-def not_ready(lacks: Sequence[Fact], host: str) -> str:
-    """An error text with a line for each; a single one stands in the first line."""
-    lines = list(map(say, lacks))
+def not_ready(lacks: Sequence[Fact], host: str, *others: str) -> str:
+    """An error text with a line for each lack and for `others`; a single one stands in the first line."""
+    lines = [*map(say, lacks), *others]
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from comborun.model.command import FILES, asks_for
 from comborun.model.plan import Session
 from comborun.model.resources import OCI_RUNTIMES
-from comborun.model.servers import FIELDS, variable
-from comborun.rules.names import AFTER, RunLayout
+from comborun.rules.names import AFTER, SERVER_FIELDS, RunLayout, server_variable
 from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
@@ -241,7 +240,7 @@ def _display(display: Display) -> str:
 
 def _server(name: str) -> Iterator[str]:
     """The address of a model server; by hand, that of one of this run that is ready."""
-    url, host, port = (variable(name, field) for field in FIELDS)
+    url, host, port = (server_variable(name, field) for field in SERVER_FIELDS)
     file = RunLayout("$run").server_url(f'{name}"{{,-gpu*}}')
     yield f'export {url}="${{{url}:-$(cat -- "{file} 2>/dev/null | head -n 1)}}"'
     yield f"export {port}=${{{url}##*:}} {host}=${{{url}#http://}}"

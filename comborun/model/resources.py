@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NewType
 
 from comborun.rules.facts import Fact
-from comborun.rules.room.placement import Card, Request
+from comborun.rules.room.capacity import Card, Request
 from comborun.text import MIB
 
 BashWord = NewType("BashWord", str)

@@ -56,5 +56,3 @@ class Lack(Word):
     """root, free_kib"""
     DISK_SHORT = "disk_too_short"
     """root, free_mib, wrote_mib: by the last run of this grid"""
-    LAYOUT = "grid_not_laid_out"
-    """error, hint"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure, named
+from comborun.rules.facts import facts_of
 from comborun.rules.vocabulary import Cause, Outcome
 from comborun.words import part, say
 
@@ -60,6 +61,11 @@ def said(record: Mapping[str, Any]) -> str:
 def in_words(note: str, facts: Iterable[Fact]) -> str:
     """The note of a record of the former version, or facts."""
     return "; ".join(filter(None, (note, *map(say, facts))))
+
+
+def how_ended(fact: Fact) -> str:
+    """Of a fact with the fields of `records.how_ended`."""
+    return in_words(fact.text("note"), facts_of(fact.fields.get(records.ENDING)))
 
 
 def _could_not_run(fact: Fact) -> str:

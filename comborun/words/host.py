@@ -76,5 +76,4 @@ WORDS: Words = {
     Lack.DISK_SHORT: (
         f"disk: {{root}}: {{free_mib}} MiB are free, and the last run of this grid wrote {{wrote_mib}} MiB; {_ROOM}"
     ),
-    Lack.LAYOUT: "{error}; {hint}",
 }

@@ -9,7 +9,7 @@ from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Cause, amount, first_of, several
 from comborun.words import part
-from comborun.words.endings import CAUSES, behind, beside_records, in_words
+from comborun.words.endings import CAUSES, behind, beside_records, how_ended
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
@@ -113,7 +113,7 @@ def _slurm_is_silent(fact: Fact) -> str:
     return f"Slurm does not answer; {since}{f': {said}' if said else ''}"
 
 
-def _slurm_tasks(fact: Fact) -> str:
+def _slurm_summary(fact: Fact) -> str:
     """`Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
     pending, reasons, nodes = fact.count("pending"), fact.fields.get("reasons"), fact.texts("nodes")
     parts = []
@@ -228,12 +228,8 @@ def _ended_by(fact: Fact) -> str:
     return f"{found} ({seen})" if found else seen
 
 
-def _details(fact: Fact) -> str:
-    return in_words(fact.text("note"), facts_of(fact.fields.get("ending")))
-
-
 def _command_ended(fact: Fact) -> str:
-    details = _details(fact)
+    details = how_ended(fact)
     if details and fact.text("cause") in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
         return details
     return ": ".join(filter(None, (_ended_by(fact), details)))
@@ -250,7 +246,7 @@ def _results_are_missing(fact: Fact) -> str:
         lacks = ", but no verdict in any of its records"
     else:
         lacks = f" after {records} of {fact.count('planned')} {fact.text('unit')}s"
-    return ": ".join(filter(None, (f"exit code 0{lacks}", _details(fact))))
+    return ": ".join(filter(None, (f"exit code 0{lacks}", how_ended(fact))))
 
 
 def _earlier(fact: Fact) -> str:
@@ -306,7 +302,7 @@ def _server_state(fact: Fact) -> str:
         words += f" {brief(since)} ago" if state == "ended" else f" for {brief(since)}"
     if state != "ended":
         return words
-    return f"{words} ({': '.join(filter(None, (fact.text('cause'), _details(fact))))})"
+    return f"{words} ({': '.join(filter(None, (fact.text('cause'), how_ended(fact))))})"
 
 
 def _server_is_used(fact: Fact) -> str:
@@ -382,7 +378,7 @@ WORDS: Words = {
         " were the user's processes on {host} killed?"
     ),
     "slurm_is_silent": _slurm_is_silent,
-    "slurm_tasks": _slurm_tasks,
+    "slurm_summary": _slurm_summary,
     # a session that waits
     "nothing_starts_until_resume": lambda fact: (
         f"nothing new starts{f' since {_when(fact)}' if 'at' in fact.fields else ''},"
@@ -456,7 +452,7 @@ WORDS: Words = {
     "after_ended": "it ended[ after {seconds:duration}][: {how}]",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
-    "stop_unseen": "{run} on {host}: what runs is not known: {error}",
+    "stop_unseen": "{run} on {host}: what runs is not known",
     "stop_ends": _stop_ends,
     "stop_keeps_queued": "{count:queued session} will not start",
     "resume_repeats": _resume_repeats,

@@ -11,7 +11,7 @@ import signal
 import time
 
 from comborun.host.record import clients, judging
-from comborun.host.record.attempts import stopping
+from comborun.host.record.run_directory import stopping
 from comborun.host.system import files, machine, process
 from comborun.host.system.descendants import Leftovers
 from comborun.rules import counting, patterns, records

@@ -15,9 +15,9 @@ from pathlib import Path
 from structure import CHECKOUT, modules
 
 from comborun.rules.facts import Fact
-from comborun.rules.holds import HoldReason, Notice, TaskLeft
+from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
 from comborun.rules.host import FolderFlaw, Lack, Limit
-from comborun.rules.room.waits import Never, Wait
+from comborun.rules.room.waits import Never, Wait, WarmedUp
 from comborun.words import MODULES, endings, rows, say, tables
 from comborun.words.times import FORMS
 
@@ -97,7 +97,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
     "all_sessions_vanished": [{"host": "gpu-box", "sessions": 8, "at": NOON}],
     "slurm_is_silent": [{}, {"ago_s": 754, "said": "Unable to contact slurm controller"}],
-    "slurm_tasks": [
+    "slurm_summary": [
         {"pending": 3, "reasons": {"Resources": 2, "": 1}, "running": 4, "nodes": ["n1", "n2"]},
         {"pending": 1, "reasons": {"Priority": 1}, "running": 9, "nodes": ["n1", "n2", "n3", "n4", "n5"]},
         {},
@@ -178,7 +178,8 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "after_ended": [{"seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
     "server_state": [
         {"state": "loading", "since_s": 200},
-        {"state": "ended", "since_s": 200, "cause": "signal", "note": "Killed"},
+        {"state": "ended", "since_s": 200, "cause": "signal", "ending": [{"code": "rebooted"}]},
+        {"state": "ended", "since_s": 200, "cause": "signal", "note": "as a former version said it"},
     ],
     "server_is": [{"server": {"code": "server_state", "state": "ready"}, "gpus": [0], "port": 31337}],
     "server_waits": [{"reason": {"code": "gpu_used_alone", "gpu": 1}}],
@@ -235,7 +236,7 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack):
+    for kind in (Wait, WarmedUp, Never, HoldReason, TaskLeft, ServerStop, Notice, Limit, FolderFlaw, Lack):
         assert {member.value for member in kind} <= known
     found = [path for name, path in modules().items() if not name.startswith("comborun.words")]
     made = {code: path for path in found for code in codes_in(path)}
