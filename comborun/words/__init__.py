@@ -2,15 +2,17 @@
 
 An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
 have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
-that is a fact is said; a function asks `part` for such a field.
+that is a fact is said; a function asks `part` for such a field. What is in brackets, as in `ended[ at {at:clock}]`, is
+left out where the field in it is absent or an empty text or list.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import import_module
 
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, facts_of
 from comborun.rules.vocabulary import several
 from comborun.words.times import FORMS
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 MODULES = ("endings", "holds", "host", "monitor", "rows", "waits")
 """the modules of this package with a table of words"""
+_OPTIONAL = re.compile(r"\[([^\[\]]*\{(\w+)[^\[\]]*)\]")
+_ABSENT: tuple[object, ...] = (None, "", [], ())
 
 
 @lru_cache(maxsize=None)
@@ -43,7 +47,10 @@ def say(fact: Fact) -> str:
     if words is None:
         fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
         return f"{fact.code} ({fields})" if fields else fact.code
-    return words(fact) if callable(words) else words.format_map(_Fields(fact))
+    if callable(words):
+        return words(fact)
+    kept = _OPTIONAL.sub(lambda found: "" if fact.fields.get(found[2]) in _ABSENT else found[1], words)
+    return kept.format_map(_Fields(fact))
 
 
 def part(fact: Fact, key: str) -> str:
@@ -81,7 +88,8 @@ class _Field:
 
 def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_shown, value))
+        facts = facts_of(value)
+        return "; ".join(map(say, facts)) if facts else ", ".join(map(_shown, value))
     if isinstance(value, dict):
         return ", ".join(f"{key} {_shown(one)}" for key, one in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.failures import Failure, named
 from comborun.rules.facts import facts_of
-from comborun.rules.vocabulary import Outcome
+from comborun.rules.vocabulary import Cause, Outcome
 from comborun.words import part, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Iterable, Mapping, Sequence
 
     from comborun.rules.facts import Fact
     from comborun.words import Words
 
+CAUSES = {
+    Cause.STOPPED: "stopped",
+    Cause.NOT_NEEDED: "not needed",
+    Cause.HUNG: "hung",
+    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
+}
+"""causes that exit codes and signals don't show"""
 _MOST = 600
 """characters of a line about an end"""
 _WHERE = {"group": "in its control group", "machine": "on this machine"}
@@ -31,6 +39,18 @@ _CONTAINER = {
 def outcome_words(outcome: str | None) -> str:
     """An outcome as people read it; empty for none."""
     return "not needed" if outcome == Outcome.NOT_NEEDED else str(outcome or "")
+
+
+def behind(cause: str, failure: str | None) -> str:
+    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
+    found = named(failure or "") if cause in (Cause.EXITED, Cause.SIGNAL) else None
+    return found.row.words if found and found.cause and found.row.in_log else ""
+
+
+def beside_records(line: str, files: Sequence[str]) -> str:
+    """The evidence besides records: `a line of the log like 'done' and a file 'all.json'`; empty if none."""
+    seen = (f"a line of the log like '{line}'",) if line else ()
+    return " and ".join((*seen, *(f"a file '{glob}'" for glob in files)))
 
 
 def said(record: Mapping[str, Any]) -> str:
@@ -68,14 +88,10 @@ def _supervisor_left(fact: Fact) -> str:
     return "its supervisor left before it claimed the attempt" + (f", with code {exit_code}" if exit_code else "")
 
 
-def _setup_failed(fact: Fact) -> str:
-    number, code, line = fact.text("number"), fact.text("exit"), fact.text("line")
-    return _with(f"setup line {number} failed with code {code}: {line}", fact)
-
-
 def _container_failed(fact: Fact) -> str:
     runtime, code = fact.text("runtime"), fact.count("exit")
-    return _with(_CONTAINER.get(code, f"{{runtime}} failed with code {code}").format(runtime=runtime), fact)
+    failed = _CONTAINER.get(code, f"{{runtime}} failed with code {code}").format(runtime=runtime)
+    return ": ".join(filter(None, (failed, part(fact, "said"))))
 
 
 def _stalled(fact: Fact) -> str:
@@ -115,15 +131,10 @@ def _wrong_gpu(fact: Fact) -> str:
     return f"WRONG_GPU: {there}, and {here} MiB on GPU {','.join(map(str, granted))}, which it was granted"
 
 
-def _with(words: str, fact: Fact) -> str:
-    text = part(fact, "said")
-    return f"{words}: {text}" if text else words
-
-
 WORDS: Words = {
     Evidence.NOT_STARTED.value: "{said}",
     Evidence.COULD_NOT_RUN.value: _could_not_run,
-    Evidence.SETUP_FAILED.value: _setup_failed,
+    Evidence.SETUP_FAILED.value: "setup line {number} failed with code {exit}: {line}[: {said}]",
     Evidence.SETUP_RETURNED.value: "setup returned {exit}",
     Evidence.NO_FOLDER.value: "there is no folder {path}",
     Evidence.CANNOT_MAKE.value: "can't make {path}",
@@ -145,10 +156,10 @@ WORDS: Words = {
     ),
     Evidence.NO_XVFB.value: "there is no Xvfb on the PATH, which `display: xvfb` asks for",
     Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {part(fact, 'said') or 'it says nothing'}",
-    Evidence.NO_PORT.value: lambda fact: _with("no port is free", fact),
+    Evidence.NO_PORT.value: "no port is free[: {said}]",
     Evidence.PORT_TAKEN.value: "another program listens on its port {port}",
     Evidence.NO_PROCESS.value: "no process could be started",
-    Evidence.TASK_ENDED_EARLY.value: lambda fact: _with("its task ended before it began", fact),
+    Evidence.TASK_ENDED_EARLY.value: "its task ended before it began[: {said}]",
     Evidence.TASK_CANCELLED.value: "its task was cancelled in Slurm before it began",
     Evidence.WINDOW_REFUSED.value: _window_refused,
     Evidence.FILES_REMOVED.value: "its files were removed",

@@ -30,6 +30,7 @@ LACK = {"lack": 3, "never": 1, "sessions": 6}
 ROOM = {"needs_mib": 9000, "free_mib": 3000, "total_mib": 24000, "others_mib": 5000, "reserve_mib": 6000}
 WHY = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU").as_data()
 CLOSED = {"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}
+CRASHED = {"cause": "exited", "exit_code": 3, "failure": "error"}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
     Wait.TOKEN_TAKEN: [
@@ -96,6 +97,11 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
     "all_sessions_vanished": [{"host": "gpu-box", "sessions": 8, "at": NOON}],
     "slurm_is_silent": [{}, {"ago_s": 754, "said": "Unable to contact slurm controller"}],
+    "slurm_summary": [
+        {"pending": 3, "reasons": {"Resources": 2, "": 1}, "running": 4, "nodes": ["n1", "n2"]},
+        {"pending": 1, "reasons": {"Priority": 1}, "running": 9, "nodes": ["n1", "n2", "n3", "n4", "n5"]},
+        {},
+    ],
     "nothing_starts_until_resume": [{"run": "RUN"}, {"run": "RUN", "at": NOON, "in_s": -120}],
     "starts_again": [
         {"waits_for": "retry", "in_s": 40, "failure": "gpu_memory", "attempt": 2, "of": 3},
@@ -133,18 +139,33 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"done": 60, "planned": 100, "unit": "episode", "successes": 50, "recorded": 60},
         {"done": 60, "planned": 100, "unit": "step"},
     ],
-    "is_being_ended": [{"ending": [{"code": "ran_too_long", "limit_s": 60}]}, {"note": "as a former version said it"}],
-    "slurm_summary": [
-        {"pending": 3, "reasons": {"Resources": 2, "Priority": 1}, "running": 2, "nodes": ["n1", "n2"]},
-        {"pending": 1, "reasons": {"Priority": 1}},
-        {},
+    "is_being_ended": [
+        {"ending": [{"code": "ran_too_long", "limit_s": 3}]},
+        {"note": "as a former version said it"},
     ],
     "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
     "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
-    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "note": "exit code 3"}],
-    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "note": "stopped"}],
+    "rows_not_counted": [{"reasons": [{"code": "wrote_nothing"}]}],
+    "command_ended": [
+        {**CRASHED, "ending": [{"code": "log_says", "said": "bye"}]},
+        {"cause": "signal", "signal": 9, "exit_code": 137, "failure": "gpu_memory"},
+        {"cause": "stopped", "note": "as a former version said it"},
+        {"cause": "of_next_year"},
+    ],
+    "ended_after_results": [CRASHED],
+    "results_are_missing": [
+        {"records": 60, "planned": 100, "unit": "episode"},
+        {"records": 100, "planned": 100, "unit": "episode"},
+        {"records": 100, "planned": 100, "unit": "episode", "line": "^done$", "files": ["all.json"]},
+        {},
+    ],
+    "attempt_ended": [
+        {"attempt": 1, "at": NOON, "seconds": 600, "how": [{"code": "command_ended", **CRASHED}]},
+        {"attempt": 1, "at": None, "how": []},
+    ],
+    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "how": [{"code": "command_ended", "cause": "stopped"}]}],
     "earlier_attempt": [
-        {"attempt": 1, "note": "out of GPU memory", "done": 3, "unit": "episode"},
+        {"attempt": 1, "how": {"code": "command_ended", **CRASHED}, "done": 3, "unit": "episode"},
         {"attempt": 1, "unit": "step"},
     ],
     "evidence_needed": [
@@ -154,7 +175,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "peak_memory": [{"bytes": 3 << 30}],
     "starts_left": [{**SPENT, "left": 2, "held": True}, {**SPENT, "left": 1, "renewed": True}],
     "no_start_left": [{**SPENT, "retries": 0}, {**SPENT, "retries": 1}, {**SPENT, "made": 3, "retries": 2}],
-    "after_ended": [{"seconds": 600, "note": "exit code 3"}],
+    "after_ended": [{"seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
     "server_state": [
         {"state": "loading", "since_s": 200},
         {"state": "ended", "since_s": 200, "cause": "signal", "ending": [{"code": "rebooted"}]},
@@ -233,3 +254,10 @@ def codes_in(path: Path) -> Iterator[str]:
 
 def test_a_template_with_a_form_that_does_not_exist_counts_with_it() -> None:
     assert say(Fact(Wait.GPU_FULL, gpu=1, sessions=1, per_gpu=1)) == "GPU 1 has 1 session, and limits.per_gpu is 1"
+
+
+def test_what_is_in_brackets_is_left_out_with_its_field() -> None:
+    fields: dict[str, object] = {"attempt": 1, "at": NOON, "seconds": 0.0, "how": [{"code": "of_next_year"}]}
+    assert say(Fact("attempt_ended", **fields)) == "attempt 1 ended at 12:00:00 after 0 s: of_next_year"
+    assert say(Fact("attempt_ended", attempt=1, how=[])) == "attempt 1 ended"
+    assert say(Fact("attempt_ended", attempt=1, how=["[x {at}"])) == "attempt 1 ended: [x {at}"
