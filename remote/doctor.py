@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import HostError
 from comborun.remote import program
 from comborun.remote.grids import needs_of, preflight_question
-from comborun.rules.findings import Finding, Level, graded
+from comborun.rules.facts import Fact
+from comborun.rules.findings import Finding, Found, Level
 from comborun.rules.names import DEFAULT_ROOT
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = 
     answered = time.time()
     try:
         document = json.loads(done.text)
-        findings = [Finding(check, Level(level), *rest) for check, level, *rest in document["findings"]]
+        findings = [_finding(**one) for one in document["findings"]]
         begin, end = map(float, document["clock"])
     except (ValueError, TypeError, KeyError):
         raise HostError(f"{transport.host} can't be examined", done.complaint) from None
@@ -72,16 +73,22 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = 
     return Examination(tuple(findings), document["about"])
 
 
+def _finding(check: str, level: str, fact: object) -> Finding:
+    """From an answer. Raises ValueError, TypeError."""
+    known = Fact.of(fact)
+    if known is None:
+        raise ValueError(fact)
+    return Finding(check, Level(level), known)
+
+
 def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
     """How far the host's clock is off, computed as in NTP: both directions are assumed to take equally long."""
     off = ((begin - asked) + (end - answered)) / 2
     doubt = max(0.0, (answered - asked) - (end - begin)) / 2
     beyond = abs(off) - doubt
     level = Level.WARNING if beyond > 300 else Level.NOTE if beyond > 2 else Level.OK
-    cost = "times in tables are off by that"
-    cost += "; certificates and make may fail" if level is Level.WARNING else ""
-    text = f"{off:+.2f} s against this machine, ± {doubt:.2f} s"
-    return graded("clock", level, text, cost, "sudo timedatectl set-ntp true")
+    code = Found.CLOCK_FAR_OFF if level is Level.WARNING else Found.CLOCK
+    return Finding("clock", level, Fact(code, off_s=round(off, 3), doubt_s=round(doubt, 3)))
 
 
 def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:

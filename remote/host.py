@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
-from comborun.host.doctor.gpus import FAULTS
+from comborun.host.doctor.gpus import fault
 from comborun.model.codec import decoded
 from comborun.model.resources import HostFacts
 from comborun.remote import program
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from comborun.model.plan import SecretSource
     from comborun.remote.transport import Transport
 
-_NVIDIA_S = 10
 NO_SECRETS: Mapping[str, SecretSource] = MappingProxyType({})
 
 
@@ -47,6 +46,7 @@ def host_facts(
 
 def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
     gpus = answer["gpus"]
+    code, said = gpus.get("code"), harmless(gpus.get("said", "")).strip().rstrip(".")
     cards = tuple(sorted((Card(**one) for one in gpus.get("cards", ())), key=lambda card: card.index))
     available = answer["available_kib"]
     return HostFacts(
@@ -61,20 +61,11 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         bash=answer["bash"],
         multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
         missing=tuple(answer["missing"]),
-        gpu_trouble=(trouble := _trouble(gpus)),
-        gpu_fix=next((fix for said, (_, _, fix) in FAULTS.items() if said in trouble.lower()), ""),
+        gpu_trouble=fault(code, said) if code else None,
         lacking=tuple(answer["lacking"]),
         absent=decoded(tuple[Fact, ...], answer.get("absent", [])),
         origins={name: answer[name] for name in ("checkpoints", "code") if answer.get(name)},
     )
-
-
-def _trouble(gpus: Mapping[str, Any]) -> str:
-    code = gpus.get("code", 0)
-    if code == 124:
-        return f"nvidia-smi did not answer within {_NVIDIA_S} s"
-    said = harmless(gpus.get("said", "")).strip().rstrip(".")
-    return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""
 
 
 def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, Union[str, Callable[[Fact], str]]]
 
-MODULES = ("endings", "holds", "host", "monitor", "rows", "waits")
+MODULES = ("doctor", "endings", "holds", "host", "monitor", "rows", "waits")
 """the modules of this package with a table of words"""
 
 
@@ -40,9 +40,14 @@ def tables() -> dict[str, str | Callable[[Fact], str]]:
 def say(fact: Fact) -> str:
     """A fact in words, without a full stop. A code that this version does not know is shown as itself."""
     words = tables().get(fact.code)
-    if words is None:
-        fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
-        return f"{fact.code} ({fields})" if fields else fact.code
+    if words is not None:
+        return fill(words, fact)
+    fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
+    return f"{fact.code} ({fields})" if fields else fact.code
+
+
+def fill(words: str | Callable[[Fact], str], fact: Fact) -> str:
+    """An entry of a table, with the fields of a fact."""
     return words(fact) if callable(words) else words.format_map(_Fields(fact))
 
 

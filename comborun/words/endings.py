@@ -132,6 +132,17 @@ WORDS: Words = {
     Evidence.NO_XVFB.value: "there is no Xvfb on the PATH, which `display: xvfb` asks for",
     Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {part(fact, 'said') or 'it says nothing'}",
     Evidence.NO_PORT.value: lambda fact: _with("no port is free", fact),
+    Evidence.SECRET_GONE.value: "the secret {name} is not there: combo launch sends it again",
+    Evidence.SECRET_NOT_SET.value: (
+        "the secret {name} is not in the environment here: combo launch sends it, or export {name}"
+    ),
+    Evidence.VULKAN_NOT_FIRST.value: (
+        "no value of DRI_PRIME makes the granted GPU the first one for Vulkan: install mesa-vulkan-drivers 24 or newer,"
+        " or name the GPU in the command, with `pin: device-arg` and {{gpu}}"
+    ),
+    Evidence.VULKAN_NOT_SEEN.value: (
+        "Vulkan does not see the granted GPU: install libnvidia-gl; `vulkaninfo --summary` lists what it sees"
+    ),
     Evidence.PORT_TAKEN.value: "another program listens on its port {port}",
     Evidence.NO_PROCESS.value: "no process could be started",
     Evidence.TASK_ENDED_EARLY.value: lambda fact: _with("its task ended before it began", fact),

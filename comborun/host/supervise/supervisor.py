@@ -19,13 +19,13 @@ import re
 import time
 
 from comborun.host.supervise.attempt import Attempt, Place
-from comborun.host.supervise.environment import CommandEnvironment, MissingResource, bind, inherited
+from comborun.host.supervise.environment import CommandEnvironment, bind, inherited
 from comborun.host.supervise.running import RunningCommand
 from comborun.host.system import files, machine, process
 from comborun.host.system.events import Events, spawn
 from comborun.host.verb_errors import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer
 from comborun.rules import records
-from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.evidence import Evidence, MissingResource, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

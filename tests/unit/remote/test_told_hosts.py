@@ -15,6 +15,9 @@ from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
 from comborun.remote.host import host_facts
+from comborun.rules.facts import Fact
+from comborun.rules.findings import Found
+from comborun.words import say
 
 FACTS = {
     "python": "/usr/bin/python3",
@@ -40,18 +43,18 @@ def plan(text: str, host: HostFacts = gridtext.HOST, episodes: int = 12) -> Plan
 
 
 @pytest.mark.parametrize(
-    ("gpus", "said"),
+    ("gpus", "trouble"),
     [
-        ({"code": 124}, "nvidia-smi did not answer within 10 s"),
-        ({"code": 9, "said": "NVIDIA-SMI has failed."}, "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
+        ({"code": 124}, Fact(Found.DRIVER_HANGS)),
+        ({"code": 9, "said": "NVIDIA-SMI has failed."}, Fact(Found.DRIVER_FAILS, exit=9, said="NVIDIA-SMI has failed")),
     ],
 )
-def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(gpus: dict[str, object], said: str) -> None:
+def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(gpus: dict[str, object], trouble: Fact) -> None:
     facts = host_facts(StagedHost([json.dumps({**FACTS, "gpus": gpus}).encode()]))
-    assert facts.gpu_trouble == said
+    assert facts.gpu_trouble == trouble
     with pytest.raises(UserError) as refusal:
         plan("resources: {gpus: 1}\nuse_gpus: [0]", facts)
-    assert refusal.value.message == f"a session asks for 1 GPU, but on {facts.called} {said}, so its GPUs are not known"
+    assert say(trouble) in refusal.value.message
     assert "resources.gpus" not in refusal.value.hint
     plan("", facts)
 

@@ -15,10 +15,12 @@ from pathlib import Path
 from structure import CHECKOUT, modules
 
 from comborun.rules.facts import Fact
+from comborun.rules.findings import Found
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
 from comborun.rules.host import FolderFlaw, Lack, Limit
 from comborun.rules.room.waits import Never, Wait
 from comborun.words import MODULES, endings, rows, say, tables
+from comborun.words.doctor import advice
 from comborun.words.times import FORMS
 
 os.environ["TZ"] = "UTC"
@@ -30,6 +32,8 @@ LACK = {"lack": 3, "never": 1, "sessions": 6}
 ROOM = {"needs_mib": 9000, "free_mib": 3000, "total_mib": 24000, "others_mib": 5000, "reserve_mib": 6000}
 WHY = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU").as_data()
 CLOSED = {"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}
+SPACE = {"free_bytes": 3 << 30, "total_bytes": 128 << 30}
+GPU = {"gpu": 0, "name": "RTX 4090", "free_bytes": 1000 << 20, "total_bytes": 24 << 30}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
     Wait.TOKEN_TAKEN: [
@@ -62,6 +66,25 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     Notice.NO_PROGRESS: [{"session": "maze_act", "ending": [{"code": "no_progress", "seconds": 700}]}],
     Notice.VANISHED: [{"sessions": ["maze_act", "maze_pi"]}],
     Notice.SERVER_ENDED: [{"server": "vlm", "cause": "exited", "exit_code": "1", "note": "its log says: bye"}],
+    Found.TMUX: [{"version": "tmux 3.4", "runs": True}, {"version": "tmux 3.4"}],
+    Found.NO_MULTIPLEXER: [{"multiplexers": ["tmux", "screen"]}],
+    Found.DRIVER_FAILS: [{"exit": 77}, {"exit": 9, "said": "SAID"}],
+    Found.GPU_ROOM: [
+        {**GPU, "users": [{"owner": "bob", "program": "python3", "pid": 77, "bytes": 9 << 30}]},
+        {**GPU, "users": []},
+        GPU,
+    ],
+    Found.EGL_DIFFERS: [{"devices": [[0, 1], [1, 0]]}],
+    Found.VULKAN_WITHOUT_DRIVER: [{"paths": ["/etc/vulkan/icd.d/nvidia*", "/usr/share/vulkan/icd.d/nvidia*"]}],
+    Found.VULKAN_CANNOT_CHOOSE: [{"gpu": 1, "reason": {"code": "vulkan_gpu_not_seen"}}],
+    Found.ROOM: [{"folder": "/data", "free_bytes": 5 << 30, "total_bytes": 100 << 30, "mount": "/my data"}],
+    Found.INODES: [{"folder": "/data", "free": 1999, "total": 60000000, "mount": "/data"}],
+    Found.MEMORY: [SPACE, {**SPACE, "allowed_bytes": 2 << 30}],
+    Found.LOAD: [{"load": 48.5, "cpus": 32}],
+    Found.OPEN_FILES: [{"most": 512, "hard": 4096}, {"most": 65536}, {}],
+    Found.PROCESSES: [{"used": 412, "allowed": 1024}, {"used": 412}],
+    Found.CLOCK: [{"off_s": -60.0, "doubt_s": 0.1}],
+    Found.CLOCK_FAR_OFF: [{"off_s": 3600.0, "doubt_s": 0.1}],
     Lack.FOLDER: [{"folder": "~/projct", "near": "project"}, {"folder": "~/new"}],
     Lack.FILE: [
         {"path": "~/policy.pt"},
@@ -192,7 +215,11 @@ def parts(words: str) -> Iterator[tuple[str, str | None, str | None, str | None]
 def test_the_words_of_every_code_are_those_of_the_golden_page() -> None:
     lines = []
     for code in sorted(set(tables()) - set(endings.WORDS) - set(rows.WORDS)):
-        lines += [code, *(f"    {say(fact)}" for fact in examples(code))]
+        facts = examples(code)
+        lines += [code, *(f"    {say(fact)}" for fact in facts)]
+        lines += [
+            f"        {kind}: {words}" for kind, words in zip(("cost", "fix"), advice(facts[0]), strict=True) if words
+        ]
     page = "".join(f"{line}\n" for line in lines)
     if os.environ.get("COMBORUN_WRITE_GOLDEN"):
         GOLDEN.write_text(page)
@@ -208,7 +235,7 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack):
+    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack, Found):
         assert {member.value for member in kind} <= known
     found = [path for name, path in modules().items() if not name.startswith("comborun.words")]
     made = {code: path for path in found for code in codes_in(path)}
