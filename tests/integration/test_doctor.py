@@ -24,7 +24,7 @@ from comborun.remote.doctor import Examination, HostNeeds, examine
 from comborun.remote.transport import LocalTransport
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Found, Level
-from comborun.words.doctor import told as told_words
+from comborun.words.doctor import advice
 
 HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\necho $$ >>{}\nwhile :; do sleep 60; done\n"
 Fake = Callable[[str, str], None]
@@ -67,7 +67,7 @@ def found(root: Path, check: str, *files: str) -> list[Finding]:
 
 
 def mend(finding: Finding) -> None:
-    subprocess.run(["bash", "-c", told_words(finding)[2]], check=True)
+    subprocess.run(["bash", "-c", advice(finding.fact)[1]], check=True)
 
 
 def everything(folder: Path) -> set[str]:

@@ -11,6 +11,7 @@ import pytest
 from comborun.cli.doctor import document, lines
 from comborun.grid import parse_grid
 from comborun.remote.doctor import Examination, clock, wanted_by
+from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Found, Level, error, fine, note, warning
 
 CHECKOUT = Path(__file__).parents[3]
@@ -62,6 +63,11 @@ def test_the_picture_is_the_golden_one(name: str, findings: tuple[Finding, ...],
         golden.write_text(picture(findings, width))
     assert golden.is_file(), f"{golden} is missing; it should hold:\n{picture(findings, width)}"
     assert picture(findings, width) == golden.read_text()
+
+
+def test_a_code_of_another_version_is_shown_as_itself_and_what_another_program_said_controls_no_terminal() -> None:
+    later = Finding("tmux", Level.ERROR, Fact("of_next_year", said="\x1b[2Jno\r"))
+    assert "✗ tmux  of_next_year (said no)" in picture((later,), 80)
 
 
 def test_the_document_holds_findings_and_what_the_host_is() -> None:
