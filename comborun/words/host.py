@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from comborun.rules.facts import Fact
-from comborun.rules.host import FolderFlaw, Lack, Limit
+from comborun.rules.host import Denial, FolderFlaw, Lack, Limit
+from comborun.words import part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,53 @@ def _on_path(fact: Fact) -> str:
     return f"program: {fact.text('program')} is not on the PATH{_near(fact, add)}"
 
 
+def _run_unreadable(fact: Fact) -> str:
+    why = (
+        f": {fact.text('error')}" if fact.text("error") else " is empty" if fact.fields.get("empty") else " is not JSON"
+    )
+    return f"the run {fact.text('run')} can't be read ({fact.text('path')}{why}): --new makes another one"
+
+
+def _usage(fact: Fact) -> str:
+    given = f"unknown: {fact.text('given')}; " if fact.text("given") else ""
+    return f"{given}usage: {fact.text('usage')}"
+
+
+def _fault(fact: Fact) -> str:
+    path = f" ({fact.text('path')})" if fact.text("path") else ""
+    return part(fact, "error") + path
+
+
 WORDS: Words = {
+    Denial.USAGE: _usage,
+    Denial.NOT_A_NUMBER: "slots needs a number from 1; to start no new sessions, use pause",
+    Denial.NO_NAMES: "retry needs names of sessions, --failed or --stalled",
+    Denial.NO_RUN: "{path} is not a run directory",
+    Denial.NO_SESSION: "there is no session {session}",
+    Denial.NO_NOTIFY: "the grid of this run has no notify",
+    Denial.NO_LINE: "{path} has no line {line}",
+    Denial.NO_TASK: "this is no task of Slurm",
+    Denial.UNREADABLE: "{path} is absent, torn or foreign",
+    Denial.RUN_UNREADABLE: _run_unreadable,
+    Denial.UNWRITABLE: lambda fact: f"can't write {fact.text('path')}: {fact.text('error') or 'the disk may be full'}",
+    Denial.LOCK_HELD: "another process of comborun holds {lock}",
+    Denial.LOCK_FOREIGN: "a process that is not a dispatcher holds {lock} (`fuser -v` shows it)",
+    Denial.ATTEMPT_LIVES: "an earlier attempt of {session} still holds the lock",
+    Denial.ATTEMPT_MADE: "attempt {attempt} has been made",
+    Denial.DISPATCHER_ENDED: "the dispatcher ended with code {exit}: {said}",
+    Denial.NO_SERVER: "it needs the server {server}, and none is ready",
+    Denial.ELSEWHERE: "the path {path} leads elsewhere",
+    Denial.LINK_IN_THE_WAY: "{path} is a link, and nothing is written through it",
+    Denial.FOLDER_IN_THE_WAY: "{path} is a folder",
+    Denial.NO_FILE: "{path} is not a file",
+    Denial.PATH_UNUSABLE: "{path}: {error}",
+    Denial.DATA_CHANGED: "the data arrived changed: nothing was changed",
+    Denial.DATA_CUT: "what was sent did not arrive whole: nothing was changed",
+    Denial.SLURM_HOLDS: "Slurm still holds tasks of the run: {said}",
+    Denial.SLURM_REFUSES: "Slurm refuses: {said}",
+    Denial.SLURM_SILENT: "Slurm does not answer: {said}",
+    Denial.NO_MEMORY: "there is not enough memory here",
+    Denial.FAULT: _fault,
     Limit.OPEN_FILES: "too many files are open here (`ulimit -n`)",
     Limit.MACHINE_FILES: "too many files are open on this machine",
     Limit.MEMORY: "there is no memory for another process (`ulimit -v`)",

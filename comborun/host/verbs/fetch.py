@@ -22,6 +22,7 @@ from comborun.host.record.attempts import names
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.rules import globs, records
+from comborun.rules.host import Denial
 from comborun.rules.names import (
     FETCHED,
     FETCHED_RECORDS,
@@ -57,7 +58,7 @@ def fetch(arguments: list[str]) -> int:
     if os.path.isdir(run):
         os.chdir(run)
     if not (os.path.isfile("id") and os.path.isdir("sessions")):
-        raise Refusal(verb_errors.NO_RUN, f"{run} is not a run directory")
+        raise Refusal(verb_errors.NO_RUN, Denial.NO_RUN, path=run)
     head, pieces = Answer(json.loads(zlib.decompress(sys.stdin.buffer.read())), limit).give()
     sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
     for piece in pieces:

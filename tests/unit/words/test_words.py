@@ -17,7 +17,7 @@ from structure import CHECKOUT, modules
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Found
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
-from comborun.rules.host import FolderFlaw, Lack, Limit
+from comborun.rules.host import Denial, FolderFlaw, Lack, Limit
 from comborun.rules.room.waits import Never, Wait
 from comborun.words import MODULES, endings, rows, say, tables
 from comborun.words.doctor import advice
@@ -85,6 +85,17 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     Found.PROCESSES: [{"used": 412, "allowed": 1024}, {"used": 412}],
     Found.CLOCK: [{"off_s": -60.0, "doubt_s": 0.1}],
     Found.CLOCK_FAR_OFF: [{"off_s": 3600.0, "doubt_s": 0.1}],
+    Denial.USAGE: [{"usage": "RUN SECONDS"}, {"usage": "RUN [--parallel N]", "given": "--paralel"}],
+    Denial.RUN_UNREADABLE: [
+        {"run": "RUN", "path": "run.json"},
+        {"run": "RUN", "path": "run.json", "empty": True},
+        {"run": "RUN", "path": "run.json", "error": "Permission denied"},
+    ],
+    Denial.UNWRITABLE: [{"path": "/data/run"}, {"path": "/data/run", "error": "Permission denied"}],
+    Denial.FAULT: [
+        {"error": "Is a directory", "path": "/data/run/id"},
+        {"error": {"code": "open_files_limit"}},
+    ],
     Lack.FOLDER: [{"folder": "~/projct", "near": "project"}, {"folder": "~/new"}],
     Lack.FILE: [
         {"path": "~/policy.pt"},
@@ -234,7 +245,7 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack, Found):
+    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack, Denial, Found):
         assert {member.value for member in kind} <= known
     found = [path for name, path in modules().items() if not name.startswith("comborun.words")]
     made = {code: path for path in found for code in codes_in(path)}
