@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 
-from comborun.model.attempt import CAUSES, SLURM, End, behind
+from comborun.model.attempt import SLURM, End, behind
+from comborun.model.codec import cleaned
 from comborun.model.plan import Plan, Session
 from comborun.monitor.estimate import forecast
 from comborun.monitor.observe import History, RunView
@@ -19,7 +18,7 @@ from comborun.monitor.waiting import advice, next_start, notify_problem
 from comborun.monitor.wording import last_line, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined, where_it_ran
 from comborun.rules.room.waits import ROOM, Wait, WaitFor
@@ -61,7 +60,7 @@ def classify(view: RunView, history: History, now: float | None = None, link: Li
         sessions=tuple(
             one._replace(expected=expected.ends[one.name])
             if one.name in expected.ends
-            else one._replace(facts=(), end_note="")
+            else one._replace(facts=(), ends=())
             if one.name in ended_by_host
             else one
             for one in sessions
@@ -294,7 +293,7 @@ def _of_attempt(status: SessionStatus, one: Attempt, now: float, session: Sessio
         started=started,
         seconds=None if until is None else max(0.0, until - started) if started else 0.0,
         progressed=one.progressed,
-        end_note=note(end, session) if end else "",
+        ends=tuple(how_it_ended(end, session)) if end else (),
         facts=() if end else (_lost(one),) if ended else tuple(_problems(one, now)),
         stalled=one.stalled if life is Life.STALLED else None,
         failure=end.failure if end else Failure.LOST if ended else None,
@@ -319,10 +318,9 @@ def _problems(one: Attempt, now: float) -> Iterator[Fact]:
         return
     if one.ending:
         yield Fact("is_being_ended", note=visible(one.ending))
-    pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
-    if pairs:  # its memory lies on another GPU than it was granted (host/admission/leasebook.py)
-        held = {str(gpu): int(mib) for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0]))}
-        yield Fact("memory_on_wrong_gpu", held_mib=held, granted=one.begin.gpus if one.begin else "")
+    if one.wrong_gpu:
+        yield Fact(Evidence.WRONG_GPU, said=visible(one.wrong_gpu))
+    yield from one.problems
     if one.stalled is not None:
         yield Fact("no_progress_for", seconds=now - one.stalled)
 
@@ -335,7 +333,7 @@ def _lost(one: Attempt) -> Fact:
 
 def queued_again(status: SessionStatus, why: Fact) -> SessionStatus:
     fresh = status._replace(life=Life.QUEUED, outcome=None, gpus=(), window="", idle=None)
-    return fresh._replace(facts=(why,), end_note="")
+    return fresh._replace(facts=(why,), ends=())
 
 
 def with_task(status: SessionStatus, task: Task) -> SessionStatus:
@@ -345,7 +343,7 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
     if status.done_with or task.attempt <= status.attempt:  # that task will end, or is a leftover
         return status
     if task.begun:
-        fresh = status._replace(life=Life.STARTING, outcome=None, facts=(), end_note="", last_line="")
+        fresh = status._replace(life=Life.STARTING, outcome=None, facts=(), ends=(), last_line="")
         return fresh._replace(attempt=task.attempt, started=None, node=task.node, task=task)
     if status.attempt:
         status = queued_again(status, Fact("attempt_waits", attempt=task.attempt, task=task.fact.as_data()))
@@ -353,40 +351,39 @@ def with_task(status: SessionStatus, task: Task) -> SessionStatus:
     return status._replace(task=task, last_line=say(task.fact))
 
 
-def note(end: End, session: Session | None) -> str:
-    """Details beyond the outcome; empty for a clean success. `session` is None for `after`."""
-    said = visible(end.note)
+def how_it_ended(end: End, session: Session | None) -> Iterator[Fact]:
+    """Details beyond the outcome; none for a clean success. `session` is None for `after`."""
+    by, told = (
+        ended_by(end),
+        {"ending": cleaned(data_of(end.facts)), **({"note": visible(end.remark)} if end.remark else {})},
+    )
     if end.completeness is Completeness.COMPLETE:
-        how = "" if end.clean else f"{ended_by(end)} after complete results"
-        wrong = "; ".join(say(one) for one in end.facts if one.code == Evidence.WRONG_GPU)
-        return "; ".join(filter(None, (how, visible(wrong), visible(end.remark))))
-    if end.cause in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
-        return said or ended_by(end)
-    missing = end.clean and end.failure in (None, Failure.NO_RESULT)
-    return ": ".join(filter(None, (_missing(end, session) if missing else ended_by(end), said)))
+        if not end.clean:
+            yield Fact("ended_after_work", how=by.as_data())
+        yield from (one for one in end.facts if one.code == Evidence.WRONG_GPU)
+        if end.remark:
+            yield Fact("told_formerly", said=visible(end.remark))
+    elif end.cause in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
+        yield Fact("ended_short", **told) if any(told.values()) else by
+    else:
+        missing = end.clean and end.failure in (None, Failure.NO_RESULT)
+        yield Fact("ended_short", how=(_missing(end, session) if missing else by).as_data(), **told)
 
 
-def ended_by(end: End) -> str:
-    """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
-    if known := CAUSES.get(end.cause):
-        return known
-    seen = "ended for an unknown reason"
-    if end.signal:
-        word = signal.strsignal(end.signal) if 0 < end.signal < signal.NSIG else ""
-        seen = (word or f"signal {end.signal}").lower()
-    elif end.cause is Cause.EXITED and end.code is not None:
-        seen = f"exit code {end.code}"
-    found = behind(end)
-    return f"{found} ({seen})" if found else seen
+def ended_by(end: End) -> Fact:
+    """What ended the command."""
+    seen = {"signal": end.signal, "exit": end.code if end.cause is Cause.EXITED else None, "failure": behind(end)}
+    known = {key: value if isinstance(value, int) else str(value) for key, value in seen.items() if value is not None}
+    return Fact("command_ended", cause=str(end.cause), **known)
 
 
-def _missing(end: End, session: Session | None) -> str:
-    """Says why exit code 0 is not a success."""
+def _missing(end: End, session: Session | None) -> Fact:
+    """Why exit code 0 is not a success."""
     other = session.evidence.beside_records if session else ""
     if session and other and (not session.results.has_records or end.records >= session.count):
-        return f"exit code 0, without {other}"
+        return Fact("ended_without", other=other)
     if session is None or not end.records:
-        return "exit code 0, but no results"
+        return Fact("ended_without_results")
     if end.records >= session.count:
-        return "exit code 0, but no verdict in any of its records"
-    return f"exit code 0 after {end.records} of {session.count} {session.unit}s"
+        return Fact("ended_without_verdicts")
+    return Fact("ended_early", records=end.records, of=session.count, unit=session.unit)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from comborun.model.codec import cleaned
 from comborun.model.plan import Plan, Session
 from comborun.model.servers import ServerInstance
 from comborun.monitor.classify import ended_by, session_status
@@ -83,8 +84,8 @@ def _reasons(question: Question) -> Iterator[Fact]:
     elif question.seen.life is Life.ENDED:
         yield from _ended(question)
     for one in question.attempts[:-1]:
-        how = ended_by(one.end) if one.end else ""
-        yield Fact("earlier_attempt", attempt=one.number, note=how, done=one.done, unit=question.session.unit)
+        how = {"how": ended_by(one.end).as_data()} if one.end else {}
+        yield Fact("earlier_attempt", attempt=one.number, **how, done=one.done, unit=question.session.unit)
 
 
 def _alive(question: Question) -> Iterator[Fact]:
@@ -125,7 +126,7 @@ def _work(seen: SessionStatus) -> Iterator[Fact]:
         counts = {"done": seen.done, "planned": seen.planned, "unit": seen.unit}
         yield Fact("work_done", **counts, successes=seen.successes, recorded=recorded)
     if seen.uncounted:
-        yield Fact("rows_not_counted", note=seen.uncounted)
+        yield Fact("rows_not_counted", reasons=cleaned(data_of(seen.reasons)))
 
 
 def _ended(question: Question) -> Iterator[Fact]:
@@ -134,7 +135,7 @@ def _ended(question: Question) -> Iterator[Fact]:
         yield Fact("queued_when_stopped")
         return
     code = "attempt_was_called_off" if _never_began(seen) else "attempt_ended"
-    yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, note=seen.note)
+    yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, facts=_told(seen))
     if _never_began(seen):
         return
     yield from _work(seen)
@@ -144,6 +145,10 @@ def _ended(question: Question) -> Iterator[Fact]:
         yield Fact("peak_memory", bytes=seen.peak_memory)
     if seen.failure:
         yield _retries(question)
+
+
+def _told(seen: SessionStatus) -> list[Mapping[str, Any]]:
+    return data_of((*seen.ends, *seen.facts))
 
 
 def _never_began(seen: SessionStatus) -> bool:
@@ -178,7 +183,7 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
     if seen.life is Life.QUEUED:
         yield Fact("after_waits", sessions=sum(one.life is not Life.ENDED for one in status.sessions))
     elif seen.life is Life.ENDED:
-        yield Fact("after_ended", seconds=seen.seconds, note=seen.note)
+        yield Fact("after_ended", seconds=seen.seconds, facts=_told(seen))
     else:
         yield Fact("after_runs", seconds=seen.seconds or 0.0)
 

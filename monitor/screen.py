@@ -16,6 +16,7 @@ from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike
 from comborun.words import say
@@ -201,7 +202,7 @@ def _line(session: SessionStatus) -> str:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
         last = session.last_line
-        told = not last or last.startswith("comborun: ")  # a line of ours, whose fact is shown
+        told = not last or session.failure is Failure.LAUNCH_FAILED  # then the last line is ours, and its fact is shown
         told = told or any(one.code == Evidence.LOG_SAYS or one.text("said") == last for one in session.ending)
         parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)

@@ -15,7 +15,7 @@ from comborun.model.codec import decoded
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import visible
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
 from comborun.rules.room.placement import Card
@@ -23,6 +23,7 @@ from comborun.rules.room.waits import waits_for
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
 from comborun.words import say
+from comborun.words.endings import in_words
 
 VERSION = "3"
 """version of the probe's answer"""
@@ -103,6 +104,12 @@ class Server(NamedTuple):
     cause: str = ""
     """how its latest attempt ended"""
     why: str = ""
+    """a sentence instead of facts, of a former version"""
+    ending: tuple[Fact, ...] = ()
+
+    @property
+    def words(self) -> str:
+        return visible(in_words(self.why, self.ending))
 
     @property
     def alive(self) -> bool:
@@ -114,7 +121,8 @@ class Server(NamedTuple):
         if self.since is not None and now is not None:
             fields["since_s"] = now - self.since
         if self.state == "ended":
-            fields |= {"cause": visible(self.cause), "note": visible(self.why)}
+            told = {"note": visible(self.why)} if self.why else {}
+            fields |= {"cause": visible(self.cause), "ending": data_of(self.ending), **told}
         return Fact("server_state", **fields)
 
 
@@ -159,10 +167,12 @@ class Attempt(NamedTuple):
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
+    problems: tuple[Fact, ...] = ()
+    """why its supervisor ends it just now, and memory on a GPU that was not granted"""
     wrong_gpu: str = ""
-    """`GPU:MiB,GPU:MiB` of its processes, if some of it is on a GPU that was not granted"""
+    """as a former version said it: `GPU:MiB,GPU:MiB` of its processes"""
     ending: str = ""
-    """why its supervisor ends it just now"""
+    """as a former version said it: why its supervisor ends it just now"""
     live: Counts = Counts()
     """counts of its result files while it runs"""
     log_size: int = 0

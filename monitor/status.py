@@ -15,7 +15,7 @@ from comborun.documents import as_data, chosen
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
-from comborun.monitor.snapshot import Hold, RunFacts, Waiting
+from comborun.monitor.snapshot import Hold, RunFacts, Server, Waiting
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
@@ -116,8 +116,8 @@ class SessionStatus(NamedTuple):
     """when its progress was last seen to grow"""
     facts: tuple[Fact, ...] = ()
     """details beyond its state and outcome"""
-    end_note: str = ""
-    """how its latest attempt ended, in words"""
+    ends: tuple[Fact, ...] = ()
+    """how its latest attempt ended, beyond its outcome"""
     expected: Expected | None = None
     part: str = ""
     """its difference from other sessions of its combo: `smoke`, `superseded`, or its range"""
@@ -147,7 +147,7 @@ class SessionStatus(NamedTuple):
 
     @property
     def note(self) -> str:
-        return "; ".join(filter(None, (self.end_note, *map(say, self.facts))))
+        return "; ".join((*(visible(say(one)) for one in self.ends), *map(say, self.facts)))
 
     @property
     def extra(self) -> bool:
@@ -295,10 +295,7 @@ def document(status: RunStatus) -> dict[str, Any]:
         "last_seen_seconds": link.last_seen,
         "hold": status.hold and _hold(status.hold),
         **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
-        "servers": [
-            _or_null(as_data(one), "cause", "why") | _server_waits(status.server_waits.get(one.name))
-            for one in status.servers
-        ],
+        "servers": [_server(one, status.server_waits.get(one.name)) for one in status.servers],
         "slurm": slurm and {"answered": slurm.answered, "last_answer": slurm.at, "complaint": slurm.why or None},
         **as_data(status.use),
         **chosen(status, "now", "started", "seconds", "successes", "host_event"),
@@ -344,8 +341,10 @@ def _hold(hold: Hold) -> dict[str, Any]:
     return {"kind": hold.kind, "since": hold.since, "why": hold.words, "fact": hold.reason and hold.reason.as_data()}
 
 
-def _server_waits(waits: Waiting | None) -> dict[str, Any]:
-    return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
+def _server(server: Server, waits: Waiting | None) -> dict[str, Any]:
+    known = {**as_data(server), "why": server.words, "ending": data_of(server.ending)}
+    reason = {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
+    return _or_null(known, "cause", "why") | reason
 
 
 def _task(task: Task | None) -> dict[str, Any] | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +20,11 @@ from comborun.errors import HostError, UserError
 from comborun.host.__main__ import module_of
 from comborun.remote import library
 from comborun.remote.transport import LOCAL, Completed, LocalTransport
+from comborun.rules.facts import fact_in
+from comborun.rules.host import PYTHON_REPLACED
 from comborun.rules.names import RUN, RunLayout
 from comborun.text import harmless
+from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,7 @@ run=$1; shift
 [[ $run != "~/"* ]] || run=$HOME/${{run#"~/"}}
 [[ -d $run ]] || exit {NO_RUN}
 [[ -d $run/{RUN.program} ]] || exit {OLD_RUN}
+comborun_facts=1
 source "$run/{RUN.find_python}"
 python_of_run "$run" "$@"
 """
@@ -74,7 +77,6 @@ sys.meta_path.insert(0, Sent())
 from comborun.host.__main__ import main
 sys.exit(main())
 """
-_CHANGED = re.compile(r"^comborun: (.*), the Python of this run, is gone; it goes on with (.*)\n", re.MULTILINE)
 
 
 class Python(NamedTuple):
@@ -197,17 +199,17 @@ def _checked(transport: Transport, done: Completed) -> Completed:
 
 
 def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
-    """Turn the note that another Python was found into a warning of the transport."""
-    complaint = done.stderr.decode("utf-8", "surrogateescape")
-    if changed := _CHANGED.search(complaint):
-        note = f"{changed[1]}, the Python of this run, is gone on {transport.host}; it goes on with {changed[2]}"
-        before: tuple[str, ...] = getattr(transport, "warnings", ())
-        if hasattr(transport, "warnings") and note not in before:
-            transport.warnings = (*before, note)
-        done = Completed(
-            done.code, done.stdout, _CHANGED.sub("", complaint, count=1).encode("utf-8", "surrogateescape")
-        )
-    return done
+    """Turn the fact that another Python was found, which comes first, into a warning of the transport."""
+    line, _, rest = done.stderr.decode("utf-8", "surrogateescape").partition("\n")
+    replaced = fact_in(line)
+    if not replaced or replaced.code != PYTHON_REPLACED:
+        return done
+    replaced.fields["host"] = transport.host
+    note = harmless(say(replaced))
+    before: tuple[str, ...] = getattr(transport, "warnings", ())
+    if hasattr(transport, "warnings") and note not in before:
+        transport.warnings = (*before, note)
+    return done._replace(stderr=rest.encode("utf-8", "surrogateescape"))
 
 
 # Orders to a run

@@ -28,6 +28,7 @@ from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_o
 from comborun.monitor.watch import once
 from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_run, start
 from comborun.remote.runs import Launch, remember
+from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.names import MULTIPLEXERS
 from comborun.text import harmless, several
@@ -273,9 +274,9 @@ def _failures(failed: tuple[SessionStatus, ...], of: int) -> str:
     """`6 of 6 failed at once: exit code 2 (unknown flag --x)`; empty if none has."""
     if not failed:
         return ""
-    last = failed[0].last_line
-    line = "" if not last or last.startswith("comborun: ") else f" ({last})"  # these are in the note
-    return f"{len(failed)} of {of} failed at once: {failed[0].note}{line}"
+    first = failed[0]
+    told = not first.last_line or first.failure is Failure.LAUNCH_FAILED  # then the last line is ours, and in the note
+    return f"{len(failed)} of {of} failed at once: {first.note}{'' if told else f' ({first.last_line})'}"
 
 
 def smoke_test(started: Started, *, quiet: bool = False) -> bool:

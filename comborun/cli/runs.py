@@ -62,7 +62,7 @@ def runs(grid: Path | None, where: HostChoice, as_json: bool) -> int:
     click.echo("\nFolders:" if entries else "", nl=bool(entries))
     show_rows({harmless(host): harmless(", ".join(names)) for host, names in folders.items()})
     for host, why in {one.host: one.complaint for one in found if one.complaint}.items():
-        click.echo(harmless(f"! {why}" if host in why else f"! {host}: {why}"), err=True)
+        click.echo(harmless(f"! {host}: {why}"), err=True)
     asked = [harmless(one.host) for one in found if not one.complaint]
     if not entries and asked:
         where_else = "" if grid else "; `combo runs GRID` looks in the `root` of that grid"

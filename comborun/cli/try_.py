@@ -20,6 +20,7 @@ from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless
+from comborun.words import say
 from comborun.words.rows import why_not_counted, without_line
 from comborun.words.times import brief
 
@@ -99,7 +100,7 @@ def _trouble(tried: TryResult) -> str:
     if tried.end.clean:
         return why_not_counted([kept for fact in tried.end.counts.facts for kept in without_line(fact)])
     last = next((line.strip() for line in reversed(tried.log) if line.strip()), "")
-    return ": ".join(filter(None, (ended_by(tried.end), tried.end.note or indented(last))))
+    return ": ".join(filter(None, (say(ended_by(tried.end)), tried.end.note or indented(last))))
 
 
 def _show_files(tried: TryResult) -> None:

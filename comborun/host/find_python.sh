@@ -88,8 +88,10 @@ python_of() { # <run> -> python: the one that it remembers, else one that is fou
   if printf '%s\n' "$python" >"$1/dispatch/.python.$$"; then
     mv -f -- "$1/dispatch/.python.$$" "$1/dispatch/python"
   fi 2>/dev/null
-  [[ ! $before ]] ||
-    printf 'comborun: %s, the Python of this run, is gone; it goes on with %s\n' "$before" "$python" >&2
+  local told='comborun: %s, the Python of this run, is gone; it goes on with %s\n'
+  [[ ! ${comborun_facts-} ]] || told='{"code": "python_replaced", "before": "%s", "python": "%s"}\n'
+  # shellcheck disable=SC2059 # the form is one of these two; paths with a quote or a backslash are no JSON, and shown
+  [[ ! $before ]] || printf "$told" "$before" "$python" >&2
 }
 
 python_of_run() { # <run> <verb> [argument]... : becomes the host program of a run

@@ -138,19 +138,10 @@ class End(NamedTuple):
         )
 
 
-CAUSES = {
-    Cause.STOPPED: "stopped",
-    Cause.NOT_NEEDED: "not needed",
-    Cause.HUNG: "hung",
-    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
-}
-"""causes that exit codes and signals don't show"""
-
-
-def behind(end: End) -> str:
-    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
+def behind(end: End) -> Failure | None:
+    """The failure behind an exit code or a signal, if it is known."""
     failure = end.failure if end.cause in {Cause.EXITED, Cause.SIGNAL} else None
-    return failure.row.words if failure and failure.cause and failure.row.in_log else ""
+    return failure if failure and failure.cause and failure.row.in_log else None
 
 
 JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from comborun.rules.vocabulary import Word
 
+PYTHON_REPLACED = "python_replaced"
+"""a run goes on with another interpreter: before, python; host: as the laptop calls it. find_python.sh tells it"""
+
 
 class Limit(Word):
     """Why no process or file can be added on a machine."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
-from comborun.rules.vocabulary import Outcome
+from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import facts_of
+from comborun.rules.vocabulary import Cause, Outcome
 from comborun.words import part, say
 
 TYPE_CHECKING = False
@@ -27,6 +29,15 @@ _CONTAINER = {
 }
 
 
+CAUSES: Mapping[str, str] = {
+    Cause.STOPPED: "stopped",
+    Cause.NOT_NEEDED: "not needed",
+    Cause.HUNG: "hung",
+    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
+}
+"""causes that exit codes and signals don't show"""
+
+
 def outcome_words(outcome: str | None) -> str:
     """An outcome as people read it; empty for none."""
     return "not needed" if outcome == Outcome.NOT_NEEDED else str(outcome or "")
@@ -35,6 +46,11 @@ def outcome_words(outcome: str | None) -> str:
 def said(record: Mapping[str, Any]) -> str:
     """What an end record tells, in words."""
     return records.clean(in_words(record.get("note", ""), records.ending(record)), _MOST)
+
+
+def how(fact: Fact) -> str:
+    """How an attempt ended, of a fact that tells it: its field `ending`, or the note of a former version."""
+    return in_words(fact.text("note"), facts_of(fact.fields.get("ending")))
 
 
 def in_words(note: str, facts: Iterable[Fact]) -> str:
@@ -100,7 +116,9 @@ def _server_ended(fact: Fact) -> str:
 
 
 def _wrong_gpu(fact: Fact) -> str:
-    pairs = fact.fields.get("used")
+    if not fact.fields.get("used"):  # as a former version said it
+        return f"WRONG_GPU: {fact.text('said')}"
+    pairs = fact.fields["used"]
     found = [one for one in pairs if isinstance(one, list) and len(one) == 2] if isinstance(pairs, list) else []
     used = {gpu: mib for gpu, mib in found if isinstance(gpu, int) and isinstance(mib, int)}
     granted = [int(gpu) for gpu in fact.texts("granted") if gpu.isdecimal()]

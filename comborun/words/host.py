@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comborun.rules.facts import Fact
-from comborun.rules.host import Denial, FolderFlaw, Lack, Limit
+from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit
 from comborun.words import part
 
 TYPE_CHECKING = False
@@ -68,6 +68,7 @@ def _fault(fact: Fact) -> str:
 
 
 WORDS: Words = {
+    PYTHON_REPLACED: "{before}, the Python of this run, is gone on {host}; it goes on with {python}",
     Denial.USAGE: _usage,
     Denial.NOT_A_NUMBER: "slots needs a number from 1; to start no new sessions, use pause",
     Denial.NO_NAMES: "retry needs names of sessions, --failed or --stalled",

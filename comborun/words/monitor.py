@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from comborun.rules.endings.failures import words_of
-from comborun.rules.facts import Fact
+import signal
+
+from comborun.rules.endings.failures import named, words_of
+from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import amount, first_of, several
-from comborun.words import part
+from comborun.words import part, say
+from comborun.words.endings import CAUSES, how
+from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
 
@@ -32,8 +36,23 @@ def _because(fact: Fact) -> str:
     return f": {why}" if why else ""
 
 
-def _note(fact: Fact) -> str:
-    return f": {fact.text('note')}" if fact.text("note") else ""
+def _told(fact: Fact) -> str:
+    """`: ` and how it ended: its facts, or what a former version said; empty without any."""
+    said = "; ".join(filter(None, (*map(say, facts_of(fact.fields.get("facts"))), how(fact))))
+    return f": {said}" if said else ""
+
+
+def _command_ended(fact: Fact) -> str:
+    """What ended a command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
+    if known := CAUSES.get(fact.text("cause")):
+        return known
+    seen, number, failure = "ended for an unknown reason", fact.count("signal"), named(fact.text("failure"))
+    if number:
+        word = signal.strsignal(number) if 0 < number < signal.NSIG else ""
+        seen = (word or f"signal {number}").lower()
+    elif fact.text("exit"):
+        seen = f"exit code {fact.text('exit')}"
+    return f"{failure.row.words} ({seen})" if failure else seen
 
 
 def _when(fact: Fact) -> str:
@@ -225,16 +244,16 @@ def _ended_at(fact: Fact) -> str:
 
 
 def _attempt_ended(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} ended{_ended_at(fact)}{_lasted(fact)}{_note(fact)}"
+    return f"attempt {fact.count('attempt')} ended{_ended_at(fact)}{_lasted(fact)}{_told(fact)}"
 
 
 def _called_off(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} was called off{_ended_at(fact)} and never began{_note(fact)}"
+    return f"attempt {fact.count('attempt')} was called off{_ended_at(fact)} and never began{_told(fact)}"
 
 
 def _earlier(fact: Fact) -> str:
-    how = fact.text("note") or "nobody saw it end"
-    return f"attempt {fact.count('attempt')} before it: {how}, {several(fact.count('done'), fact.text('unit'))}"
+    ended = part(fact, "how") or "nobody saw it end"
+    return f"attempt {fact.count('attempt')} before it: {ended}, {several(fact.count('done'), fact.text('unit'))}"
 
 
 def _evidence(fact: Fact) -> str:
@@ -268,12 +287,6 @@ def _no_start_left(fact: Fact) -> str:
     return f"its failure counts as `{fact.text('failure')}`, {why}{_used(fact)}"
 
 
-def _wrong_gpu(fact: Fact) -> str:
-    held = fact.fields.get("held_mib")
-    there = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in held.items()) if isinstance(held, dict) else ""
-    return f"WRONG_GPU: {there}, granted {fact.text('granted') or 'none'}"
-
-
 # Servers
 
 
@@ -283,7 +296,7 @@ def _server_state(fact: Fact) -> str:
     words = _SERVER_STATES.get(state, state)
     if since is not None:
         words += f" {brief(since)} ago" if state == "ended" else f" for {brief(since)}"
-    return f"{words} ({fact.text('cause')}{_note(fact)})" if state == "ended" else words
+    return f"{words} ({fact.text('cause')}{_told(fact)})" if state == "ended" else words
 
 
 def _server_is(fact: Fact) -> str:
@@ -405,11 +418,18 @@ WORDS: Words = {
         "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
     ),
     "work_done": _work_done,
-    "rows_not_counted": "{note}",
+    "rows_not_counted": lambda fact: why_not_counted(facts_of(fact.fields.get("reasons"))),
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
-    "is_being_ended": "it is being ended: {note}",
-    "memory_on_wrong_gpu": _wrong_gpu,
+    "is_being_ended": lambda fact: f"it is being ended: {how(fact)}",
+    "told_formerly": "{said}",
+    "command_ended": _command_ended,
+    "ended_after_work": "{how} after complete results",
+    "ended_short": lambda fact: ": ".join(filter(None, (part(fact, "how"), how(fact)))),
+    "ended_without": "exit code 0, without {other}",
+    "ended_without_results": "exit code 0, but no results",
+    "ended_without_verdicts": "exit code 0, but no verdict in any of its records",
+    "ended_early": "exit code 0 after {records} of {of} {unit}s",
     "log_grew": "its log last grew {ago_s:brief} ago",
     "stall_limit": "it is ended when it shows no progress for {seconds:duration}",
     "no_stall_limit": "this does not end it: the grid sets no `limits: {{stall_after: ...}}`",
@@ -433,7 +453,7 @@ WORDS: Words = {
     "starts_left": _starts_left,
     "no_start_left": _no_start_left,
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
-    "after_ended": lambda fact: f"it ended{_lasted(fact)}{_note(fact)}",
+    "after_ended": lambda fact: f"it ended{_lasted(fact)}{_told(fact)}",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known: {error}",

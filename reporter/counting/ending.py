@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple
 
-from comborun.model.attempt import CAUSES, behind
+from comborun.model.attempt import behind
 from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
-from comborun.words.endings import outcome_words
+from comborun.words.endings import CAUSES, outcome_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from comborun.model.attempt import End
     from comborun.model.plan import Session
@@ -23,7 +23,7 @@ SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE
 """Linux's numbers: those of the host, not of the machine that makes the report"""
 
 _WORST_FIRST = (Outcome.LOST, Outcome.FAILED, Outcome.PARTIAL, Outcome.CANCELLED, Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
-_CAUSES = {
+_CAUSES: Mapping[str, str] = {
     **CAUSES,
     **{failure.cause: failure.row.report for failure in Failure if failure.cause},
     Cause.STOPPED: "stopped by the user",
@@ -82,7 +82,7 @@ def cause_words(end: End) -> str:
     if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:
         words += f" ({SIGNALS.get(end.signal, f'signal {end.signal}')})"
     if found := behind(end):
-        words = f"{found}, {words}"
+        words = f"{found.row.words}, {words}"
     return f"{words}: {end.note}" if end.note else words
 
 

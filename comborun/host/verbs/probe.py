@@ -24,10 +24,9 @@ from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
 from comborun.rules.endings.breaker import quarantined
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan
-from comborun.words.endings import said
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,8 +116,9 @@ class Probe:
 
     def _live(self, document: Document, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
-        document["wrong_gpu"] = _held(files.read(at.wrong_gpu))
-        document["ending"] = said(files.read(at.verdict))
+        verdict = records.how_ended(files.read(at.verdict))
+        being_ended = [Fact("is_being_ended", **verdict).as_data()] if any(verdict.values()) else []
+        document["problems"] = [*being_ended, *data_of(records.ending(files.read(at.wrong_gpu)))]
         if document["claimed"]:
             document["live"] = dict(attempts.counts(at).pairs())
 
@@ -208,7 +208,7 @@ class Probe:
             state = seen.life
         elif seen.life in (attempts.ENDED, attempts.LOST):
             state, since = "ended", record.get("ended", "")
-            record = {"cause": record.get("cause", attempts.LOST), "note": said(record)}
+            record = {"cause": record.get("cause", attempts.LOST), **records.how_ended(record)}
         elif silent := files.read(at.unhealthy):
             state, since = "silent", silent.get("since", "")
         elif ready := files.read(at.ready):
@@ -224,6 +224,7 @@ class Probe:
             "port": records.integer(record, "port"),
             "cause": record.get("cause", ""),
             "why": record.get("note", ""),
+            "ending": record.get("ending", []),
         }
 
     # The machine
@@ -258,12 +259,6 @@ def _hold(hold: Hold) -> Document | None:
 
 def _filled(record: dict[str, Any]) -> Document:
     return {key: value for key, value in record.items() if value}
-
-
-def _held(record: dict[str, Any]) -> str:
-    """`GPU:MIB,...`: the memory of a session that is on a GPU that it was not granted."""
-    pairs = next((fact.fields.get("used") for fact in records.ending(record)), ())
-    return ",".join(f"{gpu}:{mib}" for gpu, mib in pairs or ()) or record.get("found", "")
 
 
 def _share(share: int, logs: int) -> int:

@@ -14,8 +14,11 @@ from rich.console import Console
 
 from comborun.monitor.screen import LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus, to_json
+from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.failures import Failure
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB
+from comborun.words import say
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 VIEW = a_view(a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True))
@@ -62,16 +65,20 @@ def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "more"), [("comborun: setup line 1 failed: false", False), ("bye", True), ("", False)]
+    ("last", "failure", "more"),
+    [
+        ("comborun: setup line 1 failed: false", Failure.LAUNCH_FAILED, False),
+        ("bye", Failure.ERROR, True),
+        ("", Failure.ERROR, False),
+    ],
 )
-def test_a_last_line_that_is_the_cause_is_told_once(last: str, more: bool) -> None:
+def test_a_last_line_that_is_the_cause_is_told_once(last: str, failure: Failure, more: bool) -> None:
     status = story()[1]
     grass = next(one for one in status.sessions if one.life is Life.RUNNING)
-    failed = grass._replace(
-        life=Life.ENDED, outcome=Outcome.FAILED, end_note="setup line 1 failed: false", last_line=last
-    )
+    ended = fact(Evidence.SETUP_FAILED, number=1, exit=1, line="false")
+    failed = grass._replace(life=Life.ENDED, outcome=Outcome.FAILED, ends=(ended,), failure=failure, last_line=last)
     (line,) = changes(replace(status, sessions=(grass,)), replace(status, sessions=(failed,)))
-    assert "setup line 1 failed: false" in line
+    assert say(ended) in line
     assert (f"last line: {last}" in line) is more
 
 
@@ -121,6 +128,7 @@ def test_the_document_has_what_was_promised() -> None:
             "port": 31337,
             "cause": None,
             "why": None,
+            "ending": [],
             "waits": None,
             "fact": None,
         }

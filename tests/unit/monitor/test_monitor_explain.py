@@ -265,7 +265,7 @@ def test_a_server_explains_itself() -> None:
     one = explain_server(view, classify(view, history), "vlm")
     assert (server_names(plan), one.state, one.attempt) == (("vlm",), "ended", 2)
     assert codes(one) == ["run_held", "server_is", "server_is_used", "server_start"]
-    state = Fact("server_state", state="ended", since_s=20, cause="timed_out", note="slow")
+    state = Fact("server_state", state="ended", since_s=20, cause="timed_out", ending=[], note="slow")
     assert reason(one, "server_is").fields["server"] == state.as_data()
     assert reason(one, "server_is_used").count("sessions") == 1
     assert [one.words.split()[0] for one in one.commands] == ["resume", "logs"]

@@ -34,6 +34,7 @@ WHY = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU").as_data
 CLOSED = {"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}
 SPACE = {"free_bytes": 3 << 30, "total_bytes": 128 << 30}
 GPU = {"gpu": 0, "name": "RTX 4090", "free_bytes": 1000 << 20, "total_bytes": 24 << 30}
+EXITED = {"code": "command_ended", "cause": "exited", "exit": 3}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
     Wait.TOKEN_TAKEN: [
@@ -167,12 +168,27 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"done": 60, "planned": 100, "unit": "episode", "successes": 50, "recorded": 60},
         {"done": 60, "planned": 100, "unit": "step"},
     ],
-    "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
+    "is_being_ended": [{"ending": [{"code": "ran_too_long", "limit_s": 60}]}, {"note": "as a former version said it"}],
+    "command_ended": [
+        {"cause": "exited", "exit": 3},
+        {"cause": "exited", "exit": 1, "failure": "gpu_memory"},
+        {"cause": "signal", "signal": 9},
+        {"cause": "stalled"},
+        {"cause": "of_next_year"},
+    ],
+    "ended_after_work": [{"how": EXITED}],
+    "ended_short": [
+        {"how": EXITED, "ending": [{"code": "log_says", "said": "bye"}]},
+        {"ending": [{"code": "setup_returned", "exit": 2}]},
+        {"how": EXITED, "note": "as a former version said it"},
+    ],
+    "ended_early": [{"records": 60, "of": 100, "unit": "episode"}],
+    "rows_not_counted": [{"reasons": [{"code": "wrote_nothing"}]}],
     "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
-    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "note": "exit code 3"}],
-    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "note": "stopped"}],
+    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "facts": [EXITED]}],
+    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "facts": [{"code": "command_ended", "cause": "stopped"}]}],
     "earlier_attempt": [
-        {"attempt": 1, "note": "out of GPU memory", "done": 3, "unit": "episode"},
+        {"attempt": 1, "how": EXITED, "done": 3, "unit": "episode"},
         {"attempt": 1, "unit": "step"},
     ],
     "evidence_needed": [
@@ -182,10 +198,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "peak_memory": [{"bytes": 3 << 30}],
     "starts_left": [{**SPENT, "left": 2, "held": True}, {**SPENT, "left": 1, "renewed": True}],
     "no_start_left": [{**SPENT, "retries": 0}, {**SPENT, "retries": 1}, {**SPENT, "made": 3, "retries": 2}],
-    "after_ended": [{"seconds": 600, "note": "exit code 3"}],
+    "after_ended": [{"seconds": 600, "facts": [EXITED]}],
     "server_state": [
         {"state": "loading", "since_s": 200},
-        {"state": "ended", "since_s": 200, "cause": "signal", "note": "Killed"},
+        {"state": "ended", "since_s": 200, "cause": "signal", "ending": [{"code": "log_says", "said": "bye"}]},
     ],
     "server_is": [{"server": {"code": "server_state", "state": "ready"}, "gpus": [0], "port": 31337}],
     "server_waits": [{"reason": {"code": "gpu_used_alone", "gpu": 1}}],
