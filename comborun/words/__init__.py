@@ -3,10 +3,14 @@
 An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
 have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
 that is a fact is said; a function asks `part` for such a field.
+
+What stands in brackets is left out if a field in it is absent or empty, so `[ on GPU {gpu}]`. `[first|second|third]` is
+the first that has all its fields. A field of the form `{stopped:if}` decides only, and shows nothing.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import import_module
 
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 
 MODULES = ("doctor", "endings", "holds", "host", "monitor", "rows", "waits")
 """the modules of this package with a table of words"""
+
+
+_BRACKETS, _NAME = re.compile(r"\[([^][]*)\]"), re.compile(r"\{(\w+)")
 
 
 @lru_cache(maxsize=None)
@@ -48,7 +55,19 @@ def say(fact: Fact) -> str:
 
 def fill(words: str | Callable[[Fact], str], fact: Fact) -> str:
     """An entry of a table, with the fields of a fact."""
-    return words(fact) if callable(words) else words.format_map(_Fields(fact))
+    return words(fact) if callable(words) else _chosen(words, fact).format_map(_Fields(fact))
+
+
+def _chosen(words: str, fact: Fact) -> str:
+    """The words that stay of those in brackets, from the inside to the outside."""
+
+    def fits(option: str) -> bool:
+        values = (fact.fields.get(name) for name in _NAME.findall(option))
+        return all(value or (value == 0 and value is not False) for value in values)
+
+    while (shorter := _BRACKETS.sub(lambda found: next(filter(fits, found[1].split("|")), ""), words)) != words:
+        words = shorter
+    return words
 
 
 def part(fact: Fact, key: str) -> str:
@@ -77,6 +96,8 @@ class _Field:
         return repr(self.value)
 
     def __format__(self, form: str) -> str:
+        if form == "if":
+            return ""
         if inner := Fact.of(self.value):
             return say(inner)
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):

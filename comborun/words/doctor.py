@@ -57,24 +57,6 @@ def _egl_differs(fact: Fact) -> str:
     return ", ".join(f"GPU {gpu} is EGL device {device}" for gpu, device in pairs)
 
 
-def _memory(fact: Fact) -> str:
-    allowed = "; a control group allows this user {allowed_bytes:amount}" if "allowed_bytes" in fact.fields else ""
-    return fill("{free_bytes:amount} of {total_bytes:amount} available" + allowed, fact)
-
-
-def _limit(fact: Fact, key: str) -> str:
-    return "unlimited" if fact.number(key) is None else str(fact.count(key))
-
-
-def _open_files(fact: Fact) -> str:
-    enough = fact.number("most") is None or fact.count("most") >= 1024
-    return f"{_limit(fact, 'most')} at most" + ("" if enough else f", hard limit {_limit(fact, 'hard')}")
-
-
-def _processes(fact: Fact) -> str:
-    return fill("{used} of any number" if fact.number("allowed") is None else "{used} of {allowed} in use", fact)
-
-
 def _clock(fact: Fact) -> str:
     off, doubt = fact.number("off_s") or 0.0, fact.number("doubt_s") or 0.0
     return f"{off:+.2f} s against this machine, ± {doubt:.2f} s"
@@ -112,7 +94,7 @@ _ROWS: dict[str, tuple[Text, ...]] = {
         "sudo apt-get install coreutils",
     ),
     # tmux, screen, logging out
-    Found.TMUX: (lambda fact: fact.text("version") + ("; our server runs" if fact.fields.get("runs") else ""),),
+    Found.TMUX: ("{version}[; our server runs{runs:if}]",),
     Found.OTHER_MULTIPLEXER: ("is not there; sessions run in {multiplexer} ({version})",),
     Found.NO_MULTIPLEXER: (
         lambda fact: f"neither {' nor '.join(fact.texts('multiplexers'))} is there",
@@ -139,7 +121,7 @@ _ROWS: dict[str, tuple[Text, ...]] = {
         "it is not known whether logging out ends sessions",
         "loginctl list-sessions",
     ),
-    Found.KILL_USER_PROCESSES: ("KillUserProcesses=yes", "every session is ended when you log out", _LOGIND),
+    Found.KILL_USER_PROCESSES: ("KillUserProcesses=yes", "every session is ended when you log out", lambda _: _LOGIND),
     Found.NO_LINGERING: (
         "sessions run below {group}, and lingering is off",
         "when your last login ends, systemd ends your user manager and every session with it",
@@ -167,7 +149,7 @@ _ROWS: dict[str, tuple[Text, ...]] = {
     Found.GPU_OFF_BUS: ("a GPU has fallen off its bus: {said}", "what ran on it is gone", "sudo reboot"),
     Found.DRIVER_WITHOUT_GPU: ("the driver sees no GPU: {said}", _NO_GPU, "lspci | grep -i nvidia"),
     Found.DRIVER_FAILS: (
-        lambda fact: f"nvidia-smi ends with code {fact.text('exit')}: {fact.text('said') or 'it says nothing'}",
+        "nvidia-smi ends with code {exit}: [{said}|it says nothing]",
         "sessions that ask for GPUs can't start",
         "nvidia-smi",
     ),
@@ -242,19 +224,23 @@ _ROWS: dict[str, tuple[Text, ...]] = {
         _LOCAL_DISK,
     ),
     # The machine
-    Found.MEMORY: (_memory, "the kernel ends processes when it runs out: simulators first", _HOGS.format("rss")),
+    Found.MEMORY: (
+        "{free_bytes:amount} of {total_bytes:amount} available[; a control group allows {allowed_bytes:amount} of it]",
+        "the kernel ends processes when it runs out: simulators first",
+        _HOGS.format("rss"),
+    ),
     Found.LOAD: (
         "load {load} on {cpus:CPU}",
         "simulators share the CPUs with it: fewer episodes per hour",
         _HOGS.format("pcpu"),
     ),
     Found.OPEN_FILES: (
-        _open_files,
+        "[{most}|unlimited] at most, hard limit [{hard}|unlimited]",
         'simulators end with "too many open files"',
-        lambda fact: f"ulimit -n {_limit(fact, 'hard')}",
+        "ulimit -n [{hard}|unlimited]",
     ),
     Found.PROCESSES: (
-        _processes,
+        "{used} of [{allowed} in use|any number]",
         'sessions die with "can\'t fork": a simulator has hundreds of threads',
         "ulimit -u unlimited  # or raise nproc in /etc/security/limits.conf",
     ),

@@ -6,7 +6,6 @@ from comborun.rules.endings import failures
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
 from comborun.rules.names import RUN, SERVERS
-from comborun.rules.vocabulary import several
 from comborun.words.endings import how
 from comborun.words.rows import why_not_counted
 
@@ -19,17 +18,6 @@ def _in_a_row(fact: Fact) -> str:
     where = " on this host" if fact.text("host") else ""
     note = f", at last: {how(fact)}" if how(fact) else ""
     return f"{fact.text('failure')} {fact.count('times')} times in a row{where}{note}"
-
-
-def _too_many(fact: Fact) -> str:
-    limit = f"{fact.count('percent')} %" if fact.count("percent") else str(fact.count("limit"))
-    failed = f"{fact.count('failed')} of {several(fact.count('sessions'), 'session')}"
-    return f"{failed} ended without success; the limit is {limit}"
-
-
-def _too_few_gpus(fact: Fact) -> str:
-    left = f"{fact.count('usable')} of {fact.count('allowed')} are in no quarantine"
-    return f"{fact.text('session')} asks for {several(fact.count('gpus'), 'GPU')}, and {left}"
 
 
 def _unproven(fact: Fact) -> str:
@@ -56,11 +44,13 @@ def _server_ended(fact: Fact) -> str:
 
 
 WORDS: Words = {
-    HoldReason.BY_PERSON: lambda fact: fact.text("words") or "by hand",
+    HoldReason.BY_PERSON: "[{words}|by hand]",
     HoldReason.FAILURES_IN_A_ROW: _in_a_row,
-    HoldReason.TOO_MANY_FAILED: _too_many,
+    HoldReason.TOO_MANY_FAILED: (
+        "{failed} of {sessions:session} ended without success; the limit is [{percent} %|{limit}]"
+    ),
     HoldReason.NO_GPU_LEFT: "no GPU is left: each is in quarantine",
-    HoldReason.TOO_FEW_GPUS_LEFT: _too_few_gpus,
+    HoldReason.TOO_FEW_GPUS_LEFT: ("{session} asks for {gpus:GPU}, and {usable} of {allowed} are in no quarantine"),
     HoldReason.SMOKE_TEST_UNPROVEN: _unproven,
     HoldReason.SERVER_ENDS: _server_ends,
     TaskLeft.HELD: "the run is held: {hold} ({reason})",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact
 from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit
-from comborun.words import part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,31 +44,9 @@ def _environment(fact: Fact) -> str:
     return f"conda: there is no environment {fact.text('name')}{_near(fact, known)}"
 
 
-def _on_path(fact: Fact) -> str:
-    add = "; write its whole path, or add its folder to PATH in `setup`"
-    return f"program: {fact.text('program')} is not on the PATH{_near(fact, add)}"
-
-
-def _run_unreadable(fact: Fact) -> str:
-    why = (
-        f": {fact.text('error')}" if fact.text("error") else " is empty" if fact.fields.get("empty") else " is not JSON"
-    )
-    return f"the run {fact.text('run')} can't be read ({fact.text('path')}{why}): --new makes another one"
-
-
-def _usage(fact: Fact) -> str:
-    given = f"unknown: {fact.text('given')}; " if fact.text("given") else ""
-    return f"{given}usage: {fact.text('usage')}"
-
-
-def _fault(fact: Fact) -> str:
-    path = f" ({fact.text('path')})" if fact.text("path") else ""
-    return part(fact, "error") + path
-
-
 WORDS: Words = {
     PYTHON_REPLACED: "{before}, the Python of this run, is gone on {host}; it goes on with {python}",
-    Denial.USAGE: _usage,
+    Denial.USAGE: "[unknown: {given}; ]usage: {usage}",
     Denial.NOT_A_NUMBER: "slots needs a number from 1; to start no new sessions, use pause",
     Denial.NO_NAMES: "retry needs names of sessions, --failed or --stalled",
     Denial.NO_RUN: "{path} is not a run directory",
@@ -78,8 +55,10 @@ WORDS: Words = {
     Denial.NO_LINE: "{path} has no line {line}",
     Denial.NO_TASK: "this is no task of Slurm",
     Denial.UNREADABLE: "{path} is absent, torn or foreign",
-    Denial.RUN_UNREADABLE: _run_unreadable,
-    Denial.UNWRITABLE: lambda fact: f"can't write {fact.text('path')}: {fact.text('error') or 'the disk may be full'}",
+    Denial.RUN_UNREADABLE: (
+        "the run {run} can't be read ({path}[: {error}| is empty{empty:if}| is not JSON]): --new makes another one"
+    ),
+    Denial.UNWRITABLE: "can't write {path}: [{error}|the disk may be full]",
     Denial.LOCK_HELD: "another process of comborun holds {lock}",
     Denial.LOCK_FOREIGN: "a process that is not a dispatcher holds {lock} (`fuser -v` shows it)",
     Denial.ATTEMPT_LIVES: "an earlier attempt of {session} still holds the lock",
@@ -97,7 +76,7 @@ WORDS: Words = {
     Denial.SLURM_REFUSES: "Slurm refuses: {said}",
     Denial.SLURM_SILENT: "Slurm does not answer: {said}",
     Denial.NO_MEMORY: "there is not enough memory here",
-    Denial.FAULT: _fault,
+    Denial.FAULT: "{error}[ ({path})]",
     Limit.OPEN_FILES: "too many files are open here (`ulimit -n`)",
     Limit.MACHINE_FILES: "too many files are open on this machine",
     Limit.MEMORY: "there is no memory for another process (`ulimit -v`)",
@@ -112,8 +91,11 @@ WORDS: Words = {
     Lack.RELATIVE: _relative,
     Lack.ENVIRONMENT: _environment,
     Lack.NOT_EXECUTABLE: "program: {program} is not executable; chmod +x {program}",
-    Lack.PROGRAM: lambda fact: f"program: {fact.text('program')} is not there{_near(fact, '')}",
-    Lack.ON_PATH: _on_path,
+    Lack.PROGRAM: "program: {program} is not there[; did you mean {near}?]",
+    Lack.ON_PATH: (
+        "program: {program} is not on the PATH"
+        "[; did you mean {near}?|; write its whole path, or add its folder to PATH in `setup`]"
+    ),
     Lack.DISK_FULL: f"disk: {{root}}: the disk is full, {{free_kib}} KiB are free; {_ROOM}",
     Lack.DISK_SHORT: (
         f"disk: {{root}}: {{free_mib}} MiB are free, and the last run of this grid wrote {{wrote_mib}} MiB; {_ROOM}"

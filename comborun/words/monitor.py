@@ -7,8 +7,8 @@ import signal
 from comborun.rules.endings.failures import named, words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
-from comborun.rules.vocabulary import amount, first_of, several
-from comborun.words import part, say
+from comborun.rules.vocabulary import first_of, several
+from comborun.words import fill, part, say
 from comborun.words.endings import CAUSES, how
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
@@ -27,6 +27,7 @@ _SERVER_STATES = {
     "ended": "has ended",
 }
 _RESUME = "run `combo resume {run}` to continue"
+_WHERE = "[ on GPU {gpus} of {node}| on GPU {gpus}| on {node}][, as task {task}]"
 _MOST_NAMED, _MOST_ENDED = 4, 8
 
 
@@ -62,10 +63,6 @@ def _when(fact: Fact) -> str:
     return f"{when} (in {brief(left)})" if left >= 0 else f"{when} ({brief(-left)} ago)"
 
 
-def _gpus(fact: Fact, key: str = "gpus") -> str:
-    return f"GPU {', '.join(fact.texts(key))}" if fact.texts(key) else ""
-
-
 # The whole run
 
 
@@ -86,11 +83,6 @@ def _run_held(fact: Fact) -> str:
     return f"{fact.text('hold')}: {resume}{going}; nothing new starts{rest}{_because(fact)}"
 
 
-def _held(fact: Fact) -> str:
-    going = " (running sessions continue to their end)" if fact.fields.get("sessions_continue") else ""
-    return f"{fact.text('hold')}{going}{_because(fact)}"
-
-
 def _slurm_holds(fact: Fact) -> str:
     where = f" on {fact.text('host')}" if fact.text("host") else ""
     release = f"scontrol release {' '.join(fact.texts('arrays')) or 'JOB'}"
@@ -104,41 +96,12 @@ def _gpus_in_quarantine(fact: Fact) -> str:
     return f"{', '.join(f'GPU {gpu}' for gpu in gpus)} {get} no more sessions ({why} again and again)"
 
 
-def _notices_fail(fact: Fact) -> str:
-    how = "took too long" if fact.fields.get("timed_out") else f"ended with code {fact.text('exit_code')}"
-    ago = f"{brief(fact.number('ago_s') or 0)} ago"
-    return f"the notify command {how} {ago}: notices are not delivered; `combo notify {fact.text('run')}` tests it"
-
-
 def _ends_about(fact: Fact) -> str:
     """`ends 14:28–14:36 (in 8–16 min)`."""
     earliest, latest, left = (fact.number(key) or 0.0 for key in ("earliest", "latest", "in_s"))
     now = earliest - left
     first, last = clock(earliest, near=now), clock(latest, near=now)
     return f"ends {f'about {last}' if first == last else f'{first}–{last}'} (in {span(left, latest - now)})"
-
-
-def _after_last_sign(fact: Fact) -> str:
-    at = fact.number("at")
-    return "" if at is None else f" after {clock(at)}"
-
-
-def _host_rebooted(fact: Fact) -> str:
-    """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
-    sessions = several(fact.count("sessions"), "session")
-    are = "is" if fact.count("sessions") == 1 else "are"
-    return f"{fact.text('host')} rebooted{_after_last_sign(fact)}: {sessions} that ran before {are} lost"
-
-
-def _all_vanished(fact: Fact) -> str:
-    all_of = f"all {fact.count('sessions')} sessions that ran vanished together{_after_last_sign(fact)}"
-    return f"{all_of}: were the user's processes on {fact.text('host')} killed?"
-
-
-def _slurm_is_silent(fact: Fact) -> str:
-    ago, said = fact.number("ago_s"), part(fact, "said")
-    since = "it has not answered yet" if ago is None else f"this is from {brief(ago)} ago"
-    return f"Slurm does not answer; {since}{f': {said}' if said else ''}"
 
 
 # A session that waits
@@ -167,22 +130,10 @@ def _waits(fact: Fact) -> str:
     return f"waits for {RESOURCES.get(what, what)}{_because(fact)}"
 
 
-def _waits_for_next_start(fact: Fact) -> str:
-    ended = "was stopped" if fact.fields.get("stopped") else "failed"
-    return f"its attempt {fact.count('attempt')} {ended}; {part(fact, 'start')}"
-
-
 def _waits_for_smoke_test(fact: Fact) -> str:
     counts = fact.fields.get("counts")
     listed = ", ".join(f"{count} {word}" for word, count in counts.items()) if isinstance(counts, dict) else ""
     return f"the smoke test comes first: {listed}"
-
-
-def _waits_for_server(fact: Fact) -> str:
-    why = part(fact, "reason") or fact.text("words")
-    return f"waits for the server {fact.text('server')}, which {part(fact, 'state')}" + (
-        f" and waits itself: {why}" if why else ""
-    )
 
 
 def _needs_gpus(fact: Fact) -> str:
@@ -206,21 +157,6 @@ def _before_it(fact: Fact) -> str:
 # A session that runs, or has ended
 
 
-def _where(fact: Fact) -> str:
-    place = " of ".join(filter(None, (_gpus(fact), fact.text("node"))))
-    return (f" on {place}" if place else "") + (f", as task {fact.text('task')}" if fact.text("task") else "")
-
-
-def _attempt_starts(fact: Fact) -> str:
-    doing = "its script begins there" if fact.fields.get("slurm") else "its window is being opened"
-    return f"attempt {fact.count('attempt')} is starting{_where(fact)}: {doing}"
-
-
-def _attempt_runs(fact: Fact) -> str:
-    lasted = duration(fact.number("seconds") or 0.0)
-    return f"attempt {fact.count('attempt')} has been running for {lasted}{_where(fact)}"
-
-
 def _time_limit(fact: Fact) -> str:
     left = fact.number("in_s") or 0.0
     limit = duration(fact.number("seconds") or 0.0)
@@ -231,24 +167,6 @@ def _work_done(fact: Fact) -> str:
     recorded = fact.count("recorded")
     result = f", {fact.count('successes')} of {recorded} successful" if recorded else ""
     return f"{fact.count('done')} of {fact.count('planned')} {fact.text('unit')}s done{result}"
-
-
-def _lasted(fact: Fact) -> str:
-    seconds = fact.number("seconds")
-    return "" if seconds is None else f" after {duration(seconds)}"
-
-
-def _ended_at(fact: Fact) -> str:
-    at = fact.number("at")
-    return "" if at is None else f" at {clock(at)}"
-
-
-def _attempt_ended(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} ended{_ended_at(fact)}{_lasted(fact)}{_told(fact)}"
-
-
-def _called_off(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} was called off{_ended_at(fact)} and never began{_told(fact)}"
 
 
 def _earlier(fact: Fact) -> str:
@@ -299,23 +217,6 @@ def _server_state(fact: Fact) -> str:
     return f"{words} ({fact.text('cause')}{_told(fact)})" if state == "ended" else words
 
 
-def _server_is(fact: Fact) -> str:
-    where = f", on {_gpus(fact)}" if _gpus(fact) else ""
-    port = f", on port {fact.text('port')}" if fact.text("port") else ""
-    return f"it {part(fact, 'server')}{where}{port}"
-
-
-def _server_start(fact: Fact) -> str:
-    most = several(fact.count("restarts"), "time")
-    start = f"this is its start {fact.count('attempt')}"
-    return f"{start}; when it ends by itself it is started again, {most} in a row at most"
-
-
-def _server_is_used(fact: Fact) -> str:
-    count = fact.count("sessions")
-    return f"{several(count, 'session')} of the run {'uses' if count == 1 else 'use'} it"
-
-
 # What stop and resume would do
 
 
@@ -354,15 +255,10 @@ def _another_attempt(fact: Fact) -> str:
     return f"{fact.text('session')}: another attempt{lacking}; {again}"
 
 
-def _sessions_coming(fact: Fact) -> str:
-    begun = "queued, and not started yet" if fact.fields.get("stopped") else "queued or running already"
-    return f"{several(fact.count('count'), 'session')} {begun}"
-
-
 WORDS: Words = {
     # the whole run
     "run_held": _run_held,
-    "held": _held,
+    "held": "{hold}[ (running sessions continue to their end){sessions_continue:if}][: {reason}|: {words}]",
     "run_was_stopped": lambda fact: f"stopped, {_lacking(fact)}: run `combo resume {fact.text('run')}` to continue",
     "run_disk_full": "the disk of the run is full: free some space, and the run continues by itself",
     "run_is_being_stopped": "stopped: nothing new starts; `combo stop {run}` ends what still runs",
@@ -376,11 +272,17 @@ WORDS: Words = {
     "quarantine_advice": f"{{quarantine}}: {_RESUME}",
     "gpus_in_quarantine": _gpus_in_quarantine,
     "nothing_starts": "nothing new starts until the run is resumed",
-    "notices_fail": _notices_fail,
+    "notices_fail": (
+        "the notify command [took too long{timed_out:if}|ended with code {exit_code}] {ago_s:brief} ago:"
+        " notices are not delivered; `combo notify {run}` tests it"
+    ),
     "ends_about": _ends_about,
-    "host_rebooted": _host_rebooted,
-    "all_sessions_vanished": _all_vanished,
-    "slurm_is_silent": _slurm_is_silent,
+    "host_rebooted": "{host} rebooted[ after {at:clock}]: {sessions:session} that ran before {sessions:are} lost",
+    "all_sessions_vanished": (
+        "all {sessions} sessions that ran vanished together[ after {at:clock}]:"
+        " were the user's processes on {host} killed?"
+    ),
+    "slurm_is_silent": "Slurm does not answer; [this is from {ago_s:brief} ago|it has not answered yet][: {said}]",
     # a session that waits
     "nothing_starts_until_resume": lambda fact: (
         f"nothing new starts{f' since {_when(fact)}' if 'at' in fact.fields else ''},"
@@ -389,9 +291,11 @@ WORDS: Words = {
     "starts_again": _starts_again,
     "waits": _waits,
     "waits_for_room": _waits,
-    "waits_for_next_start": _waits_for_next_start,
+    "waits_for_next_start": "its attempt {attempt} [was stopped{stopped:if}|failed]; {start}",
     "waits_for_smoke_test": _waits_for_smoke_test,
-    "waits_for_server": _waits_for_server,
+    "waits_for_server": (
+        "waits for the server {server}, which {state}[ and waits itself: {reason}| and waits itself: {words}]"
+    ),
     "has_not_begun": "has not begun: {reason}",
     "is_tried_at": lambda fact: f"it is tried at {_when(fact)}",
     "slurm_has_no_task": "Slurm has no task for it yet",
@@ -412,8 +316,10 @@ WORDS: Words = {
     "its_turn": "it is its turn: it starts in a moment",
     "expected_to_end": lambda fact: f"it is expected to end at {_when(fact)}",
     # a session that runs
-    "attempt_starts": _attempt_starts,
-    "attempt_runs": _attempt_runs,
+    "attempt_starts": (
+        f"attempt {{attempt}} is starting{_WHERE}: [its script begins there{{slurm:if}}|its window is being opened]"
+    ),
+    "attempt_runs": f"attempt {{attempt}} has been running for {{seconds:duration}}{_WHERE}",
     "supervisor_is_gone": (
         "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
     ),
@@ -442,18 +348,22 @@ WORDS: Words = {
     "task_is_gone": "its task is gone; what ended it is not judged yet",
     "nobody_saw_end": "nobody saw it end",
     "supervisor_died_early": "its supervisor died before it began",
-    "attempt_ended": _attempt_ended,
-    "attempt_was_called_off": _called_off,
+    "attempt_ended": lambda fact: (
+        fill("attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}]", fact) + _told(fact)
+    ),
+    "attempt_was_called_off": lambda fact: (
+        fill("attempt {attempt} was called off[ at {at:clock}] and never began", fact) + _told(fact)
+    ),
     "earlier_attempt": _earlier,
     "evidence_needed": _evidence,
-    "peak_memory": lambda fact: f"its processes held {amount(fact.number('bytes') or 0)} of memory at most, by samples",
+    "peak_memory": "its processes held {bytes:amount} of memory at most, by samples",
     "start_was_asked_for": (
         "its failure counts as `{failure}`: another start was asked for and follows when the run goes on"
     ),
     "starts_left": _starts_left,
     "no_start_left": _no_start_left,
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
-    "after_ended": lambda fact: f"it ended{_lasted(fact)}{_told(fact)}",
+    "after_ended": lambda fact: fill("it ended[ after {seconds:duration}]", fact) + _told(fact),
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known: {error}",
@@ -470,9 +380,9 @@ WORDS: Words = {
         f"{fact.text('session')}: a new session for {fact.text('policy')} in {fact.text('environment')},"
         f" {_episodes(fact)}"
     ),
-    "sessions_coming": _sessions_coming,
+    "sessions_coming": "{count:session} [queued, and not started yet{stopped:if}|queued or running already]",
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
-    "no_longer_held": lambda fact: f"no longer {fact.text('hold')}{_because(fact)}",
+    "no_longer_held": "no longer {hold}[: {reason}|: {words}]",
     "no_longer_stopped": "no longer stopped",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
     "futile_to_repeat": lambda fact: (
@@ -482,8 +392,10 @@ WORDS: Words = {
     "records_are_rejected": "its records are rejected by the report ({said}, {place})",
     # servers
     "server_state": _server_state,
-    "server_is": _server_is,
-    "server_waits": lambda fact: f"it waits{_because(fact)}",
-    "server_is_used": _server_is_used,
-    "server_start": _server_start,
+    "server_is": "it {server}[, on GPU {gpus}][, on port {port}]",
+    "server_waits": "it waits[: {reason}|: {words}]",
+    "server_is_used": "it is used by {sessions:session} of the run",
+    "server_start": (
+        "this is its start {attempt}; when it ends by itself it is started again, {restarts:time} in a row at most"
+    ),
 }

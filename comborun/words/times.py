@@ -58,5 +58,10 @@ def span(shortest: float, longest: float) -> str:
 
 
 FORMS: Mapping[str, Callable[[float], str]] = {
-    "brief": brief, "duration": duration, "clock": clock, "amount": amount, "g": "{:g}".format,
-}  # fmt: skip
+    "brief": brief,
+    "duration": duration,
+    "clock": clock,
+    "amount": amount,
+    "are": lambda count: "is" if count == 1 else "are",
+    "g": "{:g}".format,
+}

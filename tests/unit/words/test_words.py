@@ -19,7 +19,7 @@ from comborun.rules.findings import Found
 from comborun.rules.holds import HoldReason, Notice, TaskLeft
 from comborun.rules.host import Denial, FolderFlaw, Lack, Limit
 from comborun.rules.room.waits import Never, Wait
-from comborun.words import MODULES, endings, rows, say, tables
+from comborun.words import MODULES, endings, fill, rows, say, tables
 from comborun.words.doctor import advice
 from comborun.words.times import FORMS
 
@@ -275,6 +275,14 @@ def codes_in(path: Path) -> Iterator[str]:
             for part in ast.walk(node.args[0]):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.value
+
+
+def test_what_stands_in_brackets_stays_only_with_its_fields_and_names_with_brackets_are_kept() -> None:
+    words = "{name}[ on GPU {gpu}][: {why}[ ({exit})]| was stopped{stopped:if}| is fine]"
+    assert fill(words, Fact("x", name="[{a}|b]", gpu=0, why="", stopped=True)) == "[{a}|b] on GPU 0 was stopped"
+    assert fill(words, Fact("x", name="a", gpu=None, why="[no]")) == "a: [no]"
+    assert fill(words, Fact("x", name="a", why="no", exit=7)) == "a: no (7)"
+    assert fill(words, Fact("x", name="a", stopped=False)) == "a is fine"
 
 
 def test_a_template_with_a_form_that_does_not_exist_counts_with_it() -> None:
