@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
+from comborun.model.codec import decoded
 from comborun.remote import program
 from comborun.remote.grids import needs_of, preflight_question
 from comborun.rules.facts import Fact
@@ -63,7 +64,7 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = 
     answered = time.time()
     try:
         document = json.loads(done.text)
-        findings = [_finding(**one) for one in document["findings"]]
+        findings = list(decoded(tuple[Finding, ...], document["findings"]))
         begin, end = map(float, document["clock"])
     except (ValueError, TypeError, KeyError):
         raise HostError(f"{transport.host} can't be examined", done.complaint) from None
@@ -71,14 +72,6 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = 
         findings.append(clock(asked, begin, end, answered))
     findings.sort(key=lambda finding: list(Level).index(finding.level))  # the worst first
     return Examination(tuple(findings), document["about"])
-
-
-def _finding(check: str, level: str, fact: object) -> Finding:
-    """From an answer. Raises ValueError, TypeError."""
-    known = Fact.of(fact)
-    if known is None:
-        raise ValueError(fact)
-    return Finding(check, Level(level), known)
 
 
 def clock(asked: float, begin: float, end: float, answered: float) -> Finding:

@@ -160,17 +160,6 @@ def _not_finished(fact: Fact) -> str:
     return f"not finished after {fact.count('steps')} steps{fault}"
 
 
-def _ended_in_exceptions(fact: Fact) -> str:
-    count = fact.count("episodes")
-    ended = "1 episode ended in an exception" if count == 1 else f"{count} episodes ended in exceptions"
-    return f"{ended}, counted as failure by the program: errored"
-
-
-def _training(fact: Fact) -> str:
-    of = f" of {fact.count('steps')}" if fact.count("steps") else ""
-    return f"a training, at step {fact.count('step')}{of}: it has no episodes to count"
-
-
 WORDS: dict[str, str | Callable[[Fact], str]] = {
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
@@ -291,7 +280,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         "success and failure both: a rerun went the other way, and the files don't say which was first: errored"
     ),
     "named_alike": "{files} files tell of the same episode, and the same",
-    "ended_in_exceptions": _ended_in_exceptions,
+    "ended_in_exceptions": ("{episodes:episode} ended by an exception, counted as failure by the program: errored"),
     "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
     "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",
     "printed_rate_differs": "the printed rate of {rate} is not {successes} of {episodes} as listed",
@@ -303,5 +292,5 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "rate_fits_several": (
         "a rate of {rate} over {episodes} episodes fits more than one number of successes: the nearest one counts"
     ),
-    "training_at_step": _training,
+    "training_at_step": "a training, at step {step}[ of {steps}]: it has no episodes to count",
 }

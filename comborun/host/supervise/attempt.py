@@ -10,7 +10,6 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
-from comborun.host.system.timing import Timing
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
 from comborun.rules.host import Denial
@@ -28,6 +27,26 @@ if TYPE_CHECKING:
 
 _NEVER = float("inf")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
+
+
+class Timing:
+    """The times of a supervisor in seconds, read once. Each is a variable COMBORUN_<NAME>_S."""
+
+    def __init__(self) -> None:
+        self.watch_s = max(0.02, process.setting("COMBORUN_WATCH_S", 5.0))
+        """between two looks of a watch"""
+        self.stalled_s = process.setting("COMBORUN_STALLED_S", 1200.0)
+        """without progress until a session without `stall_after` is shown as stalled"""
+        self.grace_s = process.setting("COMBORUN_GRACE_S", 5.0)
+        """for the processes that a command leaves behind"""
+        self.server_grace_s = process.setting("COMBORUN_SERVER_GRACE_S", 10.0)
+        """for a program to notice that its model server is gone"""
+        self.answer_s = process.setting("COMBORUN_ANSWER_S", 5.0)
+        """for the answer of a model server"""
+        self.display_s = process.setting("COMBORUN_DISPLAY_S", 15.0)
+        """for an Xvfb to start"""
+        self.lock_s = process.setting("COMBORUN_LOCK_S", 10.0)
+        """for an earlier attempt to leave the session's lock"""
 
 
 class Attempt:

@@ -83,16 +83,12 @@ class Probe:
 
             question = driver.Question(driver.CARDS, self.layout.policy)
         for place, name in enumerate(self.names):
-            self._find(name, known[place] if place < len(known) else 0)
+            newer = attempts_of(self.layout, name, known[place] if place < len(known) else 0)
+            self.documents += [self._attempt(name, number) for number in newer]
         tails = self._tails()
         return {**self._run(), **self._machine(question), "attempts": self.documents}, tails
 
     # Attempts
-
-    def _find(self, name: str, known: int) -> None:
-        """Add every attempt that is newer than the one whose end is known."""
-        for number in attempts_of(self.layout, name, known):
-            self.documents.append(self._attempt(name, number))
 
     def _attempt(self, name: str, number: int) -> Document:
         seen, at = self.attempts.look(name, number), self.layout.attempt(name, number)
