@@ -2,7 +2,7 @@
 
 An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
 have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
-that is a fact is said; a function asks `part` for such a field.
+that is a fact, or a list of facts, is said; a function asks `part` for such a field.
 
 What stands in brackets is left out if a field in it is absent or empty, so `[ on GPU {gpu}]`. `[first|second|third]` is
 the first that has all its fields. A field of the form `{stopped:if}` decides only, and shows nothing.
@@ -14,7 +14,7 @@ import re
 from functools import lru_cache
 from importlib import import_module
 
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, facts_of
 from comborun.rules.vocabulary import several
 from comborun.words.times import FORMS
 
@@ -98,8 +98,8 @@ class _Field:
     def __format__(self, form: str) -> str:
         if form == "if":
             return ""
-        if inner := Fact.of(self.value):
-            return say(inner)
+        if inner := facts_of([self.value]) or facts_of(self.value):
+            return "; ".join(map(say, inner))
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             return _shown(self.value)
         return FORMS[form](self.value) if form in FORMS else several(int(self.value), form)

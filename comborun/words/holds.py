@@ -14,12 +14,6 @@ if TYPE_CHECKING:
     from comborun.words import Words
 
 
-def _in_a_row(fact: Fact) -> str:
-    where = " on this host" if fact.text("host") else ""
-    note = f", at last: {how(fact)}" if how(fact) else ""
-    return f"{fact.text('failure')} {fact.count('times')} times in a row{where}{note}"
-
-
 def _unproven(fact: Fact) -> str:
     whys = fact.fields.get("whys")
     found = zip(fact.texts("sessions"), map(why_not_counted, map(facts_of, whys if isinstance(whys, list) else ())))
@@ -36,16 +30,11 @@ def _server_ends(fact: Fact) -> str:
     return f"{ended}; its log is {RUN.attempt(SERVERS + fact.text('server'), fact.count('attempt')).log}"
 
 
-def _server_ended(fact: Fact) -> str:
-    ended = ", ".join(
-        filter(None, (fact.text("cause"), f"code {fact.text('exit_code')}" if fact.text("exit_code") else ""))
-    )
-    return f"the server {fact.text('server')} ended ({ended})" + (f": {how(fact)}" if how(fact) else "")
-
-
 WORDS: Words = {
     HoldReason.BY_PERSON: "[{words}|by hand]",
-    HoldReason.FAILURES_IN_A_ROW: _in_a_row,
+    HoldReason.FAILURES_IN_A_ROW: (
+        "{failure} {times} times in a row[ on this host{host:if}][, at last: {ending}|, at last: {note}]"
+    ),
     HoldReason.TOO_MANY_FAILED: (
         "{failed} of {sessions:session} ended without success; the limit is [{percent} %|{limit}]"
     ),
@@ -59,7 +48,7 @@ WORDS: Words = {
     Notice.RUN_HALTED: "the run is halted: {reason}",
     Notice.RUN_FINISHED: "{succeeded} of {sessions:session} succeeded",
     Notice.SESSION_ENDED: "{session} ended: {outcome}",
-    Notice.NO_PROGRESS: lambda fact: f"{fact.text('session')} makes no progress: {how(fact)}",
+    Notice.NO_PROGRESS: "{session} makes no progress: [{ending}|{note}]",
     Notice.SESSION_DISK_FULL: "its disk is full",
     Notice.VANISHED: lambda fact: (
         f"{len(fact.texts('sessions'))} sessions vanished together: {' '.join(fact.texts('sessions'))}"
@@ -67,7 +56,9 @@ WORDS: Words = {
     Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure} {times} times in a row there",
     Notice.FEWER: ("GPU {gpu}: at most {most:session} at once from now on: one of {sessions} ran out of its memory"),
     Notice.SERVER_SILENT: "the server {server} does not answer",
-    Notice.SERVER_ENDED: _server_ended,
+    Notice.SERVER_ENDED: (
+        "the server {server} ended ([{cause}, code {exit_code}|{cause}|code {exit_code}])[: {ending}|: {note}]"
+    ),
     Notice.HELD_BACK: "held back before",
     Notice.TEST: "a test: this is what a notice looks like",
 }

@@ -8,8 +8,8 @@ from comborun.rules.endings.failures import named, words_of
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import first_of, several
-from comborun.words import fill, part, say
-from comborun.words.endings import CAUSES, how
+from comborun.words import fill, part
+from comborun.words.endings import CAUSES
 from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
@@ -35,12 +35,6 @@ def _because(fact: Fact) -> str:
     """`: ` and the reason; empty without one."""
     why = part(fact, "reason") or fact.text("words")
     return f": {why}" if why else ""
-
-
-def _told(fact: Fact) -> str:
-    """`: ` and how it ended: its facts, or what a former version said; empty without any."""
-    said = "; ".join(filter(None, (*map(say, facts_of(fact.fields.get("facts"))), how(fact))))
-    return f": {said}" if said else ""
 
 
 def _command_ended(fact: Fact) -> str:
@@ -214,7 +208,7 @@ def _server_state(fact: Fact) -> str:
     words = _SERVER_STATES.get(state, state)
     if since is not None:
         words += f" {brief(since)} ago" if state == "ended" else f" for {brief(since)}"
-    return f"{words} ({fact.text('cause')}{_told(fact)})" if state == "ended" else words
+    return f"{words} ({fill('{cause}[: {ending}|: {note}]', fact)})" if state == "ended" else words
 
 
 # What stop and resume would do
@@ -327,11 +321,11 @@ WORDS: Words = {
     "rows_not_counted": lambda fact: why_not_counted(facts_of(fact.fields.get("reasons"))),
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
-    "is_being_ended": lambda fact: f"it is being ended: {how(fact)}",
+    "is_being_ended": "it is being ended: [{ending}|{note}]",
     "told_formerly": "{said}",
     "command_ended": _command_ended,
     "ended_after_work": "{how} after complete results",
-    "ended_short": lambda fact: ": ".join(filter(None, (part(fact, "how"), how(fact)))),
+    "ended_short": "[{how}: {ending}|{how}: {note}|{how}|{ending}|{note}]",
     "ended_without": "exit code 0, without {other}",
     "ended_without_results": "exit code 0, but no results",
     "ended_without_verdicts": "exit code 0, but no verdict in any of its records",
@@ -348,12 +342,8 @@ WORDS: Words = {
     "task_is_gone": "its task is gone; what ended it is not judged yet",
     "nobody_saw_end": "nobody saw it end",
     "supervisor_died_early": "its supervisor died before it began",
-    "attempt_ended": lambda fact: (
-        fill("attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}]", fact) + _told(fact)
-    ),
-    "attempt_was_called_off": lambda fact: (
-        fill("attempt {attempt} was called off[ at {at:clock}] and never began", fact) + _told(fact)
-    ),
+    "attempt_ended": "attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}][: {facts}]",
+    "attempt_was_called_off": "attempt {attempt} was called off[ at {at:clock}] and never began[: {facts}]",
     "earlier_attempt": _earlier,
     "evidence_needed": _evidence,
     "peak_memory": "its processes held {bytes:amount} of memory at most, by samples",
@@ -363,7 +353,7 @@ WORDS: Words = {
     "starts_left": _starts_left,
     "no_start_left": _no_start_left,
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
-    "after_ended": lambda fact: fill("it ended[ after {seconds:duration}]", fact) + _told(fact),
+    "after_ended": "it ended[ after {seconds:duration}][: {facts}]",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known: {error}",
