@@ -42,7 +42,8 @@ def _tmux(box: Box) -> Iterator[Finding]:
     text = box.ask("tmux", "-V")[1]
     name = os.environ.get("COMBORUN_TMUX_SOCKET") or "comborun"
     code, said = box.ask("tmux", "-L", name, "list-sessions")
-    problems = [*server(code, said, _server_of(name))]
+    ours = (pid for pid, words in _servers() if ("-L", name) in zip(words, words[1:]))
+    problems = [*server(code, said, next(filter(process.look, ours), 0))]
     yield from problems or [fine("tmux", Found.TMUX, version=text, runs=code == 0)]
 
 
@@ -52,12 +53,6 @@ def _servers() -> Iterator[tuple[int, list[str]]]:
         folder = os.path.dirname(comm)
         if files.read_line(comm) == "tmux: server" and owner(folder) == owner("/proc/self"):
             yield int(os.path.basename(folder)), files.read_text(f"{folder}/cmdline").split("\0")
-
-
-def _server_of(name: str) -> int:
-    """The pid of the server with that socket, or 0."""
-    found = (pid for pid, words in _servers() if ("-L", name) in zip(words, words[1:]))
-    return next((pid for pid in found if process.look(pid)), 0)
 
 
 def server(code: int, said: str, pid: int) -> Iterator[Finding]:

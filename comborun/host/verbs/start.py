@@ -152,7 +152,8 @@ class Start:
                 raise Refusal(code if code > 0 else 128 - code, Denial.DISPATCHER_ENDED, exit=code, said=said)
             if time.monotonic() > deadline:
                 raise Refusal(BUSY, Denial.LOCK_FOREIGN, lock=self.layout.lock)
-            self._until_free()
+            if (held := files.lock(self.layout.lock, 0.2)) >= 0:  # a dispatcher that was leaving has left
+                os.close(held)
 
     def _detached(self) -> subprocess.Popen[bytes]:
         """A dispatcher in a process session of its own, with no inherited descriptor and no ignored signal."""
@@ -161,12 +162,6 @@ class Start:
         program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run]
         with open(self.layout.out, "ab") as out:
             return subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
-
-    def _until_free(self) -> None:
-        """Wait a moment for the lock of a dispatcher that is leaving."""
-        held = files.lock(self.layout.lock, 0.2)
-        if held >= 0:
-            os.close(held)
 
     def _signed(self) -> str:
         """The pid of a dispatcher that lives, has taken over and is not about to leave; empty without one."""

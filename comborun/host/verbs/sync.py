@@ -54,7 +54,10 @@ def _state(folder: str, path: str, ways: dict[str, Fact | None]) -> str | Fact:
         if stat.S_ISLNK(status.st_mode):
             return f"l {os.readlink(place)}"
         with open(place, "rb") as file:
-            return f"f {stat.S_IMODE(status.st_mode):o} {_digest(file)}"
+            digest = hashlib.sha256()
+            for chunk in iter(lambda: file.read(_CHUNK), b""):
+                digest.update(chunk)
+        return f"f {stat.S_IMODE(status.st_mode):o} {digest.hexdigest()}"
     except (FileNotFoundError, PermissionError):
         return "-"
     except OSError as error:
@@ -85,13 +88,6 @@ def _why_not_through(parent: str) -> Fact | None:
         return Fact(Denial.LINK_IN_THE_WAY, path=parent)
     blocked = os.path.exists(parent) and not os.path.isdir(parent)
     return Fact(FolderFlaw.NO_FOLDER, path=parent) if blocked else None
-
-
-def _digest(file: Any) -> str:
-    digest = hashlib.sha256()
-    for chunk in iter(lambda: file.read(_CHUNK), b""):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 class _Receiving:

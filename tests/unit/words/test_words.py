@@ -56,7 +56,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     HoldReason.BY_PERSON: [{"words": "the training job needs the GPU"}, {}],
     HoldReason.FAILURES_IN_A_ROW: [{"failure": "crashed", "times": 3, "host": "gpu-box", "note": "its log says: bye"}],
-    HoldReason.TOO_MANY_FAILED: [{"failed": 2, "sessions": 6, "limit": 2}, {"failed": 2, "sessions": 6, "percent": 30}],
+    HoldReason.TOO_MANY_FAILED: [
+        {"failed": 2, "sessions": 6, "limit": 2, "percent": 0},
+        {"failed": 2, "sessions": 6, "percent": 30},
+    ],
     HoldReason.TOO_FEW_GPUS_LEFT: [{"session": "maze_act", "gpus": 2, "usable": 1, "allowed": 4}],
     HoldReason.SMOKE_TEST_UNPROVEN: [{"sessions": ["maze_act", "maze_pi"], "whys": [[], [{"code": "wrote_nothing"}]]}],
     HoldReason.SERVER_ENDS: [
