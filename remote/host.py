@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
 from comborun.host.doctor.gpus import fault
+from comborun.host.system.commands import ABSENT
 from comborun.model.codec import decoded
 from comborun.model.resources import HostFacts
 from comborun.remote import program
@@ -60,7 +61,10 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         python=answer["python"],
         bash=answer["bash"],
         multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
-        missing=tuple(answer["missing"]),
+        missing=tuple(
+            name if flaw == ABSENT else f"GNU's {name} (this one is {flaw}'s)"
+            for name, flaw in answer["missing"].items()
+        ),
         gpu_trouble=fault(code, said) if code else None,
         lacking=tuple(answer["lacking"]),
         absent=decoded(tuple[Fact, ...], answer.get("absent", [])),

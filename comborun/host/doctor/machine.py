@@ -97,8 +97,8 @@ def bash(_: Box) -> Iterator[Finding]:
 
 def programs(box: Box) -> Iterator[Finding]:
     flaws = {name: commands.lack(name) for name in (*facts.NEEDED, *box.programs)}
-    missing = [name for name, flaw in flaws.items() if flaw == name]
-    poor = [name for name, flaw in flaws.items() if flaw and flaw != name]
+    missing = [name for name, flaw in flaws.items() if flaw == commands.ABSENT]
+    poor = [name for name, flaw in flaws.items() if flaw not in ("", commands.ABSENT)]
     if _XVFB in missing:
         missing.remove(_XVFB)
         yield error("display", Found.NO_XVFB_HERE)
