@@ -61,7 +61,7 @@ def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(gpus: dict
 
 def test_programs_that_are_absent_or_not_gnus_are_named() -> None:
     lacks = {"setsid": "absent", "head": "busybox"}
-    facts = host_facts(StagedHost([json.dumps({**FACTS, "tmux": "tmux 3.4", "missing": lacks}).encode()]))
+    facts = host_facts(StagedHost([json.dumps({**FACTS, "tmux": "tmux 3.4", "gpus": {}, "missing": lacks}).encode()]))
     with pytest.raises(HostError) as refusal:
         check_host(facts)
     assert refusal.value.message.endswith("setsid, GNU's head (this one is busybox's)")
