@@ -46,7 +46,7 @@ def _environment(fact: Fact) -> str:
 
 WORDS: Words = {
     PYTHON_REPLACED: "{before}, the Python of this run, is gone on {host}; it goes on with {python}",
-    Denial.USAGE: "[unknown: {given}; ]usage: {usage}",
+    Denial.USAGE: "[not understood: {given}; ]usage: {usage}",
     Denial.NOT_A_NUMBER: "slots needs a number from 1; to start no new sessions, use pause",
     Denial.NO_NAMES: "retry needs names of sessions, --failed or --stalled",
     Denial.NO_RUN: "{path} is not a run directory",

@@ -100,7 +100,7 @@ WRONG = {
     "retry ../x": "there is no session ../x",
     "retry env_one --failed": "there is no session --failed",
     "decided ../env_one": "there is no session ../env_one",
-    "explode": "unknown: explode;",
+    "explode": "not understood: explode;",
 }
 
 
