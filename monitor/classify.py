@@ -316,8 +316,8 @@ def _problems(one: Attempt, now: float) -> Iterator[Fact]:
     """Problems of a running attempt."""
     if not one.alive:
         return
-    if one.ending:
-        yield Fact("is_being_ended", note=visible(one.ending))
+    if one.verdict or one.ending:
+        yield Fact("is_being_ended", ending=data_of(one.verdict), note=visible(one.ending))
     if one.wrong_gpu:
         yield Fact(Evidence.WRONG_GPU, said=visible(one.wrong_gpu))
     yield from one.problems

@@ -18,12 +18,11 @@ from comborun.monitor.wording import visible
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.room.waits import waits_for
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
 from comborun.words import say
-from comborun.words.endings import in_words
 
 VERSION = "3"
 """version of the probe's answer"""
@@ -103,13 +102,9 @@ class Server(NamedTuple):
     port: int | None = None
     cause: str = ""
     """how its latest attempt ended"""
-    why: str = ""
-    """a sentence instead of facts, of a former version"""
     ending: tuple[Fact, ...] = ()
-
-    @property
-    def words(self) -> str:
-        return visible(in_words(self.why, self.ending))
+    why: str = ""
+    """the same in words, of the former version"""
 
     @property
     def alive(self) -> bool:
@@ -121,8 +116,8 @@ class Server(NamedTuple):
         if self.since is not None and now is not None:
             fields["since_s"] = now - self.since
         if self.state == "ended":
-            told = {"note": visible(self.why)} if self.why else {}
-            fields |= {"cause": visible(self.cause), "ending": data_of(self.ending), **told}
+            fields |= {"cause": visible(self.cause), "ending": data_of(self.ending)}
+            fields |= {"note": visible(self.why)} if self.why else {}
         return Fact("server_state", **fields)
 
 
@@ -162,17 +157,19 @@ class Attempt(NamedTuple):
     begin: Begin | None = None
     end: End | None = None
     life: str = ""
-    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/attempts.py)"""
+    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/run_directory.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
     problems: tuple[Fact, ...] = ()
-    """why its supervisor ends it just now, and memory on a GPU that was not granted"""
+    """memory on a GPU that was not granted"""
     wrong_gpu: str = ""
     """as a former version said it: `GPU:MiB,GPU:MiB` of its processes"""
+    verdict: tuple[Fact, ...] = ()
+    """why its supervisor ends it just now"""
     ending: str = ""
-    """as a former version said it: why its supervisor ends it just now"""
+    """the same in words, of the former version"""
     live: Counts = Counts()
     """counts of its result files while it runs"""
     log_size: int = 0

@@ -15,7 +15,7 @@ from comborun.documents import as_data, chosen
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
 from comborun.monitor.slurm import Task
-from comborun.monitor.snapshot import Hold, RunFacts, Server, Waiting
+from comborun.monitor.snapshot import Hold, RunFacts, Waiting
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
@@ -23,6 +23,7 @@ from comborun.rules.records import clean
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, harmless
 from comborun.words import say
+from comborun.words.endings import in_words
 from comborun.words.rows import why_not_counted
 
 SCHEMA = 1
@@ -295,7 +296,11 @@ def document(status: RunStatus) -> dict[str, Any]:
         "last_seen_seconds": link.last_seen,
         "hold": status.hold and _hold(status.hold),
         **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
-        "servers": [_server(one, status.server_waits.get(one.name)) for one in status.servers],
+        "servers": [
+            _or_null(as_data(one) | {"why": in_words(one.why, one.ending)}, "cause", "why")
+            | _server_waits(status.server_waits.get(one.name))
+            for one in status.servers
+        ],
         "slurm": slurm and {"answered": slurm.answered, "last_answer": slurm.at, "complaint": slurm.why or None},
         **as_data(status.use),
         **chosen(status, "now", "started", "seconds", "successes", "host_event"),
@@ -341,10 +346,8 @@ def _hold(hold: Hold) -> dict[str, Any]:
     return {"kind": hold.kind, "since": hold.since, "why": hold.words, "fact": hold.reason and hold.reason.as_data()}
 
 
-def _server(server: Server, waits: Waiting | None) -> dict[str, Any]:
-    known = {**as_data(server), "why": server.words, "ending": data_of(server.ending)}
-    reason = {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
-    return _or_null(known, "cause", "why") | reason
+def _server_waits(waits: Waiting | None) -> dict[str, Any]:
+    return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
 
 
 def _task(task: Task | None) -> dict[str, Any] | None:

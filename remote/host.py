@@ -12,8 +12,8 @@ from comborun.model.codec import decoded
 from comborun.model.resources import HostFacts
 from comborun.remote import program
 from comborun.rules.facts import Fact
-from comborun.rules.names import MULTIPLEXERS
-from comborun.rules.room.placement import Card
+from comborun.rules.names import MULTIPLEXER_NAMES
+from comborun.rules.room.capacity import Card
 from comborun.text import KIB, harmless
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         available=None if available is None else available * KIB,
         python=answer["python"],
         bash=answer["bash"],
-        multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
+        multiplexers={kind: answer[kind] for kind in MULTIPLEXER_NAMES},
         missing=tuple(
             name if flaw == ABSENT else f"GNU's {name} (this one is {flaw}'s)"
             for name, flaw in answer["missing"].items()
@@ -81,7 +81,7 @@ def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: boo
     if multiplexer and not facts.multiplexers.get(multiplexer):
         missing.append(multiplexer)
     elif windows and not any(facts.multiplexers.values()):
-        missing.append("{} (or {})".format(MULTIPLEXERS[0], ", ".join(MULTIPLEXERS[1:])))
+        missing.append("{} (or {})".format(MULTIPLEXER_NAMES[0], ", ".join(MULTIPLEXER_NAMES[1:])))
     if missing:
         raise HostError(
             f"{facts.host} lacks what sessions need: {', '.join(missing)}",

@@ -22,10 +22,10 @@ _WHERE = {"group": "in its control group", "machine": "on this machine"}
 _CANCELLED = {"beginning": "before it began", "another_attempt": "while it waited for another attempt"}
 _INTERRUPTED = {"window": "interrupted in its window", "signal": "its supervisor was told to end"}
 _CONTAINER = {
-    ("docker", 125): "docker could not start the container",
-    ("docker", 126): "docker could not run the program in the image",
-    ("docker", 127): "docker found no such program in the image",
-    ("apptainer", 255): "apptainer could not start the container",
+    125: "{runtime} could not start the container",
+    126: "{runtime} could not run the program in the image",
+    127: "{runtime} found no such program in the image",
+    255: "{runtime} could not start the container",
 }
 
 
@@ -48,19 +48,19 @@ def said(record: Mapping[str, Any]) -> str:
     return records.clean(in_words(record.get("note", ""), records.ending(record)), _MOST)
 
 
-def how(fact: Fact) -> str:
-    """How an attempt ended, of a fact that tells it: its field `ending`, or the note of a former version."""
-    return in_words(fact.text("note"), facts_of(fact.fields.get("ending")))
-
-
 def in_words(note: str, facts: Iterable[Fact]) -> str:
     """The note of a record of the former version, or facts."""
     return "; ".join(filter(None, (note, *map(say, facts))))
 
 
+def how_ended(fact: Fact) -> str:
+    """Of a fact with the fields of `records.how_ended`."""
+    return in_words(fact.text("note"), facts_of(fact.fields.get(records.ENDING)))
+
+
 def _container_failed(fact: Fact) -> str:
     runtime, code = fact.text("runtime"), fact.count("exit")
-    return _with(_CONTAINER.get((runtime, code), f"{runtime} failed with code {code}"), fact)
+    return _with(_CONTAINER.get(code, f"{{runtime}} failed with code {code}").format(runtime=runtime), fact)
 
 
 def _stalled(fact: Fact) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from comborun.rules.endings import failures
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.holds import HoldReason, Notice, TaskLeft
+from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
 from comborun.rules.names import RUN, SERVERS
 from comborun.words import fill
-from comborun.words.endings import how
+from comborun.words.endings import how_ended
 from comborun.words.rows import why_not_counted
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ def _server_ends(fact: Fact) -> str:
     code = f"exit code {fact.text('exit_code')}" if fact.text("exit_code") else ""
     failure = failures.named(fact.text("cause"))
     known = failure.row.words if failure and failure.cause and failure.row.in_log else ""
-    shown = ("" if failure is failures.Failure.LAUNCH_FAILED else known) or how(fact) or code
+    shown = ("" if failure is failures.Failure.LAUNCH_FAILED else known) or how_ended(fact) or code
     shown = shown or fact.text("cause") or "lost"
     ended = f"the server {fact.text('server')} ended {fact.count('times')} times in a row ({shown})"
     return f"{ended}; its log is {RUN.attempt(SERVERS + fact.text('server'), fact.count('attempt')).log}"
@@ -48,6 +48,9 @@ WORDS: Words = {
     TaskLeft.HELD: "the run is held: {hold} ({reason})",
     TaskLeft.STOPPED: "the run is stopped",
     TaskLeft.DROPPED: "the grid was changed since, and the session is not part of the run any more",
+    ServerStop.UNUSED: "no session that is left uses it",
+    ServerStop.RUN_OVER: "no session is left",
+    ServerStop.ORDERED: "it was told to end",
     Notice.RUN_HALTED: "the run is halted: {reason}",
     Notice.RUN_FINISHED: "{succeeded} of {sessions:session} succeeded",
     Notice.SESSION_ENDED: "{session} ended: {outcome}",

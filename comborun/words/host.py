@@ -96,9 +96,14 @@ WORDS: Words = {
         "program: {program} is not on the PATH"
         "[; did you mean {near}?|; write its whole path, or add its folder to PATH in `setup`]"
     ),
+    Lack.RUNTIME: "container: {runtime} is not installed; `runtime` may be docker, podman or apptainer",
+    Lack.RUNTIME_FAILS: "container: {runtime} starts nothing here: {said}",
+    Lack.ROOTLESS: (
+        "container: {runtime} is rootless here, and your user there could not write results; "
+        "`container: {{options: --user=0:0}}` makes it you"
+    ),
     Lack.DISK_FULL: f"disk: {{root}}: the disk is full, {{free_kib}} KiB are free; {_ROOM}",
     Lack.DISK_SHORT: (
         f"disk: {{root}}: {{free_mib}} MiB are free, and the last run of this grid wrote {{wrote_mib}} MiB; {_ROOM}"
     ),
-    Lack.LAYOUT: "{error}; {hint}",
 }

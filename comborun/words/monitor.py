@@ -199,6 +199,21 @@ def _no_start_left(fact: Fact) -> str:
     return f"its failure counts as `{fact.text('failure')}`, {why}{_used(fact)}"
 
 
+def _slurm_summary(fact: Fact) -> str:
+    """`Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
+    pending, running, nodes = fact.count("pending"), fact.count("running"), fact.texts("nodes")
+    reasons = fact.fields.get("reasons")
+    parts = []
+    if pending:
+        pairs = reasons.items() if isinstance(reasons, dict) else ()
+        texts = (f"{count} {reason}" if pending > 1 else reason for reason, count in pairs)
+        parts.append(f"{several(pending, 'task')} pending ({', '.join(texts)})")
+    if running:
+        where = ", ".join(nodes) if 0 < len(nodes) <= _MOST_NAMED else several(len(nodes), "node")
+        parts.append(f"{running} running on {where}")
+    return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"
+
+
 # Servers
 
 
@@ -356,14 +371,14 @@ WORDS: Words = {
     "after_ended": "it ended[ after {seconds:duration}][: {facts}]",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
-    "stop_unseen": "{run} on {host}: what runs is not known: {error}",
+    "stop_unseen": "{run} on {host}: what runs is not known",
     "stop_ends": _stop_ends,
     "stop_keeps_queued": "{count:queued session} will not start",
     "resume_repeats": _resume_repeats,
     "other_runs_go_on": "other runs of this grid go on; name one to end it: {runs}",
     "nothing_to_resume": _nothing_to_resume,
     "resumes": "{run}:",
-    "slurm_summary": "{said}",
+    "slurm_summary": _slurm_summary,
     "tasks_released": "{tasks} tasks that Slurm holds are released",
     "another_attempt": _another_attempt,
     "new_session": lambda fact: (

@@ -96,6 +96,7 @@ class Seen:
     stalled: float | None = None
     problems: tuple[Fact, ...] = ()
     wrong_gpu: str = ""
+    verdict: tuple[Fact, ...] = ()
     ending: str = ""
     counts: tuple[int, int] = (0, 0)
     log: bytes | None = b""
@@ -124,6 +125,7 @@ class Seen:
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "live": _filled(counts), "problems": data_of(self.problems)}
             told |= {"stalled": self.stalled, "ending": self.ending, "wrong_gpu": self.wrong_gpu}
+            told |= {"verdict": data_of(self.verdict)}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}

@@ -12,7 +12,7 @@ from comborun.host.system.process import owner
 from comborun.rules.endings.evidence import MissingResource
 from comborun.rules.facts import Fact
 from comborun.rules.findings import Finding, Found, Level, error, fine, note, warning
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

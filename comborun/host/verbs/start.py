@@ -28,10 +28,10 @@ from comborun.host.verbs.replace import replace
 from comborun.rules.endings.evidence import MissingResource
 from comborun.rules.findings import Found
 from comborun.rules.host import Denial
-from comborun.rules.names import MULTIPLEXERS, RunLayout
+from comborun.rules.names import MULTIPLEXER_NAMES, RunLayout
 
 _OPTIONS = ("--parallel", "--multiplexer", "--secrets")
-_USAGE = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXERS)}] [--secrets -]"
+_USAGE = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXER_NAMES)}] [--secrets -]"
 _OTHERS_S = 120.0
 """seconds to wait for another start, which may have to end the user's old sessions"""
 _STEERED = frozenset(("pause", "drain", "slots", "retry", "notify", "resume"))
@@ -78,7 +78,7 @@ def _options(words: list[str]) -> dict[str, str]:
         given[name], words = value, words[2:]
     good = {
         "--parallel": re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")),
-        "--multiplexer": given.get("--multiplexer", "tmux") in MULTIPLEXERS,
+        "--multiplexer": given.get("--multiplexer", "tmux") in MULTIPLEXER_NAMES,
         "--secrets": given.get("--secrets", "-") == "-",
     }
     for name in (name for name, fits in good.items() if not fits):
@@ -111,13 +111,13 @@ class Start:
     def _choose(self, wanted: str) -> None:
         """Choose the wanted multiplexer, else the run's former one, else the first that is there."""
         before = files.read_line(self.layout.multiplexer)
-        for kind in [wanted] if wanted else [before, *MULTIPLEXERS]:
-            if kind in MULTIPLEXERS and shutil.which(kind):
+        for kind in [wanted] if wanted else [before, *MULTIPLEXER_NAMES]:
+            if kind in MULTIPLEXER_NAMES and shutil.which(kind):
                 self.multiplexer = kind
                 return self._write(self.layout.multiplexer, kind)
         if wanted:
             raise Refusal(LACKING, Found.PROGRAMS_MISSING, programs=[wanted])
-        raise Refusal(LACKING, Found.NO_MULTIPLEXER, multiplexers=list(MULTIPLEXERS))
+        raise Refusal(LACKING, Found.NO_MULTIPLEXER, multiplexers=list(MULTIPLEXER_NAMES))
 
     def _write(self, path: str, line: str) -> None:
         if not files.write_text(path, f"{line}\n"):

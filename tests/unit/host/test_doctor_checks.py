@@ -14,7 +14,7 @@ from comborun.host.doctor import Box, gpus, machine, sessions
 from comborun.host.system.driver import cards
 from comborun.host.verbs import publish
 from comborun.rules.findings import Finding, Found, Level
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.words.doctor import told
 
 TYPE_CHECKING = False

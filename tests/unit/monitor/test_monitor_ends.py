@@ -16,14 +16,12 @@ from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.endings.failures import Failure
-from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Cause
 from comborun.words import say
 from comborun.words.endings import CAUSES
 
 SESSION = a_session("act", "grass")
 WRONG = "WRONG_GPU: 700 MiB on GPU 1, and 1000 MiB on GPU 0, which it was granted"
-BEING_ENDED = Fact("is_being_ended", ending=[fact(Evidence.RAN_TOO_LONG, limit_s=3).as_data()])
 ON_WRONG_GPU = fact(Evidence.WRONG_GPU, used=[[0, 1000], [1, 700]], granted=[0])
 
 
@@ -72,12 +70,12 @@ def test_a_note_says_what_the_outcome_does_not(end: End, words: str) -> None:
             WRONG,
         ),
         (
-            Seen("grass_act", problems=(BEING_ENDED,)),
+            Seen("grass_act", verdict=(fact(Evidence.RAN_TOO_LONG, limit_s=3),)),
             "it is being ended: it ran longer than 3 s",
         ),
         # as a former version tells it
         (Seen("grass_act", wrong_gpu="2:300,0:4312"), "WRONG_GPU: 2:300,0:4312"),
-        (Seen("grass_act", ending="it ran longer than 3 s"), "it is being ended: it ran longer than 3 s"),
+        (Seen("grass_act", ending="as a former version said it"), "it is being ended: as a former version said it"),
     ],
 )
 def test_the_table_says_where_the_memory_of_a_session_lies_and_why_it_should_end(seen: Seen, note: str) -> None:
