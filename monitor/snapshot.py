@@ -223,8 +223,10 @@ class Attempt(NamedTuple):
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
+    problems: tuple[Fact, ...] = ()
+    """memory on a GPU that was not granted"""
     wrong_gpu: str = ""
-    """`GPU:MiB,GPU:MiB` of its processes, if some of it is on a GPU that was not granted"""
+    """as a former version said it: `GPU:MiB,GPU:MiB` of its processes"""
     verdict: tuple[Fact, ...] = ()
     """why its supervisor ends it just now"""
     ending: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -202,10 +201,9 @@ def _problems(case: Case) -> Iterator[Fact]:
         return
     if one.verdict or one.ending:
         yield Fact("is_being_ended", ending=data_of(one.verdict), note=visible(one.ending))
-    pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
-    if pairs:  # its memory lies on another GPU than it was granted (host/admission/leasebook.py)
-        held = {str(gpu): int(mib) for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0]))}
-        yield Fact("memory_on_wrong_gpu", held_mib=held, granted=one.begin.gpus if one.begin else "")
+    if one.wrong_gpu:
+        yield Fact(Evidence.WRONG_GPU, said=visible(one.wrong_gpu))
+    yield from one.problems
     if one.stalled is not None:
         yield Fact("no_progress_for", seconds=case.now - one.stalled)
 

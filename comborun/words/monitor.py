@@ -285,12 +285,6 @@ def _no_start_left(fact: Fact) -> str:
     return f"its failure counts as `{fact.text('failure')}`, {why}{_used(fact)}"
 
 
-def _wrong_gpu(fact: Fact) -> str:
-    held = fact.fields.get("held_mib")
-    there = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in held.items()) if isinstance(held, dict) else ""
-    return f"WRONG_GPU: {there}, granted {fact.text('granted') or 'none'}"
-
-
 # Servers
 
 
@@ -422,7 +416,6 @@ WORDS: Words = {
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
     "is_being_ended": "it is being ended[: {ending}][: {note}]",
-    "memory_on_wrong_gpu": _wrong_gpu,
     "log_grew": "its log last grew {ago_s:brief} ago",
     "stall_limit": "it is ended when it shows no progress for {seconds:duration}",
     "no_stall_limit": "this does not end it: the grid sets no `limits: {{stall_after: ...}}`",

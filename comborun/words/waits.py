@@ -89,7 +89,7 @@ WORDS: Words = {
     Wait.GPU_USE_UNKNOWN: "nvidia-smi does not tell how much memory of GPU {gpu} is used",
     Wait.GPU_MEMORY_TAKEN: _gpu_memory_taken,
     Wait.SERVER_NOT_READY_THERE: "its server on GPU {gpu} is not ready",
-    Wait.STARTS_APART: "starts[ on GPU {gpu}] are {seconds} s apart",
+    Wait.STARTS_APART: "starts[ on GPU {gpu}] are {seconds:g} s apart",
     Wait.SLOTS_TAKEN: "no slot is free",
     Wait.LEASES_LOCKED: "another run holds the lock in {folder}",
     Wait.LEASES_UNWRITABLE: "can't write in {folder}",

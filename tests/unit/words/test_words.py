@@ -15,10 +15,12 @@ from pathlib import Path
 from structure import CHECKOUT, modules
 
 from comborun.rules.facts import Fact
+from comborun.rules.findings import Found
 from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
-from comborun.rules.host import FolderFlaw, Lack, Limit
+from comborun.rules.host import Denial, FolderFlaw, Lack, Limit
 from comborun.rules.room.waits import Never, Wait, WarmedUp
-from comborun.words import MODULES, endings, rows, say, tables
+from comborun.words import MODULES, endings, fill, rows, say, tables
+from comborun.words.doctor import advice
 from comborun.words.times import FORMS
 
 os.environ["TZ"] = "UTC"
@@ -31,6 +33,8 @@ ROOM = {"needs_mib": 9000, "free_mib": 3000, "total_mib": 24000, "others_mib": 5
 WHY = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU").as_data()
 CLOSED = {"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}
 CRASHED = {"cause": "exited", "exit_code": 3, "failure": "error"}
+SPACE = {"free_bytes": 3 << 30, "total_bytes": 128 << 30}
+GPU = {"gpu": 0, "name": "RTX 4090", "free_bytes": 1000 << 20, "total_bytes": 24 << 30}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
     Wait.TOKEN_TAKEN: [
@@ -52,7 +56,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     HoldReason.BY_PERSON: [{"words": "the training job needs the GPU"}, {}],
     HoldReason.FAILURES_IN_A_ROW: [{"failure": "crashed", "times": 3, "host": "gpu-box", "note": "its log says: bye"}],
-    HoldReason.TOO_MANY_FAILED: [{"failed": 2, "sessions": 6, "limit": 2}, {"failed": 2, "sessions": 6, "percent": 30}],
+    HoldReason.TOO_MANY_FAILED: [
+        {"failed": 2, "sessions": 6, "limit": 2, "percent": 0},
+        {"failed": 2, "sessions": 6, "percent": 30},
+    ],
     HoldReason.TOO_FEW_GPUS_LEFT: [{"session": "maze_act", "gpus": 2, "usable": 1, "allowed": 4}],
     HoldReason.SMOKE_TEST_UNPROVEN: [{"sessions": ["maze_act", "maze_pi"], "whys": [[], [{"code": "wrote_nothing"}]]}],
     HoldReason.SERVER_ENDS: [
@@ -63,6 +70,36 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     Notice.NO_PROGRESS: [{"session": "maze_act", "ending": [{"code": "no_progress", "seconds": 700}]}],
     Notice.VANISHED: [{"sessions": ["maze_act", "maze_pi"]}],
     Notice.SERVER_ENDED: [{"server": "vlm", "cause": "exited", "exit_code": "1", "note": "its log says: bye"}],
+    Found.TMUX: [{"version": "tmux 3.4", "runs": True}, {"version": "tmux 3.4"}],
+    Found.NO_MULTIPLEXER: [{"multiplexers": ["tmux", "screen"]}],
+    Found.DRIVER_FAILS: [{"exit": 77}, {"exit": 9, "said": "SAID"}],
+    Found.GPU_ROOM: [
+        {**GPU, "users": [{"owner": "bob", "program": "python3", "pid": 77, "bytes": 9 << 30}]},
+        {**GPU, "users": []},
+        GPU,
+    ],
+    Found.EGL_DIFFERS: [{"devices": [[0, 1], [1, 0]]}],
+    Found.VULKAN_WITHOUT_DRIVER: [{"paths": ["/etc/vulkan/icd.d/nvidia*", "/usr/share/vulkan/icd.d/nvidia*"]}],
+    Found.VULKAN_CANNOT_CHOOSE: [{"gpu": 1, "reason": {"code": "vulkan_gpu_not_seen"}}],
+    Found.ROOM: [{"folder": "/data", "free_bytes": 5 << 30, "total_bytes": 100 << 30, "mount": "/my data"}],
+    Found.INODES: [{"folder": "/data", "free": 1999, "total": 60000000, "mount": "/data"}],
+    Found.MEMORY: [SPACE, {**SPACE, "allowed_bytes": 2 << 30}],
+    Found.LOAD: [{"load": 48.5, "cpus": 32}],
+    Found.OPEN_FILES: [{"most": 512, "hard": 4096}, {"most": 65536}, {}],
+    Found.PROCESSES: [{"used": 412, "allowed": 1024}, {"used": 412}],
+    Found.CLOCK: [{"off_s": -60.0, "doubt_s": 0.1}],
+    Found.CLOCK_FAR_OFF: [{"off_s": 3600.0, "doubt_s": 0.1}],
+    Denial.USAGE: [{"usage": "RUN SECONDS"}, {"usage": "RUN [--parallel N]", "given": "--paralel"}],
+    Denial.RUN_UNREADABLE: [
+        {"run": "RUN", "path": "run.json"},
+        {"run": "RUN", "path": "run.json", "empty": True},
+        {"run": "RUN", "path": "run.json", "error": "Permission denied"},
+    ],
+    Denial.UNWRITABLE: [{"path": "/data/run"}, {"path": "/data/run", "error": "Permission denied"}],
+    Denial.FAULT: [
+        {"error": "Is a directory", "path": "/data/run/id"},
+        {"error": {"code": "open_files_limit"}},
+    ],
     Lack.FOLDER: [{"folder": "~/projct", "near": "project"}, {"folder": "~/new"}],
     Lack.FILE: [
         {"path": "~/policy.pt"},
@@ -143,7 +180,6 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"ending": [{"code": "ran_too_long", "limit_s": 3}]},
         {"note": "as a former version said it"},
     ],
-    "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
     "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
     "rows_not_counted": [{"reasons": [{"code": "wrote_nothing"}]}],
     "command_ended": [
@@ -220,7 +256,10 @@ def parts(words: str) -> Iterator[tuple[str, str | None, str | None, str | None]
 def test_the_words_of_every_code_are_those_of_the_golden_page() -> None:
     lines = []
     for code in sorted(set(tables()) - set(endings.WORDS) - set(rows.WORDS)):
-        lines += [code, *(f"    {say(fact)}" for fact in examples(code))]
+        facts = examples(code)
+        lines += [code, *(f"    {say(fact)}" for fact in facts)]
+        cost, fix = advice(facts[0])
+        lines += [f"        cost: {cost}"] * bool(cost) + [f"        fix: {fix}"] * bool(fix)
     page = "".join(f"{line}\n" for line in lines)
     if os.environ.get("COMBORUN_WRITE_GOLDEN"):
         GOLDEN.write_text(page)
@@ -236,7 +275,20 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, WarmedUp, Never, HoldReason, TaskLeft, ServerStop, Notice, Limit, FolderFlaw, Lack):
+    for kind in (
+        Wait,
+        WarmedUp,
+        Never,
+        HoldReason,
+        TaskLeft,
+        ServerStop,
+        Notice,
+        Limit,
+        FolderFlaw,
+        Lack,
+        Denial,
+        Found,
+    ):
         assert {member.value for member in kind} <= known
     found = [path for name, path in modules().items() if not name.startswith("comborun.words")]
     made = {code: path for path in found for code in codes_in(path)}
@@ -250,6 +302,14 @@ def codes_in(path: Path) -> Iterator[str]:
             for part in ast.walk(node.args[0]):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.value
+
+
+def test_what_stands_in_brackets_stays_only_with_its_fields_and_names_with_brackets_are_kept() -> None:
+    words = "{name}[ on GPU {gpu}][: {why}[ ({exit})]| was stopped{stopped:if}| is fine]"
+    assert fill(words, Fact("x", name="[{a}|b]", gpu=0, why="", stopped=True)) == "[{a}|b] on GPU 0 was stopped"
+    assert fill(words, Fact("x", name="a", gpu=None, why="[no]")) == "a: [no]"
+    assert fill(words, Fact("x", name="a", why="no", exit=7)) == "a: no (7)"
+    assert fill(words, Fact("x", name="a", stopped=False)) == "a is fine"
 
 
 def test_a_template_with_a_form_that_does_not_exist_counts_with_it() -> None:
