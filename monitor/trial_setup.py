@@ -11,7 +11,7 @@ from comborun.errors import HostError, UserError
 from comborun.model.resources import HostFacts
 from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted, timing
 from comborun.monitor.observe import History, load_run
-from comborun.monitor.screen import Screen
+from comborun.monitor.screen import StatusScreen
 from comborun.monitor.watch import Clock, Settings, Source, watch
 from comborun.planner.laying import lay_out
 from comborun.remote.grids import not_ready, preflight_question, with_policies
@@ -168,7 +168,7 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
 
 
 @dataclass
-class _Trial(Screen):
+class _Trial(StatusScreen):
     """Follows a trial run: counts its ended sessions, and says what it waits for."""
 
     setup: TrialSetup

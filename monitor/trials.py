@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError, UserError
 from comborun.grid.combos import names_of
+from comborun.model.codec import chosen as json_of
 from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
@@ -33,7 +34,6 @@ from comborun.planner.ranges import first_episodes, trial_plan
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import release, remove
-from comborun.rules.facts import data_of
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
 from comborun.rules.vocabulary import Outcome
@@ -133,8 +133,8 @@ class _Use:
 def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:
     """Sample the resources of the sessions once. A failed sample is skipped."""
     for one in status.sessions:
-        if one.progressed:
-            uses[one.name].done[one.progressed] = one.own
+        if one.latest.progressed:
+            uses[one.name].done[one.latest.progressed] = one.latest.done
     try:
         answer = json.loads(program.run(setup.transport, status.directory, "sample", timeout=_SAMPLE_S).text)
         for marker, use in answer["uses"].items():
@@ -218,23 +218,12 @@ class TryResult:
     def document(self) -> dict[str, Any]:
         end, counts = self.end, self.end.counts
         return {
-            "policy": self.session.policy,
-            "environment": self.session.environment,
-            "episodes": self.session.count,
-            "command": self.command,
-            "folder": self.attempt,
-            "seconds": self.seconds,
-            "code": end.code,
-            "outcome": str(end.outcome),
-            "note": end.note,
+            **json_of(self.session, "policy", "environment", count="episodes"),
+            **json_of(self, "command", "seconds", "counts", "seed", attempt="folder"),
+            **json_of(end, "code", "outcome", "note"),
             "files": [{"path": path, "bytes": size} for path, size in self.files],
-            "counted": counts.records,
-            "successes": counts.successes,
-            "verdicts": counts.verdicts,
+            **json_of(counts, "successes", "verdicts", "facts", records="counted"),
             "why": why_not_counted(counts.facts),
-            "facts": data_of(counts.facts),
-            "counts": self.counts,
-            "seed": self.seed,
         }
 
 

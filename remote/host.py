@@ -11,13 +11,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError
-from comborun.host.doctor.gpus import FAULTS
+from comborun.host.doctor.gpus import fault
+from comborun.host.system.commands import ABSENT
 from comborun.model.codec import decoded
 from comborun.model.resources import HostFacts
 from comborun.remote import program
 from comborun.remote.grids import needs_of, preflight_question
 from comborun.rules.facts import Fact
-from comborun.rules.findings import Finding, Level, graded
+from comborun.rules.findings import Finding, Found, Level
 from comborun.rules.names import DEFAULT_ROOT, MULTIPLEXER_NAMES
 from comborun.rules.room.capacity import Card
 from comborun.text import KIB, harmless
@@ -50,29 +51,26 @@ def host_facts(
 
 def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
     gpus = answer["gpus"]
+    code, said = gpus.get("code"), harmless(gpus.get("said", "")).strip().rstrip(".")
     cards = tuple(sorted((Card(**one) for one in gpus.get("cards", ())), key=lambda card: card.index))
-    available, said = answer["available_kib"], harmless(gpus.get("said", "")).strip().rstrip(".")
+    available = answer["available_kib"]
     return HostFacts(
         host=host,
         **{key: answer[key] for key in ("hostname", "cpus", "python", "bash")},
-        missing=tuple(answer["missing"]),
         lacking=tuple(answer["lacking"]),
         memory=answer["memory_kib"] * KIB,
         gpus=tuple(card.index for card in cards),
         cards=cards,
         available=None if available is None else available * KIB,
         multiplexers={kind: answer[kind] for kind in MULTIPLEXER_NAMES},
-        gpu_trouble=_trouble(gpus.get("code", 0), said),
-        gpu_fix=next((fix for words, (_, _, fix) in FAULTS.items() if words in said.lower()), ""),
+        missing=tuple(
+            name if flaw == ABSENT else f"GNU's {name} (this one is {flaw}'s)"
+            for name, flaw in answer["missing"].items()
+        ),
+        gpu_trouble=fault(code, said) if code else None,
         absent=decoded(tuple[Fact, ...], answer.get("absent", [])),
         origins={name: answer[name] for name in ("checkpoints", "code") if answer.get(name)},
     )
-
-
-def _trouble(code: int, said: str) -> str:
-    if code == 124:
-        return "nvidia-smi did not answer within 10 s"
-    return f"nvidia-smi failed with code {code}{': ' if said else ''}{said}" if code else ""
 
 
 def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: bool = True) -> None:
@@ -141,7 +139,7 @@ def examine(transport: Transport, root: str = DEFAULT_ROOT, wanted: HostNeeds = 
     answered = time.time()
     try:
         document = json.loads(done.text)
-        findings = [Finding(check, Level(level), *rest) for check, level, *rest in document["findings"]]
+        findings = list(decoded(tuple[Finding, ...], document["findings"]))
         begin, end = map(float, document["clock"])
     except (ValueError, TypeError, KeyError):
         raise HostError(f"{transport.host} can't be examined", done.complaint) from None
@@ -157,10 +155,8 @@ def clock(asked: float, begin: float, end: float, answered: float) -> Finding:
     doubt = max(0.0, (answered - asked) - (end - begin)) / 2
     beyond = abs(off) - doubt
     level = Level.WARNING if beyond > 300 else Level.NOTE if beyond > 2 else Level.OK
-    cost = "times in tables are off by that"
-    cost += "; certificates and make may fail" if level is Level.WARNING else ""
-    text = f"{off:+.2f} s against this machine, ± {doubt:.2f} s"
-    return graded("clock", level, text, cost, "sudo timedatectl set-ntp true")
+    code = Found.CLOCK_FAR_OFF if level is Level.WARNING else Found.CLOCK
+    return Finding("clock", level, Fact(code, off_s=round(off, 3), doubt_s=round(doubt, 3)))
 
 
 def wanted_by(grid: Grid, *, local: bool) -> HostNeeds:

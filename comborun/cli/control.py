@@ -27,7 +27,7 @@ from comborun.errors import HostError, UserError
 from comborun.model.work import combo_of
 from comborun.monitor.addressing import UnknownSessionError, sessions_of
 from comborun.monitor.explain import server_names
-from comborun.monitor.steering import Resuming, Stopping, resume_document, resume_lines
+from comborun.monitor.steering import PlannedResume, PlannedStop, resume_document, resume_lines
 from comborun.monitor.watch import once
 from comborun.remote.program import Reply, refuse_elsewhere, restart_dispatcher, send_test_notice, steer
 from comborun.remote.program import stop as stop_sessions
@@ -99,7 +99,7 @@ def stop(words: tuple[str, ...], wanted: str | None, where: HostChoice, as_json:
 
 def _ordered(
     target: Target, words: tuple[str, ...], filters: Mapping[str, str | None]
-) -> tuple[tuple[str, ...], Stopping]:
+) -> tuple[tuple[str, ...], PlannedStop]:
     """The sessions that the words and options mean, and what their stop would do.
 
     A run whose status is unknown can be stopped as a whole, or by exact names.
@@ -110,15 +110,15 @@ def _ordered(
     except UserError as error:
         if any(filters.values()):
             raise
-        return words, Stopping(run, host, words, unseen=error.message)
+        return words, PlannedStop(run, host, words, unseen=error.message)
     names = _chosen(source, words, **filters) if words or any(filters.values()) else ()
     try:
         seen = once(source)
     except UserError as error:
-        return names, Stopping(run, host, names, unseen=error.message)
+        return names, PlannedStop(run, host, names, unseen=error.message)
     refuse_elsewhere(seen.elsewhere, run)
     names = (*names, *_superseded(source.view.plan, seen, names, words))
-    order = Stopping.of(source.view, seen, names)
+    order = PlannedStop.of(source.view, seen, names)
     return names, order if order.running or names else replace(order, others=_others(target))
 
 
@@ -350,7 +350,7 @@ def resume(target: Target, dry_run: bool, environment: str, take_over: bool, as_
         click.echo(harmless(said))
 
 
-def _missing_work(target: Target) -> Resuming:
+def _missing_work(target: Target) -> PlannedResume:
     from comborun.amendment.resumption import resumption  # `combo stop` needs no grid model
     from comborun.cli.report import collected
     from comborun.reporter.merge import missing, rejected
@@ -363,10 +363,10 @@ def _missing_work(target: Target) -> Resuming:
     outcomes = {one.name: one.outcome for one in ended if one.outcome}
     what = resumption(view.plan, outcomes, missing(records), rejected(records))
     coming = tuple(one.name for one in view.plan.current if one.name not in outcomes)
-    return Resuming(view, seen, what, coming)
+    return PlannedResume(view, seen, what, coming)
 
 
-def _go_on(target: Target, going: Resuming, environment: str) -> str:
+def _go_on(target: Target, going: PlannedResume, environment: str) -> str:
     """First fill gaps, then lift the hold, then ask for attempts, then start the dispatcher: this is safe to repeat."""
     from comborun.remote.publish import add_sessions
 

@@ -23,9 +23,9 @@ from comborun.monitor.classify import classify
 from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
 from comborun.monitor.explain import explain as explain_session
 from comborun.monitor.observe import History
-from comborun.monitor.snapshot import Server
+from comborun.monitor.snapshot import ServerStatus
 from comborun.monitor.watch import once
-from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
 from comborun.remote.logs import (
     LatestAttempt,
     LogPosition,
@@ -188,12 +188,12 @@ def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, sho
         _become(_on_host(target.transport.host, command))
 
 
-def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str, SessionStatus | Server | None]:
+def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str, SessionStatus | ServerStatus | None]:
     """The named session (of several the running one), and its status; None if it does not run."""
     names = list(sessions_of(source, words, note, guess=not write))
     status = once(source)
     refuse_elsewhere(status.elsewhere, source.view.id)
-    running: dict[str, SessionStatus | Server] = {one.name: one for one in status.every if one.alive}
+    running: dict[str, SessionStatus | ServerStatus] = {one.name: one for one in status.every if one.alive}
     running |= {one.name: one for one in status.servers if one.alive}
     if len(names) > 1:
         names = [name for name in names if name in running] or names
@@ -202,12 +202,12 @@ def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str
     return names[0], running.get(names[0])
 
 
-def _command(target: Target, alive: SessionStatus | Server, seen: LatestAttempt, *, write: bool) -> list[str]:
+def _command(target: Target, alive: SessionStatus | ServerStatus, seen: LatestAttempt, *, write: bool) -> list[str]:
     """The command that shows a running session on its host. Raises UserError if Slurm does not tell its job."""
     assert seen.begin
     if seen.begin.multiplexer != SLURM:
         return _view(target.transport.host, seen, write=write)
-    if isinstance(alive, Server) or alive.task is None or not alive.task.id:
+    if isinstance(alive, ServerStatus) or alive.task is None or not alive.task.id:
         hint = f"combo logs -f {alive.name} follows its output"
         raise UserError(f"Slurm does not tell which job runs {alive.name}", hint)
     return step_command(alive.task.id, seen.log, write=write)
@@ -316,9 +316,8 @@ def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
 
 def _show(found: Explanation, options: str) -> None:
     word = found.outcome or found.state
-    sign = SYMBOLS.get(word) or SERVER_SYMBOLS.get(word, "·")
-    style = STYLES.get(word, "dim")
-    text = f"{sign} {outcome_words(word)}"
+    symbol, style, _ = MARKS.get(word) or SERVER_MARKS.get(word, UNMARKED)
+    text = f"{symbol} {outcome_words(word)}"
     state = click.style(text, dim=style == "dim" or None, fg=None if style == "dim" else style)
     combo = harmless(f" ({found.policy} in {found.environment})" if found.policy else "")
     click.echo(f"{click.style(found.session, bold=True)}{combo} is {state}")

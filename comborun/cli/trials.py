@@ -27,12 +27,11 @@ from comborun.cli.terminal import (
 )
 from comborun.errors import HostError, UserError
 from comborun.monitor.beginning import await_beginning
-from comborun.monitor.classify import ended_by
 from comborun.monitor.screen import JsonScreen, open_screen
 from comborun.monitor.trial_setup import Progress, TrialSetup, tidy, trial_setup
 from comborun.monitor.trials import FOLDER, chosen, measure_alone, measure_beside, try_one
 from comborun.monitor.watch import Clock, Settings, Source, once, watch
-from comborun.monitor.wording import STYLES, SYMBOLS, indented
+from comborun.monitor.wording import MARKS, indented
 from comborun.planner.calibrating import best, disturbed
 from comborun.planner.knowledge import Calibration, calibration_path, calibration_text, gpu_names
 from comborun.remote.grids import read_calibrations
@@ -41,6 +40,7 @@ from comborun.rules.results.counts import WROTE_NOTHING
 from comborun.rules.results.fields import NO_VERDICTS
 from comborun.rules.vocabulary import amount
 from comborun.text import harmless, several
+from comborun.words import say
 from comborun.words.rows import why_not_counted, without_line
 from comborun.words.times import brief
 
@@ -100,7 +100,7 @@ def _show_tried(tried: TryResult, then: str) -> None:
     session, end = tried.session, tried.end
     if sys.stdout.isatty():
         click.echo("\r\033[K", nl=False)
-    sign = click.style(SYMBOLS[end.outcome], fg=STYLES[end.outcome])
+    sign = click.style(MARKS[end.outcome].symbol, fg=MARKS[end.outcome].style)
     combo = click.style(f"{session.policy} in {session.environment}", bold=True)
     click.echo(f"{sign} {combo}: {harmless(': '.join(filter(None, (_verdict(tried), _trouble(tried)))))}")
     click.echo(wrapped(harmless(tried.command), "  $ "))
@@ -126,7 +126,7 @@ def _trouble(tried: TryResult) -> str:
     if tried.end.clean:
         return why_not_counted([kept for fact in tried.end.counts.facts for kept in without_line(fact)])
     last = next((line.strip() for line in reversed(tried.log) if line.strip()), "")
-    return ": ".join(filter(None, (ended_by(tried.end), tried.end.note or indented(last))))
+    return ": ".join(filter(None, (say(tried.end.how), tried.end.note or indented(last))))
 
 
 def _show_files(tried: TryResult) -> None:

@@ -110,6 +110,12 @@ class End(NamedTuple):
         return in_words(self.remark, self.facts)
 
     @property
+    def how(self) -> Fact:
+        """What ended the command."""
+        failure = self.failure and str(self.failure)
+        return Fact("command_ended", cause=str(self.cause), exit_code=self.code, signal=self.signal, failure=failure)
+
+    @property
     def clean(self) -> bool:
         """Whether the command ended by itself with code 0."""
         return self.cause is Cause.EXITED and self.code == 0
@@ -138,21 +144,6 @@ class End(NamedTuple):
             failure=named(record.get("class", "")) or failure_of(completeness, cause, code, signal),
             peak_memory=None if peak is None else peak * KIB,
         )
-
-
-CAUSES = {
-    Cause.STOPPED: "stopped",
-    Cause.NOT_NEEDED: "not needed",
-    Cause.HUNG: "hung",
-    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
-}
-"""causes that exit codes and signals don't show"""
-
-
-def behind(end: End) -> str:
-    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
-    failure = end.failure if end.cause in {Cause.EXITED, Cause.SIGNAL} else None
-    return failure.row.words if failure and failure.cause and failure.row.in_log else ""
 
 
 JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]

@@ -98,18 +98,18 @@ def _decoder(kind: Any) -> Decoder:
 
 
 def _fact(data: Any) -> Fact:
-    fact = Fact.of(_harmless(data))
+    fact = Fact.of(cleaned(data))
     if fact is None:
         raise ValueError(f"{data!r:.80} is no fact")
     return fact
 
 
-def _harmless(value: Any) -> Any:
+def cleaned(value: Any) -> Any:
     """The texts of a JSON value without what controls a terminal: a fact is shown wherever it goes."""
     if isinstance(value, dict):
-        return {key: _harmless(one) for key, one in value.items()}
+        return {key: cleaned(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_harmless(one) for one in value]
+        return [cleaned(one) for one in value]
     return harmless(value) if isinstance(value, str) else value
 
 

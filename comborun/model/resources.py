@@ -171,10 +171,8 @@ class HostFacts:
     """one for each of `gpus`"""
     available: int | None = None
     """available bytes of main memory; None: unknown"""
-    gpu_trouble: str = ""
-    """the problem with nvidia-smi, as a clause; then `gpus` may lack some or all"""
-    gpu_fix: str = ""
-    """a command on that host that solves it, if known"""
+    gpu_trouble: Fact | None = None
+    """the problem with nvidia-smi; then `gpus` may lack some or all"""
     python: str = ""
     """the interpreter of the host program"""
 

@@ -33,6 +33,8 @@ from comborun.planner.scheduling import arranged
 from comborun.rules.results.fields import number
 from comborun.rules.room.capacity import Card
 from comborun.text import clean, several, shortened
+from comborun.words import say
+from comborun.words.doctor import advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,8 +178,8 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | ModelServer, ...
     slurm = "; on a login node: combo launch --slurm" if "slurm" in grid.model_fields_set else ""
     if host.gpu_trouble:
         raise UserError(
-            f"a session asks for {asked}, but on {host.called} {host.gpu_trouble}, so its GPUs are not known",
-            f"`{host.gpu_fix or 'nvidia-smi -L'}` there; `combo doctor` says more{slurm}",
+            f"a session asks for {asked}, but on {host.called} {say(host.gpu_trouble)}, so its GPUs are not known",
+            f"`{advice(host.gpu_trouble)[1]}` there; `combo doctor` says more{slurm}",
         )
     raise UserError(
         f"a session asks for {asked}, but {host.called} offers {len(allowed)}"

@@ -13,6 +13,7 @@ from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import environment
 from comborun.rules.facts import Fact
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 
 FIRST, NOW = CHOICES = ("first", "now")
@@ -36,7 +37,7 @@ def enter(layout: RunLayout, choice: str) -> Fact | None:
     Raises Refusal for an unknown choice. On a full disk nothing is recorded.
     """
     if choice not in CHOICES:
-        raise Refusal(USAGE, f"--environment needs {' or '.join(CHOICES)}")
+        raise Refusal(USAGE, Denial.USAGE, usage=f"--environment {'|'.join(CHOICES)}", given=choice)
     rows = _rows(layout)
     if choice == FIRST and rows:
         for name in environment.recorded(os.environ):

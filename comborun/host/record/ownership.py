@@ -16,7 +16,6 @@ from comborun.rules import machines, records
 from comborun.rules.facts import Fact
 from comborun.rules.names import SERVERS, RunLayout
 from comborun.rules.run_files import attempts_of
-from comborun.words import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def _elsewhere(record: Mapping[str, str]) -> Fact | None:
 def refuse_elsewhere(directory: str) -> None:
     """Raise Refusal if the run goes on where its processes can't be seen from here."""
     if fact := elsewhere(RunLayout(directory)):
-        raise Refusal(ELSEWHERE, say(fact), fact)
+        raise Refusal(ELSEWHERE, fact.code, **fact.fields)
 
 
 def open_attempts(layout: RunLayout) -> Iterator[tuple[str, int, dict[str, str]]]:

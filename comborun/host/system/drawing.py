@@ -11,10 +11,10 @@ from glob import glob
 
 from comborun.host.system import commands, files
 from comborun.host.system.process import setting
-from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.evidence import Evidence, MissingResource
 
 ASKED, ASSUMED = "asked", "assumed"
-"""whether the driver says which device a GPU is, or nothing does"""
+"""who says which device a GPU is: the driver, or nobody"""
 
 _EGL = """
 import ctypes, os, uuid
@@ -89,7 +89,7 @@ def vulkan_device(gpus: str, uuid: str, nvidia: str = "/proc/driver/nvidia") -> 
 
     Mesa's device-select layer reads it, also for NVIDIA's driver: `pci-0000_41_00_0!` hides all other devices. Before
     Mesa 24 `!` is unknown, and Mesa 22 takes a device that is not the named one. So each value is tried. Raises
-    LookupError with a code of Evidence if none is right.
+    MissingResource if none is right.
     """
     gpu = gpus.partition(",")[0]
     if not gpu:
@@ -109,4 +109,4 @@ def vulkan_device(gpus: str, uuid: str, nvidia: str = "/proc/driver/nvidia") -> 
             return f"{tag}!", ASSUMED
         if seen[0] == wanted:
             return value, ASKED
-    raise LookupError(Evidence.GPU_NOT_FIRST if wanted in seen else Evidence.GPU_NOT_SEEN)
+    raise MissingResource(Evidence.GPU_NOT_FIRST if wanted in seen else Evidence.GPU_NOT_SEEN)

@@ -31,6 +31,7 @@ from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
 from comborun.rules.facts import Fact
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import newest_plan
 
@@ -128,7 +129,7 @@ def remove(directory: str) -> dict[str, Any] | None:
     if not os.path.exists(directory):
         return None
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(layout.manifest):
-        raise Refusal(USAGE, f"{directory} is not a run directory")
+        raise Refusal(USAGE, Denial.NO_RUN, path=directory)
     if at := elsewhere(layout):
         return at.as_data()
     ended = os.path.exists(layout.done) or os.path.exists(layout.stopped)

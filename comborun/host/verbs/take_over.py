@@ -12,7 +12,8 @@ from comborun.host.record import ownership
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
-from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answer, run_directory, say
+from comborun.host.verb_errors import BUSY, Refusal, answer, run_directory, say, unwritable
+from comborun.rules.host import Denial
 from comborun.rules.machines import elsewhere
 from comborun.rules.names import SERVERS, bare
 
@@ -33,7 +34,7 @@ def _take_over(arguments: list[str]) -> int:
     _own(run, before.text("host"))
     lock = files.lock(run.layout.lock, _LEAVING_S)
     if lock < 0:
-        raise Refusal(BUSY, f"the dispatcher on {before.text('host')} lives, and does not leave")
+        raise Refusal(BUSY, Denial.DISPATCHER_STAYS, host=before.text("host"))
     Events(run.layout).order("take_over", host=before.text("host"))
     say(f"{run.id}: taken over from {before.text('host')}")
     _end_attempts(run)
@@ -44,7 +45,7 @@ def _take_over(arguments: list[str]) -> int:
 def _own(run: RunDirectory, former: str = "") -> None:
     fields = {**process.machine(), **({ownership.FROM: former} if former else {})}
     if not files.write(run.layout.machine, fields.items()):
-        raise Refusal(CANT_WRITE, f"can't write in {run.layout.dispatch}")
+        raise unwritable(run.layout.dispatch)
 
 
 def _end_attempts(run: RunDirectory) -> None:
@@ -55,5 +56,5 @@ def _end_attempts(run: RunDirectory) -> None:
         if not name.startswith(SERVERS):
             run.ask(name, number)
         if not run.finalize_lost(name, number):
-            raise Refusal(CANT_WRITE, f"can't write in {run.at(name, number).directory}")
+            raise unwritable(run.at(name, number).directory)
         say(f"{bare(name)}: lost", session=bare(name))

@@ -37,6 +37,7 @@ class Evidence(Word):
     NO_XVFB = "no_xvfb"
     XVFB_FAILED = "xvfb_failed"  # said
     NO_PORT = "no_port"  # said
+    SECRET_NOT_SET = "secret_not_set"  # name  # noqa: S105
     PORT_TAKEN = "port_taken"  # port
     NO_PROCESS = "no_process"
     TASK_ENDED_EARLY = "task_ended_early"  # said
@@ -90,6 +91,14 @@ def _short(key: str, value: object) -> object:
         return value
     text = value if key == "interpreter" else records.clean(value, len(value))
     return text if len(text) <= TEXT_MOST else f"{text[: TEXT_MOST - 1]}…"
+
+
+class MissingResource(LookupError):  # noqa: N818 - it is an answer and no error of ours
+    """Something that a command needs is not there, and so the launch fails. `reason` says what."""
+
+    def __init__(self, code: Evidence, **fields: Any) -> None:
+        super().__init__(code)
+        self.reason = fact(code, **fields)
 
 
 _OF_SCRIPT = frozenset(

@@ -12,7 +12,8 @@ import pytest
 from comborun.host.supervise.environment import CommandEnvironment
 from comborun.host.system import drawing
 from comborun.host.system.drawing import vulkan_device
-from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.evidence import Evidence, MissingResource
+from comborun.rules.facts import Fact
 from comborun.rules.names import RunLayout
 
 LOADER = """
@@ -95,9 +96,9 @@ def test_where_nothing_makes_the_granted_gpu_the_first_one_the_session_does_not_
     nvidia: Path, monkeypatch: pytest.MonkeyPatch, mesa: int, why: Evidence
 ) -> None:
     loader(nvidia, mesa, monkeypatch)
-    with pytest.raises(LookupError) as raised:
+    with pytest.raises(MissingResource) as missing:
         vulkan_device("1", UUIDS[1], str(nvidia))
-    assert raised.value.args == (why,)
+    assert missing.value.reason == Fact(why)
 
 
 def test_a_task_of_slurm_that_sees_its_gpu_alone_asks_for_it_by_the_hosts_number(

@@ -52,5 +52,5 @@ def test_a_link_of_another_user_is_not_followed(taken: Path) -> None:
 def test_doctor_tells_of_a_folder_of_another_user_and_makes_none(taken: Path) -> None:
     found = [one for one in folders(Box(str(taken))) if one.check == "tmp"]
     assert [one.level for one in found] == [Level.NOTE, Level.NOTE]
-    assert str(taken / "leases") in found[0].found
+    assert found[0].fact.text("path") == str(taken / "leases")
     assert not (taken / "comborun").exists()

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from structure import CHECKOUT, modules
 
-SENTENCES = {"note", "end_note", "why", "remark", "hint", "uncounted", "message"}
+SENTENCES = {"note", "why", "remark", "hint", "uncounted", "message"}
 CUTS = {
     *("startswith", "endswith", "partition", "rpartition", "split", "rsplit", "splitlines", "removeprefix"),
     *("removesuffix", "find", "rfind", "index", "count", "replace"),
