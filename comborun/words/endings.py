@@ -109,6 +109,17 @@ def _wrong_gpu(fact: Fact) -> str:
     return f"WRONG_GPU: {there}, and {here} MiB on GPU {','.join(map(str, granted))}, which it was granted"
 
 
+def _shared_memory_small(fact: Fact) -> str:
+    size, free = fact.number("kib"), fact.number("free_kib")
+    there = "" if size is None or free is None else f" has {size / 1024:.0f} MiB here, {free / 1024:.0f} free now"
+    return f"`/dev/shm`{there}; a container gets more with --ipc=host or --shm-size"
+
+
+def _host_limits(fact: Fact) -> str:
+    limits = {"-n": fact.text("files") or "unlimited", "-u": fact.text("processes") or "unlimited"}
+    return f"limits here: {', '.join(f'`ulimit {option}` is {value}' for option, value in limits.items())}"
+
+
 def _with(words: str, fact: Fact) -> str:
     text = part(fact, "said")
     return f"{words}: {text}" if text else words
@@ -162,6 +173,8 @@ WORDS: Words = {
     Evidence.SLURM_SAYS.value: "Slurm: {said}",
     Evidence.LOG_SAYS.value: "its log says: {said}",
     Evidence.PATTERNS_SLOW.value: "the grid's patterns take too long: its log was searched without them",
+    Evidence.SHARED_MEMORY_SMALL.value: _shared_memory_small,
+    Evidence.HOST_LIMITS.value: _host_limits,
     Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",
     Evidence.LEFT_BEHIND.value: "processes that it left behind were ended after {grace_s} s: {count}",
     Evidence.WRONG_GPU.value: _wrong_gpu,
