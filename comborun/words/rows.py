@@ -166,6 +166,12 @@ def _ended_in_exceptions(fact: Fact) -> str:
     return f"{ended}, counted as failure by the program: errored"
 
 
+def _verdicts_after_errors(fact: Fact) -> str:
+    count = fact.count("episodes")
+    verdicts = "1 verdict is suspect: it comes" if count == 1 else f"{count} verdicts are suspect: they come"
+    return f"{verdicts} after {fact.text('line')!r}; if that is an error, name it in `results.errors`"
+
+
 def _training(fact: Fact) -> str:
     of = f" of {fact.count('steps')}" if fact.count("steps") else ""
     return f"a training, at step {fact.count('step')}{of}: it has no episodes to count"
@@ -292,6 +298,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     ),
     "named_alike": "{files} files tell of the same episode, and the same",
     "ended_in_exceptions": _ended_in_exceptions,
+    "verdicts_after_errors": _verdicts_after_errors,
     "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
     "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",
     "printed_rate_differs": "the printed rate of {rate} is not {successes} of {episodes} as listed",

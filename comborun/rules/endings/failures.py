@@ -113,7 +113,7 @@ class Failure(Word):
         "shared_memory",
         Row(
             "out of shared memory",
-            "`/dev/shm` is full; a container gets more with `--ipc=host` or `--shm-size`",
+            "`/dev/shm` is full; a container gets more with --ipc=host or --shm-size",
             retries=1,
             wait_s=60.0,
             breaker=HOST,

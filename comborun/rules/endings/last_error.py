@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from comborun.rules import log_lines
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterator, Sequence
@@ -28,23 +30,8 @@ _UNFINISHED = re.compile(r"(?:[:(\[{,]|:\s*[\"']+)\s*$")
 """an exception whose text goes on in the next line"""
 _MORE_LINES = 10
 
-_IGNORED = re.compile(
-    r"Exception ignored |--- Logging error ---|Error in (?:sys\.excepthook|atexit)|[Ee]xception in atexit"
-)
-_ASIDE = re.compile(
-    r"Exception in (?:thread|callback)|Process \S+:\s*$|Task exception was never retrieved|exception calling callback"
-    r"|Future exception was never retrieved"
-)
 _OF_WORKER = re.compile(r"\bpid=\d")
 
-_FOREIGN = re.compile(
-    r"(?i)^\W*(?:wandb|tensorboard|mlflow|comet(?:_ml)?|neptune|clearml|swanlab|sentry(?:_sdk)?|opentelemetry|statsd"
-    r"|urllib3|datadog|posthog|huggingface_hub|gcsfs|boto(?:core|3)?)\b|\bTensorBoard\b|^Retrying \(Retry\("
-)
-_WARNS = re.compile(
-    r"^.{0,80}?(?:\bWARN(?:ING)?\b|\[[Ww]arn(?:ing)?\]|\b[Ww]arning:|\w+Warning: |: W (?:tensorflow|external)/)"
-    r"|^(?:\[\w+\]:?)?\[?W\d{4} |^\s*warnings\.warn\("
-)
 _FATAL = re.compile(
     r"Fatal Python error|terminate called |^\s*what\(\): |Segmentation fault|[Bb]us error|\bAborted\b|core dumped"
     r"|Floating point exception|Illegal instruction|\bKilled$|^\*\*\* |\[Fatal\]|^F\d{4} |Check failed: "
@@ -160,7 +147,7 @@ class _Reading:
             return self._traceback(at, line[:mark])
         if _CAUSE in line or _CONTEXT in line:
             self._chained = _CAUSE if _CAUSE in line else _CONTEXT
-        elif not line.strip() or of_others(line):
+        elif not line.strip() or log_lines.of_others(line):
             pass
         elif _EXCEPTION.match(line):
             text, after = self._text(at, "")
@@ -168,7 +155,7 @@ class _Reading:
             return after
         elif _FATAL.search(line) or self._fatal(line):
             self._add(Said([line], exception=False))
-        elif self.found and not (_ASIDE.search(line) or _IGNORED.search(line) or self._is_dump(line)):
+        elif self.found and not (log_lines.aside(line) or self._is_dump(line)):
             self.found[-1].survived = True
         return at + 1
 
@@ -198,8 +185,8 @@ class _Reading:
         if _TRACEBACK in lines[after]:
             return after
         text, after = self._text(after, prefix)
-        if not _IGNORED.search(head):
-            aside = bool(_ASIDE.search(head) or of_others(head) or _OF_WORKER.search(prefix))
+        if not log_lines.ignored(head):
+            aside = bool(log_lines.aside(head) or log_lines.of_others(head) or _OF_WORKER.search(prefix))
             self._add(Said(text, exception=True, aside=aside))
         return after
 
@@ -218,7 +205,7 @@ class _Reading:
         unfinished, after = bool(_UNFINISHED.search(texts[0])), at + 1
         for line in self._lines[after : after + _MORE_LINES]:
             text = _without(line, prefix)
-            if _TRACEBACK in text or of_others(text) or not (unfinished or re.match(r"\s+\S", text)):
+            if _TRACEBACK in text or log_lines.of_others(text) or not (unfinished or re.match(r"\s+\S", text)):
                 break
             after += 1
             if text.strip():
@@ -236,11 +223,6 @@ class _Reading:
             after += 1
         self._add(Said(texts, exception=True))
         return after
-
-
-def of_others(line: str) -> bool:
-    """Whether a line only warns, or is of another program's logger."""
-    return bool(_WARNS.search(line) or _FOREIGN.search(line))
 
 
 def _without(line: str, prefix: str) -> str:

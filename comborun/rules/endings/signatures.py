@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from comborun.rules import patterns
+from comborun.rules import log_lines, patterns
 from comborun.rules.endings import last_error
 from comborun.rules.endings.failures import Failure
 
@@ -63,7 +63,7 @@ def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[
     ours, known = ([one for one in some if one[0] != IGNORE] for some in (ours, known))
     fatal = lambda line: any(finder(line) for _, finder in known)  # noqa: E731
     groups = list(last_error.candidates(lines, killed=ended.killed, fatal=fatal))
-    program = [line for line in lines if line.strip() and not last_error.of_others(line)]
+    program = [line for line in lines if line.strip() and not log_lines.of_others(line)]
     if found := _first(ours, [*(groups[0] if groups else ()), *program[-1:]]):
         return found
     for group in groups:
