@@ -92,12 +92,15 @@ class EvidenceRules:
     """regular expression that a log line must match; empty: none"""
     files: tuple[str, ...] = ()
     """globs below the output folder; each must match a file that is not empty"""
+    steps: bool = False
+    """the number of steps in a line that shows progress, as announced by the program, else as planned"""
 
     @property
     def beside_records(self) -> str:
         """The evidence besides records, in words; empty if none."""
         line = (f"a line of the log like '{self.line}'",) if self.line else ()
-        return " and ".join((*line, *(f"a file '{glob}'" for glob in self.files)))
+        steps = ("its last step",) if self.steps else ()
+        return " and ".join((*line, *steps, *(f"a file '{glob}'" for glob in self.files)))
 
 
 BY_RECORDS = EvidenceRules()

@@ -12,7 +12,7 @@ import re
 import time
 
 from comborun.host.system import files
-from comborun.rules import counting, globs, records
+from comborun.rules import counting, globs, patterns, records
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
@@ -35,6 +35,7 @@ PLANNED = "{episodes}"
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
 _LOG_CHUNK = 1 << 20
+_ANNOUNCED = re.compile(r"[Tt]otal steps:\s*([0-9]{1,18})\b")
 
 
 class Rules:
@@ -42,7 +43,7 @@ class Rules:
 
     __slots__ = (
         *("any_files", "count", "environment", "evidence_files", "first", "line", "policy", "ranged", "records"),
-        *("results", "unit"),
+        *("results", "steps", "unit"),
     )
 
     def __init__(self, judging: object, first: int, count: int) -> None:
@@ -58,6 +59,8 @@ class Rules:
         self.any_files = evidence.get("any_files") is True
         """whether result files must exist, even if their content is not counted"""
         self.line = str(evidence.get("line", "")).replace(PLANNED, str(count))
+        self.steps = str(evidence.get("steps", ""))
+        """pattern of log lines that count steps: they must reach the number of steps"""
         listed = evidence.get("files")
         self.evidence_files = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
 
@@ -69,6 +72,7 @@ class Rules:
     def fields(self) -> list[tuple[str, object]]:
         """The fields of a claim."""
         evidence = {"records": self.records, "any_files": self.any_files, "line": self.line}
+        evidence.update({"steps": self.steps} if self.steps else {})
         judging = {key: getattr(self, key) for key in ("policy", "environment", "unit", "ranged")}
         judging.update(results=self.results.as_data(), evidence={**evidence, "files": self.evidence_files})
         return [("first", self.first), ("count", self.count), (records.JUDGING, judging)]
@@ -83,9 +87,15 @@ class Rules:
 
     @property
     def required(self) -> RequiredEvidence:
-        others = len(self.evidence_files) + bool(self.line)
+        others = len(self.evidence_files) + bool(self.line) + bool(self.steps)
         verdicts = self.unit == "episode" and self.results.success.word != NO_VERDICTS
         return RequiredEvidence(self.count, self.records, others, self.any_files, verdicts)
+
+
+def note_signal(at: AttemptLayout) -> None:
+    """Write down how long the log was before the first signal that was to end the command."""
+    if not os.path.exists(at.signalled):
+        files.write(at.signalled, [("log", files.size(at.log))])
 
 
 class LogLine:
@@ -100,14 +110,13 @@ class LogLine:
         except PatternError:  # somebody has edited a record
             self._pattern = re.compile("(?!)")
 
-    def look(self, log: str) -> bool:
-        if self.there:
-            return True
+    def look(self, log: str, size: int | None = None) -> bool:
+        """`size`: the bytes of the log that count; None: all."""
         try:
             with open(log, "rb") as file:
                 file.seek(self._at)
                 while not self.there:
-                    data = file.read(_LOG_CHUNK)
+                    data = file.read(_LOG_CHUNK if size is None else max(0, min(_LOG_CHUNK, size - self._at)))
                     if not data:
                         break
                     self._at += len(data)
@@ -125,6 +134,22 @@ class LogLine:
         return bool(line) and matches(self._pattern, line.decode("utf-8", "replace"))
 
 
+class LogSteps(LogLine):
+    """Searches for a line that counts as many steps as the program announced, else as planned."""
+
+    def __init__(self, pattern: str, planned: int) -> None:
+        super().__init__(pattern)
+        self._planned = planned
+
+    def _matches(self, line: bytes) -> bool:
+        text = line.decode("utf-8", "replace")[: patterns.LONGEST_LINE]
+        if announced := _ANNOUNCED.search(text):
+            self._planned = int(announced.group(1))
+        found = self._pattern.search(text)
+        number = next((one for one in found.groups() if one is not None), "") if found else ""
+        return number.isdecimal() and int(number[:18]) >= self._planned
+
+
 class Watched:
     def __init__(self, at: AttemptLayout, rules: Rules) -> None:
         self.at = at
@@ -134,7 +159,8 @@ class Watched:
 
     def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
-        self.line = LogLine(rules.line) if rules.line else None
+        self.in_log: list[LogLine] = [LogLine(rules.line)] if rules.line else []
+        self.in_log += [LogSteps(rules.steps, rules.count)] if rules.steps else []
         log = os.path.relpath(self.at.log, self.at.output) if rules.results.source == LOG else ""
         self.folder = Folder(self.at.output, rules.results.files, rules.identity, rules.results.format, log)
         self._unread: Fact | None = None
@@ -180,7 +206,8 @@ class Watched:
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
         held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
-        held += bool(self.line and self.line.look(self.at.log))
+        size = records.integer(files.read(self.at.signalled), "log")  # later lines prove nothing: it was told to end
+        held += sum(one.look(self.at.log, size) for one in self.in_log)
         return completeness(self.rules.required, counts, held, self.folder.found, code)
 
 
@@ -298,7 +325,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
 def _evidence(at: AttemptLayout, rules: Rules) -> list[str]:
     """The files by which an end is judged."""
     found = [f"{at.output}/{path}" for path in globs.found(at.output, [*rules.results.files, *rules.evidence_files])]
-    return [*found, at.log] if rules.line or rules.results.source == LOG else found
+    return [*found, at.log] if rules.line or rules.steps or rules.results.source == LOG else found
 
 
 def _to_disk(paths: list[str]) -> None:

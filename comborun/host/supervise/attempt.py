@@ -91,11 +91,11 @@ class Attempt:
 class StopSequence:
     """Ends a command step by step: INT, TERM and KILL to its group, each after the wait of the one before."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, attempt: Attempt) -> None:
         self.due = _NEVER
         """when to advance, in time.monotonic()"""
         self.begun = False
-        self._pid = pid
+        self._attempt = attempt
         self._steps: list[tuple[int, float]] = []
 
     def begin(self) -> None:
@@ -114,8 +114,9 @@ class StopSequence:
         if time.monotonic() < self.due:
             return
         number, seconds = self._steps.pop(0)
-        process.send_all(self._pid, number)
-        process.send_all(self._pid, signal.SIGCONT)  # a stopped process reacts to no other signal
+        judging.note_signal(self._attempt.at)
+        process.send_all(self._attempt.pid, number)
+        process.send_all(self._attempt.pid, signal.SIGCONT)  # a stopped process reacts to no other signal
         self.due = time.monotonic() + seconds if self._steps else _NEVER
 
 

@@ -50,7 +50,7 @@ def _command(attempt: Attempt, begin: dict[str, str]) -> int:
 
 def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
     """Watch as long as both live."""
-    watch, stop_sequence = watch_over(attempt), StopSequence(attempt.pid)
+    watch, stop_sequence = watch_over(attempt), StopSequence(attempt)
     events = Events(term=False)
     ends = [process_end(attempt.pid), process_end(int(keeper.get("pid") or 0))]
     descriptors = [fd for fd in ends if fd >= 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
+from comborun.host.record import judging
 from comborun.host.supervise.attempt import StopSequence
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
@@ -53,7 +54,7 @@ class RunningCommand:
         self._begun = files.write(attempt.at.begin, begin)
         self._window = Window(place.shown, skips=place.engine != "none")
         self._watch: Watch | Health | None = None
-        self._stop_sequence = StopSequence(attempt.pid)
+        self._stop_sequence = StopSequence(attempt)
         self._verdict: Verdict | None = None
         self.interrupted: Fact | None = None
         """who told the supervisor to end"""
@@ -113,6 +114,7 @@ class RunningCommand:
                 continue
             by = "window" if number == signal.SIGINT else "signal"
             self.interrupted = fact(Evidence.INTERRUPTED, by=by)
+            judging.note_signal(self._attempt.at)
             process.send_all(self._attempt.pid, number)
             if number == signal.SIGTERM and self._slurm:
                 self._stop_sequence.skip_to_kill()  # Slurm kills it soon, and judging takes time too

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from comborun.host.dispatch.windows import dismiss
 from comborun.host.engines import slurm_of
 from comborun.host.engines.multiplexers import multiplexer
-from comborun.host.record import attempts, secrets
+from comborun.host.record import attempts, judging, secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
 from comborun.host.system import descendants, files, process
@@ -234,6 +234,7 @@ class Stopping:
         for name, attempt in self.active.items():
             begin = files.read(self._at(name, attempt).begin)
             if process.named(begin, "pid"):
+                judging.note_signal(self._at(name, attempt))
                 process.send_all(int(begin["pid"]), number)
                 process.send_all(int(begin["pid"]), signal.SIGCONT)  # a stopped process reacts to no other signal
 
