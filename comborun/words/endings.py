@@ -173,6 +173,7 @@ WORDS: Words = {
     Evidence.SLURM_SAYS.value: "Slurm: {said}",
     Evidence.LOG_SAYS.value: "its log says: {said}",
     Evidence.PATTERNS_SLOW.value: "the grid's patterns take too long: its log was searched without them",
+    Evidence.NOT_JUDGED.value: "it could not be judged: {said}",
     Evidence.SHARED_MEMORY_SMALL.value: _shared_memory_small,
     Evidence.HOST_LIMITS.value: _host_limits,
     Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",

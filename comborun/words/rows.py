@@ -194,6 +194,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NO_MATCH: lambda fact: f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}",
     reasons.WROTE_NOTHING: "it wrote no file below {{output_dir}}",
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
+    reasons.COUNTING_FAILED: "its results can't be counted: {error}",
     reasons.FORMER: "{text}",
     # What is wrong with a row
     "not_an_object": "not a JSON object",
@@ -236,6 +237,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "summary_not_read": "a summary is not read: only files with single episodes count",
     "file_too_large": "larger than {most_mib} MiB",
     "unreadable_file": "can't be read: {error}",
+    "reader_failed": "can't be read: {error}",
+    "name_without_outcome": "its name holds no outcome of an episode",
     "dangling_link": "a link that leads nowhere",
     "no_file": "no file",
     "training": "a training: it has no episodes to count",

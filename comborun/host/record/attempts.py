@@ -207,7 +207,13 @@ class RunDirectory:
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
-            if not judging.write_end(at, ending, judging.judge(at, None), reserved=fd >= 0):
+            try:
+                judged = judging.judge(at, None)
+            except (OSError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001 - an end without counts is better than none
+                judged = judging.Judged(judging.uncounted(error), Completeness.NONE)
+            if not judging.write_end(at, ending, judged, reserved=fd >= 0):
                 return False
             files.remove(at.verdict, at.stalled)
             return True

@@ -7,6 +7,7 @@ it can be written on a full disk.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -17,8 +18,8 @@ from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
-from comborun.rules.results.counts import TOO_MANY, Counts, RequiredEvidence, completeness
-from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules
+from comborun.rules.results.counts import COUNTING_FAILED, TOO_MANY, Counts, RequiredEvidence, completeness
+from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
 from comborun.rules.results.result_files import Folder, name_unread, unread
 from comborun.rules.vocabulary import Completeness, cause_of, outcome
@@ -190,14 +191,23 @@ class Watched:
         now = time.monotonic()
         if now >= self._search_after:
             self._search_after = now + max(now - self._began, 1.0)
-            self._unread = unread(self.folder, self.rules.span)
+            try:
+                self._unread = unread(self.folder, self.rules.span)
+            except Exception:  # noqa: BLE001 - it is only advice
+                self._unread = None
         return self._unread
 
     def count(self, over: bool = False) -> Counts:
-        read = self.folder.read(over)
-        if self.rules.unit != "episode":
-            return tally.steps(read)
-        return tally.tally(read, self.rules.identity, self.rules.span, over)
+        """The counts; if counting itself fails, none, and why."""
+        try:
+            read = self.folder.read(over)
+            if self.rules.unit != "episode":
+                return tally.steps(read)
+            return tally.tally(read, self.rules.identity, self.rules.span, over)
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001
+            return uncounted(error)
 
     def complete(self) -> bool:
         """Whether all evidence exists, without regard to the exit code."""
@@ -209,6 +219,12 @@ class Watched:
         size = records.integer(files.read(self.at.signalled), "log")  # later lines prove nothing: it was told to end
         held += sum(one.look(self.at.log, size) for one in self.in_log)
         return completeness(self.rules.required, counts, held, self.folder.found, code)
+
+
+def uncounted(error: Exception) -> Counts:
+    counts = Counts()
+    counts.facts = (Fact(COUNTING_FAILED, error=str(unreadable(error).fact.text("error"))),)
+    return counts
 
 
 def counted(at: AttemptLayout) -> Counts:
@@ -236,18 +252,27 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
 
 
 def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
-    """Judge by these rules; writes nothing."""
-    watched = Watched(at, rules)
-    counted = watched.count(over=True)
-    name_unread(counted, watched.folder, rules.span, at.log)
-    return Judged(counted, watched.completeness(counted, code))
+    """Judge by these rules; writes nothing. If that fails, nothing is proven, and the counts say why."""
+    try:
+        watched = Watched(at, rules)
+        counted = watched.count(over=True)
+        with contextlib.suppress(LookupError, ValueError, TypeError, AttributeError):  # it is only advice
+            name_unread(counted, watched.folder, rules.span, at.log)
+        return Judged(counted, watched.completeness(counted, code))
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001
+        return Judged(uncounted(error), Completeness.NONE)
 
 
 def seed_keys(at: AttemptLayout) -> dict[str, str]:
     """For `results`: the field with the seed of an episode, if its rows count and give it another name."""
     watched = Watched(at, Rules.of(files.read(at.claim)))
-    samples = watched.folder.read().samples
-    return seed(samples, watched.rules.identity) if samples else {}
+    try:
+        samples = watched.folder.read().samples
+        return seed(samples, watched.rules.identity) if samples else {}
+    except Exception:  # noqa: BLE001 - without it the report looks for itself
+        return {}
 
 
 def list_videos(at: AttemptLayout, rules: Rules) -> None:
@@ -260,7 +285,7 @@ def list_videos(at: AttemptLayout, rules: Rules) -> None:
             with open(f"{at.output}/{path}", "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
                 rows.append((size, videos.fault(path, stream, size), f"{os.path.basename(at.output)}/{path}"))
-        except OSError:
+        except (OSError, LookupError, ValueError, TypeError):  # of a file that is none
             continue
     files.write_text(at.videos, videos.render(rows))
 

@@ -18,6 +18,7 @@ from comborun.host.system.descendants import Leftovers
 from comborun.rules import counting, patterns, records
 from comborun.rules.endings import evidence, failures, signatures
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.vocabulary import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,12 +101,22 @@ class Finishing:
         if judged.completeness.value != "complete" and end.cause not in _NO_BLAME:
             if self._behind and self._grace:
                 end.add(fact(Evidence.LEFT_BEHIND, count=self._behind, grace_s=self._grace))
-            explain(attempt, end, judged.counts.records)
+            try:
+                explain(attempt, end, judged.counts.records)
+            except (OSError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001
+                end.add(fact(Evidence.NOT_JUDGED, said=repr(error)))
         for found in records.ending(files.read(self._at.wrong_gpu)):
             end.add(found)
         end.peak_memory_kib = peak_memory_kib
         if judging.write_end(self._at, end, judged):
             files.remove(self._at.verdict, self._at.stalled)
+
+    def give_up(self, fault: Exception) -> None:
+        """Write an end without counts: better than none."""
+        self._end.add(fact(Evidence.NOT_JUDGED, said=repr(fault)))
+        judging.write_end(self._at, self._end, judging.Judged(judging.uncounted(fault), Completeness.NONE))
 
 
 def why_not_started(failure: str, log: str) -> Fact | None:

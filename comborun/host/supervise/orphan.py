@@ -6,6 +6,7 @@ This watch leaves when the command or the dispatcher has ended.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 
@@ -57,7 +58,8 @@ def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
     while attempt.lives and process.named(keeper):
         deadline = min(watch.due(), stop_sequence.due, time.monotonic() + watch.every)
         events.wait(deadline, [*watch.descriptors(), *descriptors])
-        if watch.look():
-            stop_sequence.begin()
+        with contextlib.suppress(Exception):  # whatever its files hold, it is watched
+            if watch.look():
+                stop_sequence.begin()
         stop_sequence.advance()
     watch.close()

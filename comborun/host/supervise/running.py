@@ -98,9 +98,10 @@ class RunningCommand:
         if display:
             display.close()
         self._window.show()
-        finishing.see(self._place, missing, self.interrupted, self._verdict)
+        self._patiently(lambda: finishing.see(self._place, missing, self.interrupted, self._verdict))
         self._patiently(finishing.sweep)
-        self._patiently(lambda: finishing.judge(self._watch.peak_kib if self._watch else 0))
+        if fault := self._patiently(lambda: finishing.judge(self._watch.peak_kib if self._watch else 0)):
+            self._patiently(lambda: finishing.give_up(fault))
         attempt.tell("ended")
 
     def close(self) -> None:
@@ -148,11 +149,13 @@ class RunningCommand:
             self._verdict = watch.look()
         except (OSError, MemoryError) as error:
             complain(f"session: the watch can't look just now: {str(error) or NO_MEMORY}")
+        except Exception as error:  # noqa: BLE001 - the session goes on without it
+            complain(f"session: the watch of {self._attempt.name} fails: {error!r}")
         if self._verdict:
             self._stop_sequence.begin()
 
-    def _patiently(self, act: Callable[[], None]) -> None:
-        """Call `act`; without memory or descriptors try again every second, for a minute."""
+    def _patiently(self, act: Callable[[], None]) -> Exception | None:
+        """Call `act`; without memory or descriptors try again every second, for a minute. Returns what else fails."""
         for left in reversed(range(_TRIES)):
             try:
                 act()
@@ -161,5 +164,9 @@ class RunningCommand:
                     raise
                 complain(f"session: {self._attempt.name} waits to write its end: {str(error) or NO_MEMORY}")
                 self._events.until(1.0, lambda: False)
+            except Exception as error:  # noqa: BLE001
+                complain(f"session: {self._attempt.name}: {error!r}")
+                return error
             else:
-                return
+                return None
+        return None

@@ -57,6 +57,11 @@ class RefusedError(Exception):
         self.fact = Fact(code, **fields)
 
 
+def unreadable(error: Exception) -> RefusedError:
+    """The refusal of a file that a reader trips over: nothing that a program writes may do more harm than that."""
+    return RefusedError(UNREADABLE, "reader_failed", error=f"{type(error).__name__}: {error}"[:TEXT_MOST])
+
+
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 

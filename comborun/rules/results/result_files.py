@@ -17,6 +17,7 @@ from comborun.rules.results.fields import (
     ENVIRONMENT,
     FORMAT,
     INDEX,
+    NO_RECORD,
     POLICY,
     TORN,
     TRAINING,
@@ -24,6 +25,7 @@ from comborun.rules.results.fields import (
     Identity,
     RefusedError,
     ResultRules,
+    unreadable,
 )
 from comborun.rules.results.proposals import propose, proposed
 from comborun.rules.results.readers import WHOLE_MOST
@@ -92,6 +94,9 @@ class Folder:
         for path, status in looked.items():
             if _named(path):
                 continue
+            if self.kind == formats.NAMED:
+                found.refused.append((path, RefusedError(NO_RECORD, "name_without_outcome")))
+                continue
             kind = formats.LOG_PATTERN if path == self.log and self.identity.pattern else self.kind
             file = before.get(path) or _File(self.directory, path, self.identity, kind)
             self._files[path] = file
@@ -102,22 +107,23 @@ class Folder:
                 found.rows.append((path, file.rows))
             elif file.later:
                 found.foreign.append((path, file.later))
-        found.rows += self._told_by_names(looked)
+        if any(map(_named, looked)):
+            self._read_names(found, looked)
         self.found = len(looked)
         return found
 
-    def _told_by_names(self, paths: Iterable[str]) -> list[tuple[str, Rows]]:
-        """Episodes in the names of files, by the folder of their environment."""
-        if not any(map(_named, paths)):
-            return []
+    def _read_names(self, found: tally.Files, paths: Iterable[str]) -> None:
+        """Read episodes in the names of files, by the folder of their environment."""
         from comborun.rules.results.filename_results import Named, groups
 
-        found = []
         for folder, group in groups(paths).items():
             rows = Rows(Named(self.identity, folder, group))
-            rows.finish()
-            found.append((folder, rows))
-        return found
+            try:
+                rows.finish()
+            except Exception as error:  # noqa: BLE001
+                found.refused.append((folder, unreadable(error)))
+            else:
+                found.rows.append((folder, rows))
 
 
 def _status(place: str, link: bool = False) -> os.stat_result | None:
@@ -163,15 +169,20 @@ class _File:
         try:
             with open(self._place, "rb", buffering=0, opener=_unhindered) as stream:
                 self._read(stream, over)
+            if self._taken:
+                self.rows = self._taken.last()
         except RefusedError as refused:
             self.refused = refused
         except OSError as error:
             dangling = os.path.islink(self._place) and not os.path.exists(self._place)
             code = "dangling_link" if dangling else "unreadable_file"
             self.refused = RefusedError(UNREADABLE, code, **({} if dangling else {"error": error.strerror}))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            self.refused, self.rows = unreadable(error), None
+            self._start_anew()
         self._seen = seen
-        if self._taken:
-            self.rows = self._taken.last()
 
     def _read(self, stream: BinaryIO, over: bool) -> None:
         status = os.fstat(stream.fileno())

@@ -73,6 +73,7 @@ FACTS = (
     fact(Evidence.PATTERNS_SLOW),
     fact(Evidence.SHARED_MEMORY_SMALL, kib=65536, free_kib=0),
     fact(Evidence.SHARED_MEMORY_SMALL),
+    fact(Evidence.NOT_JUDGED, said="KeyError('x')"),
     fact(Evidence.HOST_LIMITS, files=1024),
     fact(Evidence.SURVIVORS, pids=[7, 8]),
     fact(Evidence.LEFT_BEHIND, count=2, grace_s=5.0),
