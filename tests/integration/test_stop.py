@@ -56,8 +56,8 @@ def test_python_programs_see_the_stop_as_a_keyboard_interrupt_and_all_of_them_ar
 SAYS_DONE = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.default_int_handler)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("interrupted", flush=True)

@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from comborun.host.system import descendants, files, process
+from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Iterable, Mapping
 
     from comborun.host.record import judging
+    from comborun.host.system.ownership import Root
     from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
@@ -115,6 +116,11 @@ class RunDirectory:
     def marker(self, name: str, number: int) -> str:
         return f"{self.id}/{bare(name)}/{number}"
 
+    def roots(self, name: str, number: int) -> list[Root]:
+        """What all processes of an attempt descend from."""
+        at = self.at(name, number)
+        return ownership.roots(self.marker(name, number), files.read(at.claim), files.read(at.begin))
+
     def check_names(self, names: Iterable[str]) -> None:
         """Raises Refusal if a name is not a session's."""
         for name in names:
@@ -201,7 +207,7 @@ class RunDirectory:
             descendants.end_container(
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
-            survivors = descendants.sweep(self.marker(name, number), grace)
+            survivors = descendants.sweep(self.marker(name, number), grace, self.roots(name, number))
             ending.add(fact(Evidence.SURVIVORS, pids=survivors) if survivors else None)
         fd = -1 if self.backend.elsewhere else _lock(self.layout.session_lock(name))
         try:  # two processes may finalize it at once

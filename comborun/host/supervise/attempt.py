@@ -10,6 +10,7 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
+from comborun.host.system.ownership import Root, roots
 from comborun.host.system.timing import Timing
 from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal
 from comborun.rules import records
@@ -83,6 +84,13 @@ class Attempt:
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
 
     @property
+    def roots(self) -> list[Root]:
+        """What all its processes descend from: its command, and this process if it supervises it."""
+        own = process.identity()
+        leader = [Root(self.pid, self.start, self.marker, leads=True)] if self.pid and self.start else []
+        return [*leader, *([Root(int(own[0]), own[1], self.marker, leads=False)] if process.is_subreaper() else [])]
+
+    @property
     def lives(self) -> bool:
         seen = process.look(self.pid)
         return seen is not None and seen.start == self.start and seen.lives
@@ -146,7 +154,8 @@ class Place:
             os.makedirs(self.output, exist_ok=True)
             lock = files.lock(self._lock, attempt.timing.lock_s)
             if lock < 0 and os.path.exists(attempt.former.end):
-                descendants.sweep(f"{attempt.run_id}/{attempt.name}/", 0.0)  # processes of earlier attempts
+                known = roots(f"{attempt.run_id}/{attempt.name}/", {}, files.read(attempt.former.begin))
+                descendants.sweep(f"{attempt.run_id}/{attempt.name}/", 0.0, known)  # processes of earlier attempts
                 lock = files.lock(self._lock, 2.0)
         except OSError as error:
             raise Refusal(CANT_WRITE, f"can't write in {folder}: {error.strerror}") from None

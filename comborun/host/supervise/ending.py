@@ -47,7 +47,7 @@ class Finishing:
         self._attempt = attempt
         self._at = attempt.at
         self._events = events
-        self._leftovers = Leftovers(attempt.marker, events.until)
+        self._leftovers = Leftovers(attempt.marker, attempt.roots, events.until)
         self._stopped = stopping(self._at)
         self._end = judging.Ending("exited", None, code, attempt.started, time.time())
         self._end.cause = "exited" if self._end.signal is None else "signal"

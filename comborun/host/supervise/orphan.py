@@ -15,6 +15,7 @@ from comborun.host.supervise.running import watch_over
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import process_end
 from comborun.host.system.events import Events
+from comborun.host.system.ownership import roots
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +31,8 @@ def main(arguments: list[str]) -> int:
     attempt.port = begin.get("port", "")
     attempt.pid = _command(attempt, begin)
     if not attempt.pid:  # a remaining process holds the session's lock
-        descendants.sweep(attempt.marker, attempt.timing.grace_s)
+        known = roots(attempt.marker, files.read(attempt.at.claim), begin)
+        descendants.sweep(attempt.marker, attempt.timing.grace_s, known)
         return 0
     look = process.look(attempt.pid)
     attempt.start = look.start if look else ""

@@ -137,9 +137,12 @@ class Use:
 
 def uses() -> dict[str, Use]:
     """Marker -> use, of each attempt of this user's runs."""
+    from comborun.host.system.ownership import Owners
+
     found: dict[str, Use] = {}
+    owners = Owners()
     for pid in process.pids():
-        marker, seen = process.marker_of(pid), process.look(pid)
+        marker, seen = owners.of(pid), process.look(pid)
         if marker and seen:
             use = found.setdefault(marker, Use())
             use.kib += process.own_kib(pid)

@@ -22,7 +22,7 @@ from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import attempts, judging, secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
-from comborun.host.system import descendants, files, process
+from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
@@ -211,7 +211,8 @@ class Stopping:
         if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
             files.append(at.stop)  # on a full disk it is empty
         if files.read(at.grant).get("gpus"):
-            self.on_gpus.update(map(str, process.marked(self.attempts.marker(name, number))))
+            marker, known = self.attempts.marker(name, number), self.attempts.roots(name, number)
+            self.on_gpus.update(map(str, ownership.members(marker, known)))
         self.active[name] = self.marked[name] = number
 
     def _tell(self, name: str, number: int) -> None:
@@ -295,7 +296,8 @@ class Stopping:
         """End all processes that still have a marker. Returns whether none is left."""
         run = self.attempts.id
         markers = [f"{run}/"] if everything else [self.attempts.marker(*one) for one in self.marked.items()]
-        left = [pid for marker in markers for pid in descendants.sweep(marker, 0.0)]
+        known = [root for one in self.marked.items() for root in self.attempts.roots(*one)]
+        left = [pid for marker in markers for pid in descendants.sweep(marker, 0.0, known)]
         for pid in left:
             _name(pid)
         return not left
