@@ -194,6 +194,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NO_MATCH: lambda fact: f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}",
     reasons.WROTE_NOTHING: "it wrote no file below {{output_dir}}",
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
+    reasons.CHANGED: "its results have changed since it ended, and count as they are now",
     reasons.COUNTING_FAILED: "its results can't be counted: {error}",
     reasons.FORMER: "{text}",
     # What is wrong with a row

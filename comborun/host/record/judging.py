@@ -18,10 +18,10 @@ from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
-from comborun.rules.results.counts import COUNTING_FAILED, TOO_MANY, Counts, RequiredEvidence, completeness
+from comborun.rules.results.counts import CHANGED, COUNTING_FAILED, TOO_MANY, Counts, RequiredEvidence, completeness
 from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
-from comborun.rules.results.result_files import Folder, name_unread, unread
+from comborun.rules.results.result_files import Folder, changed, fingerprint, name_unread, unread
 from comborun.rules.vocabulary import Completeness, cause_of, outcome
 
 TYPE_CHECKING = False
@@ -36,6 +36,10 @@ PLANNED = "{episodes}"
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
 _LOG_CHUNK = 1 << 20
+_OF_COUNTS = frozenset(
+    ("records", "successes", "verdicts", "rows", "refused", "marks", "ordered", "countable", records.FACTS)
+)
+"""the fields of an end that come from its counts"""
 _ANNOUNCED = re.compile(r"[Tt]otal steps:\s*([0-9]{1,18})\b")
 
 
@@ -221,6 +225,19 @@ class Watched:
         return completeness(self.rules.required, counts, held, self.folder.found, code)
 
 
+def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
+    """An end record; if its results have changed since, with the counts of what is there now."""
+    if not end.get("results"):
+        return end
+    rules = Rules.of(files.read(at.claim))
+    if not changed(at.output, rules.results.files, end["results"], files.changed(at.end) / 1e9):
+        return end
+    counts = judged(at, rules, None).counts
+    counts.facts = (Fact(CHANGED), *counts.facts)
+    kept = [(key, value) for key, value in end.items() if key not in _OF_COUNTS]
+    return records.parse(records.render([*kept, *counts.pairs()]))
+
+
 def uncounted(error: Exception) -> Counts:
     counts = Counts()
     counts.facts = (Fact(COUNTING_FAILED, error=str(unreadable(error).fact.text("error"))),)
@@ -386,6 +403,9 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
     fields += [(records.ENDING, ending.facts)] if ending.facts else []
     fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += counts.items()
+    rules = Rules.of(claim)
+    if rules.results.files:
+        fields.append(("results", fingerprint(at.output, rules.results.files)))
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import zlib
 from itertools import islice
 
 from comborun.rules import globs
@@ -45,6 +46,8 @@ WHOLE_WHILE_RUNNING = 4 << 20
 """bytes; a larger document is not read while its session runs"""
 PATTERNS_MOST = 20
 """patterns of a grid that a reason quotes"""
+_ENDS = 4096
+"""bytes of the beginning and of the end of a file that tell whether it has changed"""
 _FILES_MOST = 200
 """files that are searched for unread results"""
 _LOG_MOST = 4 << 20
@@ -236,6 +239,34 @@ def _finished(rows: Rows) -> Rows:
     if one and one.why and rows.rows == 1 and not one.line and reason not in (POLICY, ENVIRONMENT, INDEX):
         raise RefusedError(reason, one.why.code, **one.why.fields)
     return rows
+
+
+def fingerprint(directory: str, patterns: Sequence[str]) -> str:
+    """Number, size and checksum of the result files; of each file the beginning and the end are read."""
+    count = size = check = 0
+    for path in globs.found(directory, patterns):
+        try:
+            with open(f"{directory}/{path}", "rb", opener=_unhindered) as stream:
+                length = os.fstat(stream.fileno()).st_size
+                ends = (os.pread(stream.fileno(), _ENDS, max(0, at)) for at in (0, length - _ENDS))
+                check = zlib.crc32(b"".join((os.fsencode(path), *ends)), check)
+        except OSError:
+            continue
+        count, size = count + 1, size + length
+    return f"{count} {size} {check:08x}"
+
+
+def changed(directory: str, patterns: Sequence[str], before: str, since: float) -> bool:
+    """Whether result files have another `fingerprint` than before. They are opened only if one has changed since then,
+    in seconds since 1970, or another number or size shows it.
+    """
+    if not before:
+        return False
+    found = [status for path in globs.found(directory, patterns) if (status := _status(f"{directory}/{path}"))]
+    if f"{len(found)} {sum(one.st_size for one in found)}" != before.rpartition(" ")[0]:
+        return True
+    newest = max((one.st_mtime for one in found), default=0.0)
+    return newest > since and fingerprint(directory, patterns) != before
 
 
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:
