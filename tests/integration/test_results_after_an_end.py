@@ -63,6 +63,17 @@ def test_results_that_changed_after_an_end_are_counted_as_they_are_and_said(box:
     assert counted(box) == (LEFT[how], True)
 
 
+def test_what_was_deleted_can_be_made_again(box: Box) -> None:
+    box.run({"env_one": python(ROWS.format(made=4), count=4, results=("*.jsonl",))})
+    refused = box.program("control", "retry", "env_one")
+    assert (refused.returncode, "has succeeded" in refused.stdout) == (1, True)
+    (box.attempt("env_one") / "out/r.jsonl").unlink()
+    assert box.program("control", "retry", "env_one").returncode == 0
+    box.start()
+    assert box.ended("env_one", 2).clean
+    assert counted(box, 2) == ("4", False)
+
+
 def test_a_session_whose_results_are_links_to_elsewhere_gets_no_tail(box: Box) -> None:
     box.plan({"env_one": ranged(ELSEWHERE)}, attempts=1)
     box.start()
