@@ -30,8 +30,8 @@ _LOOKS_WRONG = re.compile(
     r"(?i)\b(?:error|exception|crash(?:ed)?|refused|disconnected|out of memory|connection (?:reset|lost|closed))\b"
 )
 _METRIC = re.compile(r"(?i)\b(?:error|exceptions?|crash(?:es)?)\b\w*\s*[:=]\s*[-+\d.e]+ *[\w/%°]{0,5}\W*$|\bno error")
-_HINT = re.compile(r"(?i)err(?:or|no)|exception|traceback|crash|refused|disconnected|memory|connection")
-"""what every such line has: the other searches take longer"""
+_HINTS = ("error", "errno", "exception", "traceback", "crash", "refused", "disconnected", "memory", "connection")
+"""one of which is in every such line: the other searches take longer"""
 _NAMED = re.compile(r"^.*?\b(?i:caught exception|episode error):\s*")
 _STACK = re.compile(r"\s|$")
 
@@ -57,7 +57,8 @@ class Caught:
         if found:
             self.texts.append(text[found.end() :].strip(" :") or text.strip())
             return True
-        if not self._beside and not _HINT.search(text):
+        small = text.lower()
+        if not self._beside and not any(word in small for word in _HINTS):
             return False
         if self._beside:
             self._beside = _STACK.match(text) is not None
