@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.monitor.status import Link, RunStatus, SessionStatus
-    from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping
+    from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping
 
 _MEND = "Correct `results` in the grid and give the same command again: it reads these files, and runs nothing."
 interval_option = click.option(
@@ -253,7 +253,7 @@ class StopEarly:
         if self._undecided:
             click.echo(f"! {harmless(self._undecided)}", err=True)
 
-    def _decide(self, *, whole: bool = False) -> Stopping | None:
+    def _decide(self, *, whole: bool = False) -> EarlyStopping | None:
         """None if not all records are here yet."""
         from comborun.reporter.comparing.stopping import decide_run
 

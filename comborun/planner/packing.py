@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import UserError
 from comborun.model.work import combo_of
 from comborun.rules.facts import Fact
-from comborun.rules.room.ledger import Ledger
+from comborun.rules.room.capacity import Blocker, Capacity, Request, never
+from comborun.rules.room.ledger import Lease, Ledger
 from comborun.rules.room.order import BackfillQueue, Stagger
-from comborun.rules.room.placement import Blocker, Capacity, Request, never
 from comborun.rules.room.waits import Wait, WaitFor
 from comborun.text import MIB
 from comborun.words import say
@@ -101,7 +101,7 @@ class _Host:
         self.now = 0.0
         for number, server in enumerate(on.servers):
             chosen = self.ledger.choose(server)
-            self.ledger.take(f"server {number}", server, () if isinstance(chosen, Blocker) else chosen)
+            self.ledger.take(Lease("", f"server {number}", server, () if isinstance(chosen, Blocker) else chosen))
 
     def choose(self, request: Request) -> tuple[int, ...] | Blocker:
         chosen = self.ledger.choose(request, bars=self._bars)
@@ -115,7 +115,7 @@ class _Host:
         return _GPU_APART if self.spacing.left(gpu, self.now) else None
 
     def start(self, key: str, request: Request, gpus: tuple[int, ...]) -> None:
-        self.ledger.take(key, request, gpus)
+        self.ledger.take(Lease("", key, request, gpus))
         self.spacing.started(gpus, self.now)
         self.busy += 1
 

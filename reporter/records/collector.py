@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import packed
+from comborun.model.attempt import Aggregate, EpisodeRecord, packed
 from comborun.model.work import grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
@@ -23,12 +23,6 @@ from comborun.rules.results.filename_results import groups
 from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.text import several
 from comborun.words import say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Aggregate, EpisodeRecord
-
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"
 _OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}

@@ -10,7 +10,7 @@ import sys
 import pytest
 from box import Box, alive, bash, kill, python, until
 
-from comborun.host.system import machine, process
+from comborun.host.system import ownership, process
 from comborun.host.system.ownership import Owners, Root, members
 from comborun.model.judging import WatchRules
 from comborun.model.resources import Request
@@ -96,7 +96,7 @@ def test_whoever_asks_finds_it_through_its_supervisor(box: Box, name: str) -> No
     mine = {pid for pid in process.table() if descends(pid, begin.pid, begin.supervisor)}
     assert len(mine) > 1 or name in {"itself", "another title"}
     assert {Owners().of(pid) for pid in mine} == {f"{box.id}/env_one/1"}
-    assert set(machine.uses()[f"{box.id}/env_one/1"].pids) == mine
+    assert set(ownership.uses()[f"{box.id}/env_one/1"].pids) == mine
 
 
 @pytest.mark.parametrize("name", CHILDREN)

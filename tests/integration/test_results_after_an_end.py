@@ -8,7 +8,7 @@ import pytest
 from box import Box, Script, python
 
 from comborun.host.record.attempt_lineage import tail
-from comborun.host.record.attempts import RunDirectory
+from comborun.host.record.run_directory import RunDirectory
 from comborun.rules.results.result_files import changed, fingerprint
 
 ROWS = """import json, os

@@ -45,7 +45,7 @@ from comborun.model.judging import WatchRules
 from comborun.model.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.rules.results.fields import ResultRules
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 from comborun.text import SESSION_NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

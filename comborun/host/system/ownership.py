@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from comborun.host.system import files, process
+from comborun.rules.names import RunLayout, bare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,12 +107,39 @@ def _supervised(pid: int) -> str:
         return ""
     given = [word for word in words[at + 1 :] if word]
     named = given[1:] if given and given[0].startswith("/") else given
-    run = files.read_line(f"{os.path.dirname(os.path.dirname(words[at - 1]))}/id").strip()
+    run = files.read_line(RunLayout(os.path.dirname(os.path.dirname(words[at - 1]))).id).strip()
     if not run or len(named) < 2 or not named[1].isdecimal():
         return ""
-    return f"{run}/{named[0].rpartition('/')[2]}/{named[1]}"
+    return f"{run}/{bare(named[0])}/{named[1]}"
 
 
 def members(marker: str, known: Iterable[Root] = ()) -> list[int]:
     """The processes of an attempt now; see Owners."""
     return Owners(known).members(marker)
+
+
+class Use:
+    """The resources that the processes of one attempt hold together."""
+
+    __slots__ = ("kib", "pids", "ticks")
+
+    def __init__(self) -> None:
+        self.kib = 0
+        """KiB of main memory, without shared pages"""
+        self.ticks = 0
+        """clock ticks of CPU time so far"""
+        self.pids: list[int] = []
+
+
+def uses() -> dict[str, Use]:
+    """Marker -> use, of each attempt of this user's runs."""
+    found: dict[str, Use] = {}
+    owners = Owners()
+    for pid in process.pids():
+        marker, seen = owners.of(pid), process.look(pid)
+        if marker and seen:
+            use = found.setdefault(marker, Use())
+            use.kib += process.own_kib(pid)
+            use.ticks += seen.cpu
+            use.pids.append(pid)
+    return found

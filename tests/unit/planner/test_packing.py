@@ -14,7 +14,7 @@ from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.packing import Job, Stage, fits, outlook, simulate, stage
-from comborun.rules.room.placement import Capacity, Card, Request
+from comborun.rules.room.capacity import Capacity, Card, Request
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 

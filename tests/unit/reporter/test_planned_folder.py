@@ -53,7 +53,7 @@ def test_a_file_whose_path_names_no_combo_is_rejected_and_nothing_still_runs(tmp
 
 def test_an_axis_with_one_name_need_not_be_in_the_path(tmp_path: Path) -> None:
     one = GRID.replace("policies: [flat, rough_2]", "policies: [flat]")
-    assert report_of(tmp_path, "stairs/r.jsonl", grid=one).counts.completed == 3
+    assert report_of(tmp_path, "stairs/r.jsonl", grid=one).totals.completed == 3
 
 
 @pytest.mark.parametrize(
