@@ -100,7 +100,12 @@ class Rules:
 def note_signal(at: AttemptLayout) -> None:
     """Write down how long the log was before the first signal that was to end the command."""
     if not os.path.exists(at.signalled):
-        files.write(at.signalled, [("log", files.size(at.log))])
+        files.write(at.signalled, [("signalled", files.size(at.log))])
+
+
+def signalled(at: AttemptLayout) -> int | None:
+    """How long the log was then; None if nobody told the command to end."""
+    return records.integer(files.read(at.signalled) or files.read(at.end), "signalled")
 
 
 class LogLine:
@@ -220,7 +225,7 @@ class Watched:
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
         held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
-        size = records.integer(files.read(self.at.signalled), "log")  # later lines prove nothing: it was told to end
+        size = signalled(self.at)  # later lines prove nothing
         held += sum(one.look(self.at.log, size) for one in self.in_log)
         return completeness(self.rules.required, counts, held, self.folder.found, code)
 
@@ -403,7 +408,8 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
     fields += [(records.ENDING, ending.facts)] if ending.facts else []
     fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += counts.items()
-    rules = Rules.of(claim)
+    rules, told = Rules.of(claim), signalled(at)
+    fields += [] if told is None else [("signalled", told)]
     if rules.results.files:
         fields.append(("results", fingerprint(at.output, rules.results.files)))
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]

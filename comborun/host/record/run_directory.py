@@ -190,7 +190,7 @@ class RunDirectory:
                 judged = judging.Judged(judging.uncounted(error), Completeness.NONE)
             if not judging.write_end(at, ending, judged, reserved=fd >= 0):
                 return False
-            files.remove(at.verdict, at.stalled)
+            files.remove(at.verdict, at.stalled, at.signalled)
             return True
         finally:
             if fd >= 0:

@@ -116,7 +116,7 @@ class Finishing:
             end.add(found)
         end.peak_memory_kib = peak_memory_kib
         if judging.write_end(self._at, end, judged):
-            files.remove(self._at.verdict, self._at.stalled)
+            files.remove(self._at.verdict, self._at.stalled, self._at.signalled)
 
     def give_up(self, fault: Exception) -> None:
         """Write an end without counts: better than none."""
