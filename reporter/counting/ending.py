@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import fsum
 from typing import NamedTuple
 
-from comborun.model.attempt import CAUSES, End, behind
+from comborun.model.attempt import End
 from comborun.model.plan import Session
 from comborun.reporter.json_types import Memory, Moment, Seconds, TextOrNull
 from comborun.reporter.records.collected import AttemptRecord, Collected, SessionHistory
 from comborun.rules.endings.failures import Failure
-from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
-from comborun.words.endings import outcome_words
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, session_outcome
+from comborun.words.endings import CAUSES, behind, outcome_words
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux's numbers: those of the host, not of the machine that makes the report"""
@@ -82,7 +82,7 @@ def cause_words(end: End) -> str:
         words = f"signal {end.signal}"
     if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:
         words += f" ({SIGNALS.get(end.signal, f'signal {end.signal}')})"
-    if found := behind(end):
+    if found := behind(end.cause, end.failure):
         words = f"{found}, {words}"
     return f"{words}: {end.note}" if end.note else words
 
@@ -117,11 +117,10 @@ def _ending(
 
 
 def _outcome(end: End | None, counted: Completeness | None, *, run_over: bool) -> Outcome | None:
-    """By the rule of both halves, with the records that count here where they show something. None while the session
-    may be running."""
+    """By the records that count here, where they show something. None while the session may be running."""
     if end:
-        return outcome(counted or end.completeness, end.cause)
-    return outcome(counted or Completeness.NONE, Cause.LOST) if run_over else None
+        return session_outcome(counted, end.completeness, end.cause)
+    return session_outcome(counted) if run_over else None
 
 
 def _cause(end: End, session: Session) -> str:

@@ -196,7 +196,8 @@ def _limits(failure: str) -> Fact | None:
     """What this host allows, where the log says that this was not enough."""
     if failure == failures.Failure.SHARED_MEMORY:
         size, free = machine.disk_kib("/dev/shm")  # noqa: S108 - nothing is written
-        return fact(Evidence.SHARED_MEMORY_SMALL, kib=size, free_kib=free)
+        room = {} if size is None or free is None else {"mib": size >> 10, "free_mib": free >> 10}
+        return fact(Evidence.SHARED_MEMORY_SMALL, **room)
     if failure == failures.Failure.HOST_LIMIT:
         kinds = {"files": resource.RLIMIT_NOFILE, "processes": resource.RLIMIT_NPROC}
         limits = {name: resource.getrlimit(kind)[0] for name, kind in kinds.items()}

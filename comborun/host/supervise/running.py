@@ -10,7 +10,7 @@ from comborun.host.supervise.attempt import StopSequence
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
 from comborun.host.system import descendants, files, process
-from comborun.host.verb_errors import NO_MEMORY, complain
+from comborun.host.verb_errors import complain
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 
@@ -148,7 +148,7 @@ class RunningCommand:
         try:
             self._verdict = watch.look()
         except (OSError, MemoryError) as error:
-            complain(f"session: the watch can't look just now: {str(error) or NO_MEMORY}")
+            complain(f"session: the watch can't look just now: {str(error) or 'no memory'}")
         except Exception as error:  # noqa: BLE001 - the session goes on without it
             complain(f"session: the watch of {self._attempt.name} fails: {error!r}")
         if self._verdict:
@@ -162,7 +162,7 @@ class RunningCommand:
             except (OSError, MemoryError) as error:
                 if not left:
                     raise
-                complain(f"session: {self._attempt.name} waits to write its end: {str(error) or NO_MEMORY}")
+                complain(f"session: {self._attempt.name} waits to write its end: {str(error) or 'no memory'}")
                 self._events.until(1.0, lambda: False)
             except Exception as error:  # noqa: BLE001
                 complain(f"session: {self._attempt.name}: {error!r}")
