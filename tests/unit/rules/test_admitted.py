@@ -119,7 +119,7 @@ def test_a_lease_is_read_from_the_file_of_another_run_as_it_was_written() -> Non
 
 def test_a_lease_of_the_former_version_counts() -> None:
     request = {"gpus": 1, "gpu_memory": 500, "cpus": 2, "memory": 0, "tokens": ["ray"], "group": "", "per_gpu": 0}
-    request |= {"per_host": 0, "only": [1], "alone": False}
+    request.update({"per_host": 0, "only": [1], "alone": False})
     former = {"run": "other", "who": "a", "request": request, "gpus": [1], "at": "/other/sessions/a/attempt-1"}
     host = ledger(1000, 1000, cpus=2)
     host.take(Lease.of("other", {**former, "cores": [0, 1], "since": 1790000000}))
