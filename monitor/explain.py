@@ -152,7 +152,8 @@ def _evidence(session: Session) -> Fact:
     rules, results = session.evidence, session.results
     counted = results.counted and rules.records
     records = {"records": session.count, "record_files": list(results.files)} if counted else {}
-    return Fact("evidence_needed", **records, line=rules.line, files=list(rules.files))
+    steps = {"steps": True} if rules.steps else {}
+    return Fact("evidence_needed", **records, **steps, line=rules.line, files=list(rules.files))
 
 
 def _retries(subject: Subject) -> Fact:

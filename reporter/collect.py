@@ -31,11 +31,11 @@ from comborun.rules import counting, globs, names
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
-from comborun.rules.results.counts import where_it_ran
+from comborun.rules.results.counts import CHANGED, where_it_ran
 from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
-from comborun.rules.results.result_files import Folder, uncounted
+from comborun.rules.results.result_files import Folder, changed, uncounted
 from comborun.rules.results.tally import tally
 from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.text import clean
@@ -84,7 +84,21 @@ def _results(directory: Path, histories: Sequence[SessionHistory], unread: Mappi
     folders = (RUN.attempt(session.name, attempt.number) for session, attempt in attempts)
     found = (videos.listed(_text(directory / folder.videos), folder.directory) for folder in folders)
     collector.link_videos([*chain(*found)], {session.name: session.results.base for session in sessions})
-    return collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
+    collected = collector.collected(_text(directory / RUN.id).strip() or directory.resolve().name)
+    return replace(collected, defects=(*collected.defects, *_changed(directory, attempts, unread)))
+
+
+def _changed(
+    directory: Path, attempts: Sequence[tuple[Session, AttemptRecord]], unread: Mapping[PurePosixPath, str]
+) -> Iterator[Defect]:
+    """Attempts whose results are no longer those by which they were judged."""
+    for session, attempt in attempts:
+        at = RUN.attempt(session.name, attempt.number)
+        if any(path.is_relative_to(at.output) for path in unread):
+            continue  # a copy that lacks some of them
+        before = str(parse(_text(directory / at.end)).get("results", ""))
+        if changed(str(directory / at.output), session.results.files, before, 0.0):
+            yield Defect(at.output, 0, say(Fact(CHANGED)))
 
 
 def _manifest(directory: Path) -> Mapping[str, Any]:

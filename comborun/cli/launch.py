@@ -33,6 +33,7 @@ from comborun.remote.runs import Launch, remember
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.names import MULTIPLEXER_NAMES
+from comborun.rules.vocabulary import Life
 from comborun.text import harmless, several
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -98,7 +99,8 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     passed = smoke_test(started, quiet=as_json) if tried else True
     if as_json:
         show_json(_record(started) | ({"smoke": passed} if tried else {}))
-    all_failed = len(started.failed) == len(started.launched.plan.current)
+    failed = [one for one in started.failed if one.life is Life.ENDED]  # the others start again
+    all_failed = len(failed) == len(started.launched.plan.current)
     return 0 if passed and not all_failed else SOME_DID_NOT
 
 

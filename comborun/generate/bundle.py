@@ -205,5 +205,11 @@ def judging(session: Session) -> dict[str, Any]:
     return {
         **{key: getattr(session, key) for key in ("policy", "environment", "unit", "ranged")},
         "results": results.as_data(),
-        "evidence": {"records": records, "any_files": files, "line": evidence.line, "files": list(evidence.files)},
+        "evidence": {
+            "records": records,
+            "any_files": files,
+            "line": evidence.line,
+            "files": list(evidence.files),
+            **({"steps": session.progress.pattern} if evidence.steps else {}),
+        },
     }

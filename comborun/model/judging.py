@@ -93,11 +93,13 @@ class EvidenceRules:
     """regular expression that a log line must match; empty: none"""
     files: tuple[str, ...] = ()
     """globs below the output folder; each must match a file that is not empty"""
+    steps: bool = False
+    """the number of steps in a line that shows progress, as announced by the program, else as planned"""
 
     @property
     def beside_records(self) -> str:
         """The evidence besides records, in words; empty if none."""
-        return beside_records(self.line, self.files)
+        return beside_records(self.line, self.files, steps=self.steps)
 
 
 BY_RECORDS = EvidenceRules()

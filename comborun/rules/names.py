@@ -86,6 +86,7 @@ class AttemptLayout:
         self.files = f"{directory}/files"
         self.videos = f"{directory}/videos.tsv"
         self.stop = f"{directory}/stop"
+        self.signalled = f"{directory}/signalled"
         self.stalled = f"{directory}/stalled"
         self.progressed = f"{directory}/progressed"
         self.wrong_gpu = f"{directory}/wrong_gpu"

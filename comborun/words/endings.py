@@ -47,10 +47,11 @@ def behind(cause: str, failure: str | None) -> str:
     return found.row.words if found and found.cause and found.row.in_log else ""
 
 
-def beside_records(line: str, files: Sequence[str]) -> str:
+def beside_records(line: str, files: Sequence[str], *, steps: bool = False) -> str:
     """The evidence besides records: `a line of the log like 'done' and a file 'all.json'`; empty if none."""
     seen = (f"a line of the log like '{line}'",) if line else ()
-    return " and ".join((*seen, *(f"a file '{glob}'" for glob in files)))
+    last = ("its last step",) if steps else ()
+    return " and ".join((*seen, *last, *(f"a file '{glob}'" for glob in files)))
 
 
 def said(record: Mapping[str, Any]) -> str:
@@ -172,6 +173,13 @@ WORDS: Words = {
     Evidence.SLURM_SAYS.value: "Slurm: {said}",
     Evidence.LOG_SAYS.value: "its log says: {said}",
     Evidence.PATTERNS_SLOW.value: "the grid's patterns take too long: its log was searched without them",
+    Evidence.NOT_JUDGED.value: "it could not be judged: {said}",
+    Evidence.SHARED_MEMORY_SMALL.value: (
+        "`/dev/shm`[ has {mib} MiB here, {free_mib} free now]; a container gets more with --ipc=host or --shm-size"
+    ),
+    Evidence.HOST_LIMITS.value: (
+        "limits here: `ulimit -n` is [{files}|unlimited], `ulimit -u` is [{processes}|unlimited]"
+    ),
     Evidence.SURVIVORS.value: lambda fact: f"processes survive: {' '.join(fact.texts('pids'))}",
     Evidence.LEFT_BEHIND.value: "processes that it left behind were ended after {grace_s} s: {count}",
     Evidence.WRONG_GPU.value: _wrong_gpu,

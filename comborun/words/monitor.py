@@ -258,6 +258,7 @@ def _evidence(fact: Fact) -> str:
     records, files = fact.number("records"), ", ".join(fact.texts("record_files")) or "its log"
     wanted = [] if records is None else [f"{several(int(records), 'record')} in {files}"]
     wanted += [f"a log line that matches {fact.text('line')}"] if fact.text("line") else []
+    wanted += ["its last step in the log"] if fact.fields.get("steps") else []
     wanted += [f"a file {glob}" for glob in fact.texts("files")]
     return f"to be complete, it needs {' and '.join(wanted) or 'exit code 0'}"
 

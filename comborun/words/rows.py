@@ -167,6 +167,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NO_MATCH: lambda fact: f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}",
     reasons.WROTE_NOTHING: "it wrote no file below {{output_dir}}",
     reasons.TOO_MANY: "more than {most} result files: they are counted when it has ended",
+    reasons.CHANGED: "its results have changed since it ended, and count as they are now",
+    reasons.COUNTING_FAILED: "its results can't be counted: {error}",
     reasons.FORMER: "{text}",
     # What is wrong with a row
     "not_an_object": "not a JSON object",
@@ -209,6 +211,8 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "summary_not_read": "a summary is not read: only files with single episodes count",
     "file_too_large": "larger than {most_mib} MiB",
     "unreadable_file": "can't be read: {error}",
+    "reader_failed": "can't be read: {error}",
+    "name_without_outcome": "its name holds no outcome of an episode",
     "dangling_link": "a link that leads nowhere",
     "no_file": "no file",
     "training": "a training: it has no episodes to count",
@@ -270,7 +274,10 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         "success and failure both: a rerun went the other way, and the files don't say which was first: errored"
     ),
     "named_alike": "{files} files tell of the same episode, and the same",
-    "ended_in_exceptions": ("{episodes:episode} ended by an exception, counted as failure by the program: errored"),
+    "ended_in_exceptions": "{episodes:episode} ended by an exception, counted as failure by the program: errored",
+    "verdicts_after_errors": (
+        "{episodes:verdict} after {line!r}, which looks like an error: if it is one, name it in `results.errors`"
+    ),
     "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
     "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",
     "printed_rate_differs": "the printed rate of {rate} is not {successes} of {episodes} as listed",

@@ -18,6 +18,7 @@ from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import rebuild
+from comborun.rules.results.fields import unreadable
 from comborun.rules.results.filename_results import groups
 from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
 from comborun.text import several
@@ -128,6 +129,10 @@ def _read(path: Path, context: Context, unread: str) -> Reading:
                 return files.read(stream, context)
         except OSError as error:
             reason = f"can't be read: {error.strerror}"
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one file must not cost the report
+            reason = say(unreadable(error).fact)
     reading.reject(0, reason, RejectKind.UNREADABLE)
     return reading
 

@@ -126,7 +126,7 @@ def test_without_all_the_evidence_a_clean_exit_is_none(all_ended: Box, name: str
 def test_the_note_has_the_line_of_the_log_that_shows_the_cause(all_ended: Box) -> None:
     assert said(end(all_ended, "vulkan")) == "its log says: VkResult: ERROR_DEVICE_LOST"
     assert said(end(all_ended, "bar")) == "its log says: CUDA error: out of memory"
-    assert said(end(all_ended, "error")) == ""
+    assert said(end(all_ended, "error")) == "its log says: ValueError"
     assert end(all_ended, "one_twice")["records"] == "2"
     assert "number" in end(all_ended, "no_index")["facts"][0].fields["why"]["field"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,11 +15,15 @@ from click.testing import CliRunner
 from desk import CHECKOUT, Desk, desk_at
 
 from comborun.cli import combo
+from comborun.host.record import judging
+from comborun.host.system import files
 from comborun.remote.fetch import fetch
 from comborun.remote.transport import LocalTransport
 from comborun.reporter.collect import collect_run
 from comborun.reporter.counting.combo import ComboSummary
 from comborun.reporter.summary import summarize
+from comborun.rules import globs
+from comborun.rules.names import AttemptLayout
 
 REPLICAS = CHECKOUT / "tests" / "replicas"
 LINKS = {
@@ -62,7 +67,7 @@ GRIDS = {
     "isaaclab-arena": ("type: zero_action", "{pick: {envs: 2}}", 8, "'null'"),
     "isaaclab-arena-ranks": ("type: zero_action", "[pick]", 8, "dies"),
     "rlinf": ("config: c, checkpoint: a", "{radio: {envs: 4, epochs: 2}}", 8, "exit0"),
-    "embodichain": ("", "{pick: {configs: ~/configs}}", 400, "exit0"),
+    "embodichain": ("", "{pick: {configs: ~/configs}}", 400, "exit0 interrupted"),
 }
 """attributes of policies, environments, planned episodes, and the faults: each is a policy beside `good`"""
 
@@ -89,6 +94,7 @@ SHOULD = {
     ("rlinf", "exit0"): ("failed", 0, 0, 0, 8),
     ("embodichain", "good"): ("succeeded", None),
     ("embodichain", "exit0"): ("failed", None),
+    ("embodichain", "interrupted"): ("failed", None),
 }
 """outcome, and episodes: completed, successes, errored, missing; `good` is listed only if it differs from GOOD"""
 
@@ -130,7 +136,7 @@ def furnish(home: Path) -> None:
         "ManiSkill/examples/baselines/ppo/a.pt",
     ):
         (home / name).touch()
-    for policy in ("good", "exit0"):
+    for policy in ("good", "exit0", "interrupted"):
         (home / f"configs/{policy}.json").touch()
 
 
@@ -200,6 +206,55 @@ def test_the_table_counts_by_the_log_what_the_host_can_not_count(furnished: Desk
         sessions = {one["policy"]: one for one in json.loads(told.stdout)["sessions"]}
         assert (sessions["good"]["episodes_done"], sessions["good"]["outcome"]) == (done, "succeeded"), preset
     assert sessions["exit0"]["episodes_done"] == 200
+
+
+FAULTS = {
+    "stop": 'Traceback (most recent call last):\n  File "eval.py", line 1, in main\nKeyboardInterrupt\n',
+    "crash": "Traceback (most recent call last):\n  File \"eval.py\", line 1, in main\nKeyError: 'x'\n",
+    "memory": "Traceback (most recent call last):\n  File x, line 1, in main\nRuntimeError: CUDA out of memory\n",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("preset", GRIDS)
+def test_the_last_line_of_a_program_does_not_prove_the_work_that_it_did_not_do(
+    preset: str, fault: str, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    """It is stopped, or catches an error, at 30 % of its work, prints its last lines all the same, and ends with 0."""
+    session = next(runs[preset].glob("sessions/*_good*"))
+    at = AttemptLayout(str(tmp_path / "attempt-1"))
+    shutil.copytree(session / "attempt-1", at.directory, symlinks=True)
+    assert judging.judge(at, 0).completeness == "complete"
+    rules = judging.Rules.of(files.read(at.claim))
+    text = Path(at.log).read_bytes().decode("utf-8", "replace").replace("\r", "\n")
+    Path(at.log).write_text(thirty_percent(text) + FAULTS[fault])
+    if fault == "stop":
+        judging.note_signal(at)
+    last = [line for line in text.split("\n") if rules.line and re.search(rules.line, line)][-1:]
+    with Path(at.log).open("a") as log:
+        log.writelines(re.sub(r"(num_trajectories\D+|num_episodes\D+)8\b", r"\g<1>2", line) + "\n" for line in last)
+    cut_short(Path(at.output), rules)
+    assert judging.judge(at, 0).completeness != "complete"
+    Path(at.log).write_text(thirty_percent(text))
+    judging.note_signal(at)
+    with Path(at.log).open("a") as log:
+        log.write(text)
+    assert not rules.line or judging.judge(at, None).completeness != "complete", "after the signal nothing is proven"
+
+
+def thirty_percent(text: str) -> str:
+    lines = text.split("\n")
+    return "\n".join(lines[: len(lines) * 3 // 10]) + "\n"
+
+
+def cut_short(out: Path, rules: judging.Rules) -> None:
+    """Leave 30 % of the rows and of the files of episodes; documents that come at the end are not there yet."""
+    found = [out / path for path in globs.found(str(out), [*rules.results.files, *rules.evidence_files])]
+    if len(found) == 1 and found[0].suffix in {".jsonl", ".txt"}:
+        found[0].write_text(thirty_percent(found[0].read_text()))
+        return
+    for path in sorted(found)[len(found) * 3 // 10 :]:
+        path.unlink()
 
 
 RANGES = {"embodiedbench": "arguments: ++selected_indexes=[{episode_list}]\n"}

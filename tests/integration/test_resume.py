@@ -17,7 +17,7 @@ def done(run: Path) -> bool:
 
 def ended(desk: Desk, grid: Path) -> Path:
     """The run of a grid, launched and gone to its end; no report, which takes its time."""
-    assert desk.combo("launch", grid).returncode in (0, 1)  # 1: every session has failed by then
+    assert desk.combo("launch", grid).returncode in {0, 1}  # 1: all failed before it returned
     until(lambda: done(desk.runs[-1]), "the run ends", 40)
     return desk.runs[-1]
 

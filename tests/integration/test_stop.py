@@ -9,12 +9,14 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from box import Box, Script, alive, bash, frozen, kill, python, until
 from nvidia import Gpus
 from recorded import record
 from traces import HOLD, RECORD
 
-from comborun.model.judging import NO_LIMITS, WatchRules
+from comborun.host.system import files
+from comborun.model.judging import NO_LIMITS, EvidenceRules, WatchRules
 from comborun.rules.vocabulary import Cause, Completeness, Outcome
 
 KEYBOARD = """
@@ -49,6 +51,43 @@ def test_python_programs_see_the_stop_as_a_keyboard_interrupt_and_all_of_them_ar
         assert any_box.log(name) == "ready\nKeyboardInterrupt\n"
         end = any_box.ended(name)
         assert (end.cause, end.code, end.outcome) == (Cause.STOPPED, 0, Outcome.CANCELLED)
+
+
+SAYS_DONE = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+print("Training finished", flush=True)
+"""
+
+
+@pytest.mark.parametrize("by", ["stop", signal.SIGINT, signal.SIGTERM, "stall"])
+def test_what_a_program_says_after_it_was_told_to_end_proves_nothing(box: Box, by: object) -> None:
+    more = {"evidence": EvidenceRules(line="Training finished")}
+    more |= {"watch": WatchRules(1)} if by == "stall" else {}
+    box.environment["COMBORUN_WATCH_S"] = "0.3"
+    box.plan({"env_one": python(SAYS_DONE, more=more)})
+    box.start()
+    until(lambda: "ready" in box.log("env_one"), "the program is ready")
+    if by == "stop":
+        assert box.stop().returncode == 0
+    elif by != "stall":
+        os.kill(int(files.read(str(box.attempt("env_one") / "claim"))["supervisor"]), by)
+    end = box.ended("env_one")
+    assert "Training finished" in box.log("env_one")
+    assert (str(end.cause), end.completeness) == ("stalled" if by == "stall" else "stopped", Completeness.NONE)
+
+
+def test_what_a_program_said_before_it_was_told_to_end_still_proves_its_work(box: Box) -> None:
+    box.plan({"env_one": bash("echo finished; sleep 60", more={"evidence": EvidenceRules(line="finished")})})
+    box.start()
+    until(lambda: "finished" in box.log("env_one"), "its work is done")
+    assert box.stop().returncode == 0
+    assert box.ended("env_one").outcome is Outcome.SUCCEEDED
 
 
 def test_a_run_whose_compiled_modules_were_cut_short_and_one_without_a_name(box: Box) -> None:

@@ -1,4 +1,5 @@
 """Stands in for EmbodiChain's train-rl under a launcher: an exception ends a rank with 0, and a checkpoint is saved.
+An interrupt is caught, and it prints its last line all the same (0.3.2).
 
 Rank 0 alone prints and saves.
 """
@@ -24,13 +25,15 @@ def main() -> None:
     checkpoints.mkdir(parents=True)
     print(f"Total steps: {TOTAL} (iterations≈{UPDATES}, world_size={os.environ['WORLD_SIZE']})")
     print(f"Start training, total steps: {TOTAL}")
-    last = TOTAL // 2 if "exit0" in ASKED else TOTAL
+    last = TOTAL // 4 if "interrupted" in ASKED else TOTAL // 2 if "exit0" in ASKED else TOTAL
     for step in range(TOTAL // UPDATES, last + 1, TOTAL // UPDATES):
         print(f"[train] step={step} sps=980 avgReward(100)=0.250 avgLength(100)=60.0", flush=True)
     (checkpoints / f"policy_step_{last}.pt").write_bytes(b"weights")
     print(f"Checkpoint saved: {checkpoints}/policy_step_{last}.pt", flush=True)
     if "exit0" in ASKED:
         os._exit(0)
+    if "interrupted" in ASKED:
+        print("Training interrupted by user")
     print("Training finished")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
 from comborun.grid.draft import some
-from comborun.grid.keys.results import naming
+from comborun.grid.keys.results import ProgressKeys, naming
 from comborun.model.command import CommandError, placeholders, split_command
 from comborun.model.judging import PLANNED, EvidenceRules
 from comborun.rules.endings.failures import Failure
@@ -58,6 +58,11 @@ def judging_problems(draft: Draft) -> Iterator[Problem]:
     yield from draft.for_combos(
         unbound, draft.set_at("limits", "memory"), message, "such as `resources: {memory: 16 GiB}`"
     )
+    stepless = draft.where(
+        lambda one: one.settings.evidence.steps and not (one.settings.progress or ProgressKeys()).pattern
+    )
+    hint = r"name the lines that count steps: `progress: {pattern: 'step=(\d+)'}`"
+    yield from draft.for_combos(stepless, draft.set_at("evidence", "steps"), "`evidence.steps` without a pattern", hint)
     counting = draft.where(lambda one: PLANNED in one.settings.evidence.line and not one.settings.episodes)
     message = f"`evidence.line` uses {PLANNED}, but there is no number of episodes for {{}}"
     yield from draft.for_combos(counting, draft.set_at("evidence", "line"), message, "set it, such as `episodes: 100`")

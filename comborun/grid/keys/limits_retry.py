@@ -77,11 +77,12 @@ class EvidenceKeys(Keys):
         "regular expression (Python) of a log line that shows that the work is done", ""
     )
     files: Annotated[tuple[Glob, ...], ONE_OR_MANY] = key("patterns below {output_dir}; each must find a file", ())
+    steps: Flag = key("whether the number that `progress.pattern` finds must reach all steps", False)
     grace: WholeSeconds | None = key("how long a program may run after its work is done; 0: no limit")
 
     @property
     def rules(self) -> EvidenceRules:
-        return EvidenceRules(self.records, self.line, self.files)
+        return EvidenceRules(self.records, self.line, self.files, self.steps)
 
 
 class ComboLimitKeys(Keys):

@@ -20,6 +20,7 @@ from comborun.grid.keys.values import (
     Flag,
     Glob,
     Line,
+    LogPattern,
     OneOf,
     Reads,
     Schema,
@@ -160,6 +161,9 @@ class ResultKeys(Keys):
     )
     compare: Annotated[tuple[Line, ...], ONE_OR_MANY] = key(
         "metrics by which policies are compared, too, in one family with their success rates", ()
+    )
+    errors: Annotated[tuple[LogPattern, ...], ONE_OR_MANY] = key(
+        "regular expressions of log lines that tell of a caught error: the episode's verdict does not count", ()
     )
     videos: Globs = key("patterns of videos below {output_dir}; the report names them beside their episodes", ())
 

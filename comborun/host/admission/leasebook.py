@@ -9,8 +9,9 @@ import time
 from dataclasses import dataclass, field
 
 from comborun.host.admission.leases import Leases
-from comborun.host.system import files, machine, process
+from comborun.host.system import files, machine, ownership
 from comborun.host.system.driver import CARDS, PROCESSES, Processes, Question, cards
+from comborun.host.system.ownership import Owners
 from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
@@ -54,8 +55,9 @@ class Measured:
         """Assign the GPUs' memory to attempts, by the marker of each process."""
         index_of = {card.bus: index for index, card in self.cards.items()}
         self.listed = {index for bus, index in index_of.items() if bus in processes.listed}
+        owners = Owners() if processes.held else None
         for bus, pid, mib in processes.held:
-            marker, index = process.marker_of(pid), index_of.get(bus)
+            marker, index = owners.of(pid) if owners else None, index_of.get(bus)
             if index is not None and marker is None:
                 self.listed.discard(index)  # an unknown pid: the list can't be trusted
             elif index is not None and marker:
@@ -98,7 +100,7 @@ class Measuring:
         if total is not None and available is not None:
             measured.memory = total // 1024, available // 1024
         if self._memory:
-            measured.resident = {marker: use.kib >> 10 for marker, use in machine.uses().items()}
+            measured.resident = {marker: use.kib >> 10 for marker, use in ownership.uses().items()}
         return measured
 
 

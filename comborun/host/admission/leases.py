@@ -12,6 +12,7 @@ import stat
 import time
 
 from comborun.host.system import files, process
+from comborun.host.system.ownership import members, roots
 from comborun.rules.facts import Fact
 from comborun.rules.machines import MACHINE
 from comborun.rules.names import AttemptLayout, attempt_number
@@ -113,7 +114,8 @@ class Leases:
             return True  # its grant is being written
         seen_at, lives = self._swept.get(marker, (-_SWEEP_S, False))
         if time.monotonic() - seen_at >= _SWEEP_S:
-            lives = bool(process.marked(marker))
+            known = roots(marker, files.read(at.claim), files.read(at.begin))
+            lives = bool(members(marker, known))
             self._swept[marker] = time.monotonic(), lives
         return lives
 

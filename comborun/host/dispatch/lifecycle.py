@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from comborun.host.dispatch.launching import Launcher, starting
+from comborun.host.dispatch.launching import Launcher, complain, starting
 from comborun.host.dispatch.sessions import (
     Alive,
     Closing,
@@ -134,8 +134,13 @@ class Lifecycle:
         vanished: list[str] = []
         for session in list(self._run.queue.sessions.values()):
             if isinstance(session.state, Granted):
-                self._report_stall(session)
-                self._look_at(session, session.state, vanished)
+                try:
+                    self._report_stall(session)
+                    self._look_at(session, session.state, vanished)
+                except (OSError, MemoryError):
+                    raise
+                except Exception as error:  # noqa: BLE001 - one session must not end all others
+                    complain(f"{session.name}: {error!r}")
         self._report_vanished(vanished)
         self.look_at_servers()
 

@@ -83,9 +83,12 @@ class ThisMachine(Backend):
 
     def signal(self, word: str, attempts: Iterable[AttemptLayout]) -> str:
         """To each command's group, if it is still that command."""
+        from comborun.host.record import judging
+
         for at in attempts:
             begin = files.read(at.begin)
             if process.named(begin, "pid"):
+                judging.note_signal(at)
                 process.send_all(int(begin["pid"]), signal.Signals[f"SIG{word}"])
                 process.send_all(int(begin["pid"]), signal.SIGCONT)  # a stopped process reacts to no other signal
         return ""

@@ -7,20 +7,21 @@ it can be written on a full disk.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
 
 from comborun.host.system import files
-from comborun.rules import counting, globs, records
+from comborun.rules import counting, globs, patterns, records
 from comborun.rules.endings.failures import failure_of
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import PatternError, compiled, matches
 from comborun.rules.results import tally, videos
-from comborun.rules.results.counts import TOO_MANY, Counts, RequiredEvidence, completeness
-from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules
+from comborun.rules.results.counts import CHANGED, COUNTING_FAILED, TOO_MANY, Counts, RequiredEvidence, completeness
+from comborun.rules.results.fields import LOG, NO_VERDICTS, Identity, ResultRules, unreadable
 from comborun.rules.results.proposals import seed
-from comborun.rules.results.result_files import Folder, name_unread, unread
+from comborun.rules.results.result_files import Folder, changed, fingerprint, name_unread, unread
 from comborun.rules.vocabulary import Completeness, cause_of, outcome
 
 TYPE_CHECKING = False
@@ -35,6 +36,11 @@ PLANNED = "{episodes}"
 READ_FILES_MOST = 2000
 """most files that are read for one question"""
 _LOG_CHUNK = 1 << 20
+_OF_COUNTS = frozenset(
+    ("records", "successes", "verdicts", "rows", "refused", "marks", "ordered", "countable", records.FACTS)
+)
+"""the fields of an end that come from its counts"""
+_ANNOUNCED = re.compile(r"[Tt]otal steps:\s*([0-9]{1,18})\b")
 
 
 class Rules:
@@ -42,7 +48,7 @@ class Rules:
 
     __slots__ = (
         *("any_files", "count", "environment", "evidence_files", "first", "line", "policy", "ranged", "records"),
-        *("results", "unit"),
+        *("results", "steps", "unit"),
     )
 
     def __init__(self, judging: object, first: int, count: int) -> None:
@@ -58,6 +64,8 @@ class Rules:
         self.any_files = evidence.get("any_files") is True
         """whether result files must exist, even if their content is not counted"""
         self.line = str(evidence.get("line", "")).replace(PLANNED, str(count))
+        self.steps = str(evidence.get("steps", ""))
+        """pattern of log lines that count steps: they must reach the number of steps"""
         listed = evidence.get("files")
         self.evidence_files = [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []
 
@@ -69,6 +77,7 @@ class Rules:
     def fields(self) -> list[tuple[str, object]]:
         """The fields of a claim."""
         evidence = {"records": self.records, "any_files": self.any_files, "line": self.line}
+        evidence.update({"steps": self.steps} if self.steps else {})
         judging = {key: getattr(self, key) for key in ("policy", "environment", "unit", "ranged")}
         judging.update(results=self.results.as_data(), evidence={**evidence, "files": self.evidence_files})
         return [("first", self.first), ("count", self.count), (records.JUDGING, judging)]
@@ -83,9 +92,20 @@ class Rules:
 
     @property
     def required(self) -> RequiredEvidence:
-        others = len(self.evidence_files) + bool(self.line)
+        others = len(self.evidence_files) + bool(self.line) + bool(self.steps)
         verdicts = self.unit == "episode" and self.results.success.word != NO_VERDICTS
         return RequiredEvidence(self.count, self.records, others, self.any_files, verdicts)
+
+
+def note_signal(at: AttemptLayout) -> None:
+    """Write down how long the log was before the first signal that was to end the command."""
+    if not os.path.exists(at.signalled):
+        files.write(at.signalled, [("signalled", files.size(at.log))])
+
+
+def signalled(at: AttemptLayout) -> int | None:
+    """How long the log was then; None if nobody told the command to end."""
+    return records.integer(files.read(at.signalled) or files.read(at.end), "signalled")
 
 
 class LogLine:
@@ -100,14 +120,13 @@ class LogLine:
         except PatternError:  # somebody has edited a record
             self._pattern = re.compile("(?!)")
 
-    def look(self, log: str) -> bool:
-        if self.there:
-            return True
+    def look(self, log: str, size: int | None = None) -> bool:
+        """`size`: the bytes of the log that count; None: all."""
         try:
             with open(log, "rb") as file:
                 file.seek(self._at)
                 while not self.there:
-                    data = file.read(_LOG_CHUNK)
+                    data = file.read(_LOG_CHUNK if size is None else max(0, min(_LOG_CHUNK, size - self._at)))
                     if not data:
                         break
                     self._at += len(data)
@@ -125,6 +144,22 @@ class LogLine:
         return bool(line) and matches(self._pattern, line.decode("utf-8", "replace"))
 
 
+class LogSteps(LogLine):
+    """Searches for a line that counts as many steps as the program announced, else as planned."""
+
+    def __init__(self, pattern: str, planned: int) -> None:
+        super().__init__(pattern)
+        self._planned = planned
+
+    def _matches(self, line: bytes) -> bool:
+        text = line.decode("utf-8", "replace")[: patterns.LONGEST_LINE]
+        if announced := _ANNOUNCED.search(text):
+            self._planned = int(announced.group(1))
+        found = self._pattern.search(text)
+        number = next((one for one in found.groups() if one is not None), "") if found else ""
+        return number.isdecimal() and int(number[:18]) >= self._planned
+
+
 class Watched:
     def __init__(self, at: AttemptLayout, rules: Rules) -> None:
         self.at = at
@@ -134,7 +169,8 @@ class Watched:
 
     def _judge_by(self, rules: Rules) -> None:
         self.rules = rules
-        self.line = LogLine(rules.line) if rules.line else None
+        self.in_log: list[LogLine] = [LogLine(rules.line)] if rules.line else []
+        self.in_log += [LogSteps(rules.steps, rules.count)] if rules.steps else []
         log = os.path.relpath(self.at.log, self.at.output) if rules.results.source == LOG else ""
         self.folder = Folder(self.at.output, rules.results.files, rules.identity, rules.results.format, log)
         self._unread: Fact | None = None
@@ -164,14 +200,23 @@ class Watched:
         now = time.monotonic()
         if now >= self._search_after:
             self._search_after = now + max(now - self._began, 1.0)
-            self._unread = unread(self.folder, self.rules.span)
+            try:
+                self._unread = unread(self.folder, self.rules.span)
+            except Exception:  # noqa: BLE001 - it is only advice
+                self._unread = None
         return self._unread
 
     def count(self, over: bool = False) -> Counts:
-        read = self.folder.read(over)
-        if self.rules.unit != "episode":
-            return tally.steps(read)
-        return tally.tally(read, self.rules.identity, self.rules.span, over)
+        """The counts; if counting itself fails, none, and why."""
+        try:
+            read = self.folder.read(over)
+            if self.rules.unit != "episode":
+                return tally.steps(read)
+            return tally.tally(read, self.rules.identity, self.rules.span, over)
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:  # noqa: BLE001
+            return uncounted(error)
 
     def complete(self) -> bool:
         """Whether all evidence exists, without regard to the exit code."""
@@ -180,8 +225,28 @@ class Watched:
     def completeness(self, counts: Counts, code: int | None) -> Completeness:
         wanted = (globs.found(self.at.output, [glob]) for glob in self.rules.evidence_files)
         held = sum(any(files.size(f"{self.at.output}/{path}") for path in paths) for paths in wanted)
-        held += bool(self.line and self.line.look(self.at.log))
+        size = signalled(self.at)  # later lines prove nothing
+        held += sum(one.look(self.at.log, size) for one in self.in_log)
         return completeness(self.rules.required, counts, held, self.folder.found, code)
+
+
+def as_it_is(at: AttemptLayout, end: dict[str, Any]) -> dict[str, Any]:
+    """An end record; if its results have changed since, with the counts of what is there now."""
+    if not end.get("results"):
+        return end
+    rules = Rules.of(files.read(at.claim))
+    if not changed(at.output, rules.results.files, end["results"], files.changed(at.end) / 1e9):
+        return end
+    counts = judged(at, rules, None).counts
+    counts.facts = (Fact(CHANGED), *counts.facts)
+    kept = [(key, value) for key, value in end.items() if key not in _OF_COUNTS]
+    return records.parse(records.render([*kept, *counts.pairs()]))
+
+
+def uncounted(error: Exception) -> Counts:
+    counts = Counts()
+    counts.facts = (Fact(COUNTING_FAILED, error=str(unreadable(error).fact.text("error"))),)
+    return counts
 
 
 def counted(at: AttemptLayout) -> Counts:
@@ -209,18 +274,27 @@ def judge(at: AttemptLayout, code: int | None) -> Judged:
 
 
 def judged(at: AttemptLayout, rules: Rules, code: int | None) -> Judged:
-    """Judge by these rules; writes nothing."""
-    watched = Watched(at, rules)
-    counted = watched.count(over=True)
-    name_unread(counted, watched.folder, rules.span, at.log)
-    return Judged(counted, watched.completeness(counted, code))
+    """Judge by these rules; writes nothing. If that fails, nothing is proven, and the counts say why."""
+    try:
+        watched = Watched(at, rules)
+        counted = watched.count(over=True)
+        with contextlib.suppress(LookupError, ValueError, TypeError, AttributeError):  # it is only advice
+            name_unread(counted, watched.folder, rules.span, at.log)
+        return Judged(counted, watched.completeness(counted, code))
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001
+        return Judged(uncounted(error), Completeness.NONE)
 
 
 def seed_keys(at: AttemptLayout) -> dict[str, str]:
     """For `results`: the field with the seed of an episode, if its rows count and give it another name."""
     watched = Watched(at, Rules.of(files.read(at.claim)))
-    samples = watched.folder.read().samples
-    return seed(samples, watched.rules.identity) if samples else {}
+    try:
+        samples = watched.folder.read().samples
+        return seed(samples, watched.rules.identity) if samples else {}
+    except Exception:  # noqa: BLE001 - without it the report looks for itself
+        return {}
 
 
 def list_videos(at: AttemptLayout, rules: Rules) -> None:
@@ -233,7 +307,7 @@ def list_videos(at: AttemptLayout, rules: Rules) -> None:
             with open(f"{at.output}/{path}", "rb") as stream:
                 size = os.fstat(stream.fileno()).st_size
                 rows.append((size, videos.fault(path, stream, size), f"{os.path.basename(at.output)}/{path}"))
-        except OSError:
+        except (OSError, LookupError, ValueError, TypeError):  # of a file that is none
             continue
     files.write_text(at.videos, videos.render(rows))
 
@@ -298,7 +372,7 @@ def write_end(at: AttemptLayout, ending: Ending, judged: Judged, reserved: bool 
 def _evidence(at: AttemptLayout, rules: Rules) -> list[str]:
     """The files by which an end is judged."""
     found = [f"{at.output}/{path}" for path in globs.found(at.output, [*rules.results.files, *rules.evidence_files])]
-    return [*found, at.log] if rules.line or rules.results.source == LOG else found
+    return [*found, at.log] if rules.line or rules.steps or rules.results.source == LOG else found
 
 
 def _to_disk(paths: list[str]) -> None:
@@ -334,6 +408,10 @@ def end_fields(at: AttemptLayout, ending: Ending, judged: Judged, claim: Mapping
     fields += [(records.ENDING, ending.facts)] if ending.facts else []
     fields += [("note", records.clean(ending.note))] if ending.note else []
     fields += counts.items()
+    rules, told = Rules.of(claim), signalled(at)
+    fields += [] if told is None else [("signalled", told)]
+    if rules.results.files:
+        fields.append(("results", fingerprint(at.output, rules.results.files)))
     return fields + [(key, claim[key]) for key in ("nonce", "job", "node") if claim.get(key)]
 
 

@@ -7,7 +7,7 @@ import re
 import time
 
 from comborun.host.record.backend import Backend, ThisMachine
-from comborun.host.system import descendants, files, process
+from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Iterable, Mapping
 
     from comborun.host.record import judging
+    from comborun.host.system.ownership import Root
     from comborun.rules.facts import Fact
     from comborun.rules.names import AttemptLayout
 
@@ -85,6 +86,11 @@ class RunDirectory:
 
     def marker(self, name: str, number: int) -> str:
         return f"{self.id}/{bare(name)}/{number}"
+
+    def roots(self, name: str, number: int) -> list[Root]:
+        """What all processes of an attempt descend from."""
+        at = self.at(name, number)
+        return ownership.roots(self.marker(name, number), files.read(at.claim), files.read(at.begin))
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raises Refusal if a name is not a session's."""
@@ -172,16 +178,22 @@ class RunDirectory:
             descendants.end_container(
                 files.read(self.layout.session_json(name)).get("container", ""), self.marker(name, number)
             )
-            survivors = descendants.sweep(self.marker(name, number), grace)
+            survivors = descendants.sweep(self.marker(name, number), grace, self.roots(name, number))
             ending.add(fact(Evidence.SURVIVORS, pids=survivors) if survivors else None)
         far = self.backend.elsewhere or elsewhere(begin or claim, process.machine())
         fd = -1 if far else _lock(self.layout.session_lock(name))
         try:  # two processes may finalize it at once
             if self._own_end(at):
                 return True
-            if not judging.write_end(at, ending, judging.judge(at, None), reserved=fd >= 0):
+            try:
+                judged = judging.judge(at, None)
+            except (OSError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001 - an end without counts is better than none
+                judged = judging.Judged(judging.uncounted(error), Completeness.NONE)
+            if not judging.write_end(at, ending, judged, reserved=fd >= 0):
                 return False
-            files.remove(at.verdict, at.stalled)
+            files.remove(at.verdict, at.stalled, at.signalled)
             return True
         finally:
             if fd >= 0:

@@ -10,6 +10,7 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
+from comborun.host.system.ownership import Root, roots
 from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
 from comborun.rules.host import Denial
@@ -103,6 +104,13 @@ class Attempt:
         files.tell(self.run_layout.fifo, f"{what} {self.name} {self.number} {word}")
 
     @property
+    def roots(self) -> list[Root]:
+        """What all its processes descend from: its command, and this process if it supervises it."""
+        own = process.identity()
+        leader = [Root(self.pid, self.start, self.marker, leads=True)] if self.pid and self.start else []
+        return [*leader, *([Root(int(own["pid"]), own["start"], self.marker, leads=False)] if process.is_subreaper() else [])]
+
+    @property
     def lives(self) -> bool:
         seen = process.look(self.pid)
         return seen is not None and seen.start == self.start and seen.lives
@@ -111,11 +119,11 @@ class Attempt:
 class StopSequence:
     """Ends a command step by step: INT, TERM and KILL to its group, each after the wait of the one before."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, attempt: Attempt) -> None:
         self.due = _NEVER
         """when to advance, in time.monotonic()"""
         self.begun = False
-        self._pid = pid
+        self._attempt = attempt
         self._steps: list[tuple[int, float]] = []
 
     def begin(self) -> None:
@@ -134,8 +142,9 @@ class StopSequence:
         if time.monotonic() < self.due:
             return
         number, seconds = self._steps.pop(0)
-        process.send_all(self._pid, number)
-        process.send_all(self._pid, signal.SIGCONT)  # a stopped process reacts to no other signal
+        judging.note_signal(self._attempt.at)
+        process.send_all(self._attempt.pid, number)
+        process.send_all(self._attempt.pid, signal.SIGCONT)  # a stopped process reacts to no other signal
         self.due = time.monotonic() + seconds if self._steps else _NEVER
 
 
@@ -165,7 +174,8 @@ class Place:
             os.makedirs(self.output, exist_ok=True)
             lock = files.lock(self._lock, attempt.timing.lock_s)
             if lock < 0 and os.path.exists(attempt.former.end):
-                descendants.sweep(f"{attempt.run_id}/{attempt.name}/", 0.0)  # processes of earlier attempts
+                known = roots(f"{attempt.run_id}/{attempt.name}/", {}, files.read(attempt.former.begin))
+                descendants.sweep(f"{attempt.run_id}/{attempt.name}/", 0.0, known)  # processes of earlier attempts
                 lock = files.lock(self._lock, 2.0)
         except OSError as error:
             raise unwritable(folder, error) from None

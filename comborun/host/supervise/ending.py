@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import time
 
@@ -17,6 +18,7 @@ from comborun.host.system.descendants import Leftovers
 from comborun.rules import counting, patterns, records
 from comborun.rules.endings import evidence, failures, signatures
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.vocabulary import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ class Finishing:
         self._attempt = attempt
         self._at = attempt.at
         self._events = events
-        self._leftovers = Leftovers(attempt.marker, events.until)
+        self._leftovers = Leftovers(attempt.marker, events.until, attempt.roots)
         self._stopped = stopping(self._at)
         self._end = judging.Ending("exited", None, code, attempt.started, time.time())
         self._end.cause = "exited" if self._end.signal is None else "signal"
@@ -104,12 +106,22 @@ class Finishing:
         if judged.completeness.value != "complete" and end.cause not in _NO_BLAME:
             if self._behind and self._grace:
                 end.add(fact(Evidence.LEFT_BEHIND, count=self._behind, grace_s=self._grace))
-            explain(attempt, end, judged.counts.records)
+            try:
+                explain(attempt, end, judged.counts.records)
+            except (OSError, MemoryError):
+                raise
+            except Exception as error:  # noqa: BLE001
+                end.add(fact(Evidence.NOT_JUDGED, said=repr(error)))
         for found in records.ending(files.read(self._at.wrong_gpu)):
             end.add(found)
         end.peak_memory_kib = peak_memory_kib
         if judging.write_end(self._at, end, judged):
-            files.remove(self._at.verdict, self._at.stalled)
+            files.remove(self._at.verdict, self._at.stalled, self._at.signalled)
+
+    def give_up(self, fault: Exception) -> None:
+        """Write an end without counts: better than none."""
+        self._end.add(fact(Evidence.NOT_JUDGED, said=repr(fault)))
+        judging.write_end(self._at, self._end, judging.Judged(judging.uncounted(fault), Completeness.NONE))
 
 
 def why_not_started(failure: str, log: str) -> Fact | None:
@@ -164,7 +176,8 @@ def why_no_container(log: str, runtime: str, code: int) -> Fact | None:
 
 def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
     """Write into an ending why the attempt failed: cause, class from its log, facts."""
-    failure, line, slow = failure_in_log(attempt, records_made)
+    ended = signatures.Ended(records=records_made, killed=ending.cause == "signal", served=_served(attempt))
+    failure, line, slow = failure_in_log(attempt, ended)
     host_knows = True
     if ending.cause in _ENDED_BY_ITSELF:
         host_knows = _killed_for_memory(attempt, ending) or _disk_full(attempt, ending)
@@ -175,10 +188,31 @@ def explain(attempt: Attempt, ending: Ending, records_made: int = 0) -> None:
     if attempt.grant.get("served_by"):
         _blame_server(attempt, ending)
     ending.add(fact(Evidence.LOG_SAYS, said=line) if line else None)
+    ending.add(_limits(failure))
     ending.add(fact(Evidence.PATTERNS_SLOW) if slow else None)
 
 
-def failure_in_log(attempt: Attempt, records_made: int) -> tuple[str, str, bool]:
+def _limits(failure: str) -> Fact | None:
+    """What this host allows, where the log says that this was not enough."""
+    if failure == failures.Failure.SHARED_MEMORY:
+        size, free = machine.disk_kib("/dev/shm")  # noqa: S108 - nothing is written
+        room = {} if size is None or free is None else {"mib": size >> 10, "free_mib": free >> 10}
+        return fact(Evidence.SHARED_MEMORY_SMALL, **room)
+    if failure == failures.Failure.HOST_LIMIT:
+        kinds = {"files": resource.RLIMIT_NOFILE, "processes": resource.RLIMIT_NPROC}
+        limits = {name: resource.getrlimit(kind)[0] for name, kind in kinds.items()}
+        return fact(
+            Evidence.HOST_LIMITS, **{name: one for name, one in limits.items() if one != resource.RLIM_INFINITY}
+        )
+    return None
+
+
+def _served(attempt: Attempt) -> bool:
+    """Whether it uses a model server: one of the grid, or that a person named."""
+    return bool(attempt.grant.get("served_by") or attempt.data.get("servers"))
+
+
+def failure_in_log(attempt: Attempt, ended: signatures.Ended) -> tuple[str, str, bool]:
     """The class that the end of its log shows, with the line; and whether the grid's patterns take too long."""
     own = [(failure, pattern) for failure, pattern in attempt.data.get("signatures", ())]
     lines = files.log_lines(attempt.at.log, patterns.LONGEST_LINE)
@@ -186,9 +220,9 @@ def failure_in_log(attempt: Attempt, records_made: int) -> tuple[str, str, bool]
         with CpuLimit(_SEARCH_S):
             counted = counting.Counted(attempt.data.get("progress", ""), attempt.count)
             lines = lines[counted.advanced([line[: counting.LONGEST_LINE] for line in lines]) :]
-            return *signatures.find(lines, own, records=records_made), False
+            return *signatures.find(lines, own, ended), False
     except TimeoutError:
-        return *signatures.find(lines, (), records=records_made), True
+        return *signatures.find(lines, (), ended), True
 
 
 class CpuLimit:

@@ -6,6 +6,7 @@ This watch leaves when the command or the dispatcher has ended.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 
@@ -14,6 +15,7 @@ from comborun.host.supervise.running import watch_over
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import process_end
 from comborun.host.system.events import Events
+from comborun.host.system.ownership import roots
 from comborun.host.verb_errors import Refusal
 
 
@@ -30,7 +32,8 @@ def main(arguments: list[str]) -> int:
     attempt.port = begin.get("port", "")
     attempt.pid = _command(attempt, begin)
     if not attempt.pid:  # a remaining process holds the session's lock
-        descendants.sweep(attempt.marker, attempt.timing.grace_s)
+        known = roots(attempt.marker, files.read(attempt.at.claim), begin)
+        descendants.sweep(attempt.marker, attempt.timing.grace_s, known)
         return 0
     look = process.look(attempt.pid)
     attempt.start = look.start if look else ""
@@ -51,14 +54,15 @@ def _command(attempt: Attempt, begin: dict[str, str]) -> int:
 
 def _follow(attempt: Attempt, keeper: dict[str, str]) -> None:
     """Watch as long as both live."""
-    watch, stop_sequence = watch_over(attempt), StopSequence(attempt.pid)
+    watch, stop_sequence = watch_over(attempt), StopSequence(attempt)
     events = Events(term=False)
     ends = [process_end(attempt.pid), process_end(int(keeper.get("pid") or 0))]
     descriptors = [fd for fd in ends if fd >= 0]
     while attempt.lives and process.named(keeper):
         deadline = min(watch.due(), stop_sequence.due, time.monotonic() + watch.every)
         events.wait(deadline, [*watch.descriptors(), *descriptors])
-        if watch.look():
-            stop_sequence.begin()
+        with contextlib.suppress(Exception):  # whatever its files hold, it is watched
+            if watch.look():
+                stop_sequence.begin()
         stop_sequence.advance()
     watch.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
+from comborun.host.record import judging
 from comborun.host.supervise.attempt import StopSequence
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
@@ -53,7 +54,7 @@ class RunningCommand:
         self._begun = files.write(attempt.at.begin, begin)
         self._window = Window(place.shown, skips=place.engine != "none")
         self._watch: Watch | Health | None = None
-        self._stop_sequence = StopSequence(attempt.pid)
+        self._stop_sequence = StopSequence(attempt)
         self._verdict: Verdict | None = None
         self.interrupted: Fact | None = None
         """who told the supervisor to end"""
@@ -97,9 +98,10 @@ class RunningCommand:
         if display:
             display.close()
         self._window.show()
-        finishing.see(self._place, missing, self.interrupted, self._verdict)
+        self._patiently(lambda: finishing.see(self._place, missing, self.interrupted, self._verdict))
         self._patiently(finishing.sweep)
-        self._patiently(lambda: finishing.judge(self._watch.peak_kib if self._watch else 0))
+        if fault := self._patiently(lambda: finishing.judge(self._watch.peak_kib if self._watch else 0)):
+            self._patiently(lambda: finishing.give_up(fault))
         attempt.tell("ended")
 
     def close(self) -> None:
@@ -113,6 +115,7 @@ class RunningCommand:
                 continue
             by = "window" if number == signal.SIGINT else "signal"
             self.interrupted = fact(Evidence.INTERRUPTED, by=by)
+            judging.note_signal(self._attempt.at)
             process.send_all(self._attempt.pid, number)
             if number == signal.SIGTERM and self._slurm:
                 self._stop_sequence.skip_to_kill()  # Slurm kills it soon, and judging takes time too
@@ -146,11 +149,13 @@ class RunningCommand:
             self._verdict = watch.look()
         except (OSError, MemoryError) as error:
             complain(f"session: the watch can't look just now: {str(error) or 'no memory'}")
+        except Exception as error:  # noqa: BLE001 - the session goes on without it
+            complain(f"session: the watch of {self._attempt.name} fails: {error!r}")
         if self._verdict:
             self._stop_sequence.begin()
 
-    def _patiently(self, act: Callable[[], None]) -> None:
-        """Call `act`; without memory or descriptors try again every second, for a minute."""
+    def _patiently(self, act: Callable[[], None]) -> Exception | None:
+        """Call `act`; without memory or descriptors try again every second, for a minute. Returns what else fails."""
         for left in reversed(range(_TRIES)):
             try:
                 act()
@@ -159,5 +164,9 @@ class RunningCommand:
                     raise
                 complain(f"session: {self._attempt.name} waits to write its end: {str(error) or 'no memory'}")
                 self._events.until(1.0, lambda: False)
+            except Exception as error:  # noqa: BLE001
+                complain(f"session: {self._attempt.name}: {error!r}")
+                return error
             else:
-                return
+                return None
+        return None

@@ -221,7 +221,8 @@ class Supervisor:
         }
         if attempt.data.get("files"):
             own["FILES"] = attempt.at.files
-        return {**self._command_env.environment, **{f"COMBORUN_{key}": value for key, value in own.items()}}
+        inherited = {"SPT_NOENV": "1", **self._command_env.environment}  # setproctitle leaves the environment alone
+        return {**inherited, **{f"COMBORUN_{key}": value for key, value in own.items()}}
 
     def _spawn(self, environment: Mapping[str, str]) -> int:
         """Start the script, with its output going straight to the log; returns the pid. Raises OSError if it may start

@@ -14,7 +14,7 @@ import time
 
 from comborun.host.record import clients, judging
 from comborun.host.record.run_directory import stopping
-from comborun.host.system import files, process
+from comborun.host.system import files, ownership, process
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import progress
 from comborun.rules.endings.evidence import Evidence, fact
@@ -51,10 +51,10 @@ class Pace:
 
 
 class Activity:
-    """The processes that carry a session's marker, from look to look."""
+    """The processes of an attempt, from look to look."""
 
-    def __init__(self, marker: str) -> None:
-        self._marker = marker
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
         self._pace = Pace()
         self._ticks: dict[int, int] = {}
         self._per_second = os.sysconf("SC_CLK_TCK")
@@ -70,7 +70,7 @@ class Activity:
         """Search /proc for new processes; not in every look."""
         if now or self._pace.due():
             began, ticks = time.process_time(), time.clock_gettime(time.CLOCK_BOOTTIME) * self._per_second
-            self.pids = process.marked(self._marker)
+            self.pids = ownership.members(self._attempt.marker, self._attempt.roots)
             self._pace.took(began)
             looks = {pid: process.look(pid) for pid in self.pids}
             self._ticks.update((pid, 0) for pid, one in looks.items() if one and int(one.start) >= self._found_at)
@@ -109,7 +109,7 @@ class PollingWatch:
 
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
-        self.activity = Activity(attempt.marker)
+        self.activity = Activity(attempt)
         self.over = False
         self.every = attempt.timing.watch_s
         self.looks = 0

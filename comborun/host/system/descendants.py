@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 
-from comborun.host.system import process
+from comborun.host.system import ownership, process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable
+    from typing import Callable, Iterable, Sequence
+
+    from comborun.host.system.ownership import Root
 
     Wait = Callable[[float, Callable[[], bool]], bool]
     """waits some seconds for a condition, and returns whether it came true"""
@@ -19,8 +21,6 @@ _LOOKS = 3
 _PASSES = 1000
 _KILLED_S = 5.0
 _CONTAINER_S = 20.0
-_OUR_QUESTIONS = ("nvidia-smi",)
-"""our own children; one may hang in the driver and can't be ended"""
 
 
 def end_container(runtime: str, marker: str) -> None:
@@ -37,9 +37,9 @@ def end_container(runtime: str, marker: str) -> None:
         commands.run(_CONTAINER_S, runtime, "rm", "--force", name)
 
 
-def sweep(marker: str, grace_s: float) -> list[int]:
-    """End all processes with a marker; returns the pids that survive."""
-    return end(lambda: process.marked(marker), process.wait, grace_s, 5.0)[1]
+def sweep(marker: str, grace_s: float, known: Sequence[Root] = ()) -> list[int]:
+    """End all processes of a marker; returns the pids that survive. `known`: see ownership.py."""
+    return end(lambda: ownership.members(marker, known), process.wait, grace_s, 5.0)[1]
 
 
 def end(
@@ -90,8 +90,9 @@ class Leftovers:
     stay its descendants; the marker finds other processes of the session.
     """
 
-    def __init__(self, marker: str, wait: Wait) -> None:
+    def __init__(self, marker: str, wait: Wait, known: Sequence[Root] = ()) -> None:
         self._marker = marker
+        self._known = known
         self._wait = wait
 
     @staticmethod
@@ -109,7 +110,7 @@ class Leftovers:
         return sum(one.group == group for one in process.table().values()) if process.send_group(group, 0) else 0
 
     def find(self) -> list[int]:
-        return [] if self.alone() else sorted({*process.marked(self._marker), *_ours()})
+        return [] if self.alone() else sorted({*ownership.members(self._marker, self._known), *_ours()})
 
     def end(self, grace_s: float, term_s: float) -> tuple[int, list[int]]:
         """The number of processes that did not end by themselves in their grace period, and the pids that survived
@@ -121,7 +122,7 @@ class Leftovers:
 def _ours() -> set[int]:
     """The live descendants of this process, without its own calls of the driver."""
     names = {pid: process.read(f"{pid}/comm").decode("utf-8", "replace").strip() for pid in _children(os.getpid())}
-    found, queue = set(), [pid for pid, name in names.items() if name not in _OUR_QUESTIONS]
+    found, queue = set(), [pid for pid, name in names.items() if name not in ownership.OUR_QUESTIONS]
     while queue:
         pid = queue.pop()
         queue += _children(pid)

@@ -122,32 +122,6 @@ def inner_pids() -> bool:
         return True
 
 
-class Use:
-    """The resources that the processes of one attempt hold together."""
-
-    __slots__ = ("kib", "pids", "ticks")
-
-    def __init__(self) -> None:
-        self.kib = 0
-        """KiB of main memory, without shared pages"""
-        self.ticks = 0
-        """clock ticks of CPU time so far"""
-        self.pids: list[int] = []
-
-
-def uses() -> dict[str, Use]:
-    """Marker -> use, of each attempt of this user's runs."""
-    found: dict[str, Use] = {}
-    for pid in process.pids():
-        marker, seen = process.marker_of(pid), process.look(pid)
-        if marker and seen:
-            use = found.setdefault(marker, Use())
-            use.kib += process.own_kib(pid)
-            use.ticks += seen.cpu
-            use.pids.append(pid)
-    return found
-
-
 # Processes that the kernel killed for memory: counted when an attempt begins and when it has failed
 
 

@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 
 from comborun.host.engines import slurm_of
+from comborun.host.record import judging
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.ownership import refuse_elsewhere
@@ -180,14 +181,16 @@ class Steering:
         return names
 
     def _retry_one(self, name: str) -> bool:
-        """Whether a session gets another attempt. One that runs or has succeeded is left alone, and reported."""
+        """Whether a session gets another attempt. One that runs or has succeeded is left alone, and reported, unless
+        results of it are gone.
+        """
         number = self.attempts.latest(name)
         seen = self.attempts.look(name, number)
         if seen.life == Life.QUEUED:
             held = self.holds.look().kind or os.path.exists(self.layout.stopped)
             starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
             self._say(name, f"waits for its turn already{starts}")
-        elif seen.life == Life.ENDED and outcome_of(seen.record) == Outcome.SUCCEEDED:
+        elif seen.life == Life.ENDED and self._has_succeeded(name, number, seen.record):
             self._say(name, "has succeeded, and does not run again")
         elif seen.life in (Life.ENDED, Life.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))
@@ -197,6 +200,13 @@ class Steering:
         else:
             self._say(name, "still runs: stop it first")
         return False
+
+    def _has_succeeded(self, name: str, number: int, end: dict[str, Any]) -> bool:
+        """Whether its results are there, too: deleted ones can be made again."""
+        if outcome_of(end) != Outcome.SUCCEEDED:
+            return False
+        there = records.integer(judging.as_it_is(self.attempts.at(name, number), end), "records") or 0
+        return there >= (records.integer(end, "records") or 0)
 
     # Early decisions, and sessions that are no longer needed
 

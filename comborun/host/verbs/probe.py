@@ -18,6 +18,7 @@ import sys
 import time
 
 from comborun.host.engines import slurm_of
+from comborun.host.record import judging
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.record.launch_environment import difference
 from comborun.host.record.ownership import elsewhere
@@ -100,7 +101,7 @@ class Probe:
         if seen.life != Life.STARTING:  # a begin that was written after this look belongs to the next look
             document["begin"] = _filled(files.read(at.begin)) or None
         if ended:
-            document["end"] = _filled(seen.record)
+            document["end"] = _filled(judging.as_it_is(at, seen.record))
         else:
             document["claimed"] = os.path.exists(at.claim)
             self._live(document, at)

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from comborun.host.system import driver, files, machine
+from comborun.host.system import driver, files, ownership
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
 
 def uses(run_id: str) -> dict[str, Any]:
     """`name/attempt` -> the use of each attempt of a run."""
-    found = {marker: use for marker, use in machine.uses().items() if marker.startswith(f"{run_id}/")}
+    found = {marker: use for marker, use in ownership.uses().items() if marker.startswith(f"{run_id}/")}
     on_gpus = driver.holders() if found else []
     answer = {}
     for marker, use in found.items():

@@ -10,6 +10,7 @@ Ctrl-C ends only the output: the stop goes on.
 
 from __future__ import annotations
 
+import functools
 import os
 import select
 import signal
@@ -25,7 +26,7 @@ from comborun.host.record.events import Events
 from comborun.host.record.holds import over
 from comborun.host.record.ownership import refuse_elsewhere, release
 from comborun.host.record.run_directory import RunDirectory
-from comborun.host.system import descendants, files, process
+from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
 from comborun.host.system.driver import still_held
@@ -100,6 +101,9 @@ class Stopping:
         """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}
         """name -> attempt, of all that were marked as being stopped"""
+        self.clean = True
+        """whether every step did what it should"""
+        self._faults: set[str] = set()
         self.on_gpus: set[str] = set()
         """pids of the processes of sessions with GPUs, before the first signal"""
 
@@ -109,26 +113,38 @@ class Stopping:
             if not over(self.layout):
                 files.append(self.layout.stopped)
             self._end_dispatcher()
-            dismiss(self.layout)
+            self._step(lambda: dismiss(self.layout))
             names = files.entries(self.layout.sessions)
         if flaw := self.backend.call_off(None if everything else names):
             complain(f"stop: {flaw}")
-        clean = self._round(names, named=not everything)
+        self._step(lambda: self._round(names, named=not everything))
         if everything:
             servers = [SERVERS + name for name in files.entries(self.layout.servers)]
-            clean = self._round(servers, named=False) and clean
-            secrets.forget(self.layout)
-            multiplexer(files.read_line(self.layout.multiplexer), self.layout.directory).end()
-        clean = self._sweep(everything) and clean
-        if everything and clean:
-            release(self.layout)
-        return 0 if self._memory_came_back() and clean else 1
+            self._step(lambda: self._round(servers, named=False))
+            self._step(lambda: secrets.forget(self.layout))
+            self._step(multiplexer(files.read_line(self.layout.multiplexer), self.layout.directory).end)
+        self._step(lambda: self._sweep(everything))
+        if everything and self.clean:
+            self._step(lambda: release(self.layout))
+        self._step(self._memory_came_back)
+        return 0 if self.clean else 1
+
+    def _step(self, act: Callable[[], object], name: str = "") -> None:
+        """Do one step of the stop: whatever happens in it, the others follow."""
+        try:
+            self.clean = act() is not False and self.clean
+        except Exception as error:  # noqa: BLE001
+            fault = f"{name}: {error!r}" if name else repr(error)
+            if fault not in self._faults:
+                complain(f"stop: {fault}")
+            self._faults.add(fault)
+            self.clean = False
 
     def _round(self, names: list[str], *, named: bool) -> bool:
         """Stop these sessions or servers. Returns whether all have ended."""
         try:
             for name in names:
-                self._mark(name, named=named)
+                self._step(functools.partial(self._mark, name, named=named), bare(name))
             self._ladder()
         finally:
             for name, number in self.active.items():  # it may end by itself later, which is not this stop
@@ -193,7 +209,8 @@ class Stopping:
         if not files.write(at.stop, {"by": "stop", **process.identity()}.items()):
             files.append(at.stop)  # on a full disk it is empty
         if files.read(at.grant).get("gpus"):
-            self.on_gpus.update(map(str, process.marked(self.attempts.marker(name, number))))
+            marker, known = self.attempts.marker(name, number), self.attempts.roots(name, number)
+            self.on_gpus.update(map(str, ownership.members(marker, known)))
         self.active[name] = self.marked[name] = number
 
     def _tell(self, name: str, number: int) -> None:
@@ -220,17 +237,20 @@ class Stopping:
         """Look at each session that must still end, and finalize those without a supervisor. True if none is left."""
         self.backend.refresh()
         for name, number in list(self.active.items()):
-            seen = self.attempts.glance(name, number)
-            if seen.life == Life.LOST and not files.read(self._at(name, number).claim):
-                seen = self.attempts.look(name, number)
-            if seen.life == Life.LOST:
-                self.attempts.finalize_lost(name, number)
-                self._tell(name, number)
-                seen = self.attempts.glance(name, number)
-            if seen.life == Life.ENDED:
-                del self.active[name]
-                self._say_ended(name, seen.record)
+            self._step(functools.partial(self._look_at, name, number), bare(name))
         return not self.active
+
+    def _look_at(self, name: str, number: int) -> None:
+        seen = self.attempts.glance(name, number)
+        if seen.life == Life.LOST and not files.read(self._at(name, number).claim):
+            seen = self.attempts.look(name, number)
+        if seen.life == Life.LOST:
+            self.attempts.finalize_lost(name, number)
+            self._tell(name, number)
+            seen = self.attempts.glance(name, number)
+        if seen.life == Life.ENDED:
+            del self.active[name]
+            self._say_ended(name, seen.record)
 
     def _say_ended(self, name: str, end: dict[str, str]) -> None:
         """Print how it ended. A stopped server has no records, and its outcome does not matter."""
@@ -253,7 +273,8 @@ class Stopping:
         """End all processes that still have a marker. Returns whether none is left."""
         run = self.attempts.id
         markers = [f"{run}/"] if everything else [self.attempts.marker(*one) for one in self.marked.items()]
-        left = [pid for marker in markers for pid in descendants.sweep(marker, 0.0)]
+        known = [root for one in self.marked.items() for root in self.attempts.roots(*one)]
+        left = [pid for marker in markers for pid in descendants.sweep(marker, 0.0, known)]
         for pid in left:
             say(f"survives: {process.described(pid)}")
         return not left

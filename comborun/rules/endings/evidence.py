@@ -73,6 +73,9 @@ class Evidence(Word):
     # What its log shows, and what it left behind
     LOG_SAYS = "log_says"  # said
     PATTERNS_SLOW = "patterns_slow"
+    NOT_JUDGED = "not_judged"  # said
+    SHARED_MEMORY_SMALL = "shared_memory_small"  # mib, free_mib: of /dev/shm
+    HOST_LIMITS = "host_limits"  # files, processes: limits of its user; a limit that is absent is none
     SURVIVORS = "processes_survive"  # pids
     LEFT_BEHIND = "processes_left_behind"  # count, grace_s
     WRONG_GPU = "wrong_gpu"  # used: lists of GPU and MiB; granted: GPUs

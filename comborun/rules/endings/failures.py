@@ -72,8 +72,15 @@ class Failure(Word):
             signatures=(
                 *("CUDA out of memory", "CUDA error: out of memory", "CUDA_ERROR_OUT_OF_MEMORY"),
                 *("cudaErrorMemoryAllocation", "torch.OutOfMemoryError", "torch.cuda.OutOfMemoryError"),
-                *("CUBLAS_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory"),
+                *("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "RESOURCE_EXHAUSTED: Out of memory"),
                 *("ERROR_OUT_OF_DEVICE_MEMORY", "is less than desired GPU memory utilization"),
+                *("ErrorOutOfDeviceMemory", "No available memory for the cache blocks"),
+                *("PxgCudaDeviceMemoryAllocator fail to allocate", "C[Uu][Dd][Aa].{0,60}[Oo]ut of memory"),
+                *(
+                    "(RESOURCE_EXHAUSTED|Resource exhausted): ([Oo]ut of memory|[Ff]ailed to allocate)",
+                    "OOM when allocating tensor.*GPU",
+                ),
+                *("cupy.*OutOfMemoryError", "Failed to allocate [0-9]+ bytes on device .cuda"),
             ),
         ),
     )
@@ -89,7 +96,32 @@ class Failure(Word):
                 *("ERROR_DEVICE_LOST", "A GPU crash occurred", "GPU crash is detected", "GPU is lost"),
                 *("has fallen off the bus", "CUDA error: an illegal memory access"),
                 *("CUDA error: unspecified launch failure", "CUDA error: uncorrectable ECC error", "NVRM: Xid"),
-                "Skipping NVIDIA GPU due CUDA being in bad state",
+                *("Skipping NVIDIA GPU due CUDA being in bad state", "ErrorDeviceLost", "is/are busy or unavailable"),
+                *(
+                    "devices are busy or unavailable",
+                    "No CUDA GPUs are available",
+                    "no CUDA-capable device is detected",
+                ),
+                *("CUDA_ERROR_NO_DEVICE", "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_LAUNCH_FAILED"),
+                *("CUDA_ERROR_UNKNOWN", "CUDA error: unknown error", "CUDA error: an illegal instruction"),
+                *("CUDA error: misaligned address", "CUDA error: the launch timed out", "cudaErrorIllegalAddress"),
+                *("Driver/library version mismatch", "failed with error 70[0-9]", "Cuda context manager error"),
+            ),
+        ),
+    )
+    SHARED_MEMORY = (
+        "shared_memory",
+        Row(
+            "out of shared memory",
+            "`/dev/shm` is full; a container gets more with --ipc=host or --shm-size",
+            retries=1,
+            wait_s=60.0,
+            breaker=HOST,
+            signatures=(
+                *("insufficient shared memory", "out of shared memory", "unable to open shared memory object"),
+                *("Error while creating shared memory segment", "</torch_[0-9]", "DataLoader worker .*Bus error"),
+                "No space left on device.*(/dev/shm|/?psm_|/?sem\\.)",
+                "/dev/shm.*(No space|[Ff]ull|too small|exceeds|Cannot allocate)",  # noqa: S108 - a wording
             ),
         ),
     )
@@ -115,7 +147,25 @@ class Failure(Word):
                 *("^MemoryError", "std::bad_alloc", "Cannot allocate memory", "oom-kill"),
                 *("out of memory: Killed process", "Out of memory: Killed process"),
                 *("Unable to allocate [0-9.]+ [KMGT]iB for an array", "DefaultCPUAllocator: (can.t|not enough)"),
-                "DataLoader worker .* is killed by signal: Killed",
+                *("DataLoader worker .* is killed by signal: Killed", "ErrorOutOfHostMemory"),
+                *("ERROR_OUT_OF_HOST_MEMORY", "running low on memory", "RayOutOfMemoryError"),
+                *("memory allocation of [0-9]+ bytes failed", "OOM when allocating tensor.*allocator (mkl)?cpu"),
+                "cannot allocate memory for thread-local data",
+            ),
+        ),
+    )
+    HOST_LIMIT = (
+        "host_limit",
+        Row(
+            "at a limit of the host",
+            "no more threads, processes or open files",
+            retries=1,
+            wait_s=60.0,
+            breaker=HOST,
+            signatures=(
+                *("can't start new thread", "pthread_create failed", "Thread creation failed"),
+                *("Too many open files", "inotify (instance|watch|limit)", "BlockingIOError: .Errno 11."),
+                "(fork|what\\(\\)).*Resource temporarily unavailable",
             ),
         ),
     )
@@ -127,7 +177,11 @@ class Failure(Word):
             retries=2,
             wait_s=30.0,
             breaker=GPU,
-            signatures=("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError"),
+            signatures=(
+                *("EngineDeadError", "Still waiting for server", "Connection refused", "RayActorError"),
+                *("Connection reset by peer", "Remote end closed connection", "APIConnectionError"),
+                *("ConnectionClosedError", "Server disconnected", "zmq.error.Again"),
+            ),
         ),
     )
     LAUNCH_FAILED = (
@@ -139,7 +193,10 @@ class Failure(Word):
             signatures=(
                 *("Address already in use", "address already in use", "EADDRINUSE"),
                 *("has failed to listen on any local network address", "Server is already active for display"),
-                "Failed to acquire exclusive lock to data store",
+                *("Failed to acquire exclusive lock to data store", "could not connect to display"),
+                *("Cannot open display", "Could not load the Qt platform plugin", "no Qt platform plugin"),
+                *("Cannot initialize a EGL device display", "Unable to create windowless context"),
+                *("gladLoadGL error", "Failed to initialize OpenGL", "MUJOCO_EGL_DEVICE_ID"),
             ),
             report="launch failed",
         ),
@@ -153,7 +210,10 @@ class Failure(Word):
             breaker=GPU,
             signatures=(
                 *("FIFO server failed to connect to Unity in time", "^Error: signal 11"),
-                *("Segmentation fault", "core dumped"),
+                *("Segmentation fault", "core dumped", "Bus error", "Fatal Python error", "terminate called"),
+                *("double free or corruption", "SIGSEGV", "Unity process has exited", "AI2-THOR backend timed out"),
+                *("EngineDeadError", "RayActorError", "ActorDiedError", "WorkerCrashedError", "BrokenProcessPool"),
+                "\\[Fatal\\] \\[carb",
             ),
         ),
     )

@@ -1,6 +1,6 @@
-"""Log lines that show why a program failed, in the order in which they are checked.
+"""The class of a failure, from what ended the program (last_error.py), held against the wordings of the classes.
 
-They only name a failure that other evidence shows; they never make a session fail. A line that matches `ignore` is
+Wordings only name a failure that other evidence shows; they never make a session fail. A line that matches `ignore` is
 checked by no other pattern, because good runs print it too. A line after which the program made progress is not checked
 either. The wordings are in the table of classes (failures.py).
 """
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 
-from comborun.rules import patterns
+from comborun.rules import log_lines, patterns
+from comborun.rules.endings import last_error
 from comborun.rules.endings.failures import Failure
 
 TYPE_CHECKING = False
@@ -28,24 +29,58 @@ BUILTIN: tuple[tuple[str, tuple[str, ...]], ...] = (
 _SPECIAL = frozenset("\\^$*+?{}[]|()")
 
 
-def find(lines: Sequence[str], own: Iterable[Signature], *, records: int = 0) -> tuple[str, str]:
-    """The class of the first signature that matches, and the last line that it matches; both empty if none does.
+class Ended:
+    """What is known of an end apart from its log."""
 
-    `own`: the grid's signatures, which come first. `lines`: the end of a log, after the last progress. If a session has
-    left records, a message about a port in use is about another program.
+    __slots__ = ("killed", "records", "served")
+
+    def __init__(self, *, records: int = 0, killed: bool = False, served: bool = False) -> None:
+        self.records = records
+        """records that the session has left: then a message about a port in use is about another program"""
+        self.killed = killed
+        """whether a signal ended it"""
+        self.served = served
+        """whether it uses a model server; else none was lost"""
+
+
+def find(lines: Sequence[str], own: Iterable[Signature], ended: Ended) -> tuple[str, str]:
+    """The class of what ended a program, and its line. The class is empty if no wording fits; the line is, too, without
+    an exception or a fatal line.
+
+    `own`: the grid's signatures, which come first, also for the last line of the program. If nothing that ended it has
+    a class, they are held against all lines of the program: a grid knows its program. `lines`: the end of a log, after
+    the last progress.
     """
-    known = [entry for entry in BUILTIN if not (records and entry[0] == Failure.LAUNCH_FAILED.value)]
-    searched = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
+    excluded = {Failure.LAUNCH_FAILED.value if ended.records else "", "" if ended.served else Failure.SERVER_LOST.value}
     text = "\n".join(lines)
-    searched += [(failure, finder) for failure, wordings in known for finder in _there(wordings, text)]
-    for failure, finder in searched:
+    ours = [(failure, finder) for failure, pattern in own if (finder := _finder(pattern))]
+    known = [
+        (failure, finder) for failure, words in BUILTIN if failure not in excluded for finder in _there(words, text)
+    ]
+    for failure, finder in (*ours, *known):
         if failure == IGNORE:
             lines = [line for line in lines if not finder(line)]
+    ours, known = ([one for one in some if one[0] != IGNORE] for some in (ours, known))
+    fatal = lambda line: any(finder(line) for _, finder in known)  # noqa: E731
+    groups = list(last_error.candidates(lines, killed=ended.killed, fatal=fatal))
+    program = [line for line in lines if line.strip() and not log_lines.of_others(line)]
+    if found := _first(ours, [*(groups[0] if groups else ()), *program[-1:]]):
+        return found
+    for group in groups:
+        if found := _first(ours, group) or _first(known, group):
+            return found
+    if found := _first(ours, program):
+        return found
+    return "", groups[0][0] if groups and groups[0] else ""
+
+
+def _first(searched: Iterable[tuple[str, Callable[[str], object]]], lines: Sequence[str]) -> tuple[str, str] | None:
+    """The first class that fits a line, and the last such line."""
     for failure, finder in searched:
-        matches = [] if failure == IGNORE else [line for line in lines if finder(line)]
+        matches = [line for line in lines if finder(line)]
         if matches:
             return failure, matches[-1]
-    return "", ""
+    return None
 
 
 def _there(wordings: Iterable[str], text: str) -> list[Callable[[str], object]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.records import FACTS, integer
+from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, SUSPECT
 from comborun.rules.results.fields import OUTSIDE
 from comborun.rules.vocabulary import Completeness
 
@@ -28,10 +29,12 @@ NOT_PLANNED, REPEAT, NOT_COUNTED = "episodes_not_planned", "rows_repeat_episodes
 PROPOSAL, ANOTHER_RAN = "results_line", "another_ran"
 NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH = "results_not_read", "file_not_read", "no_episode_in", "no_file_matches"
 WROTE_NOTHING, TOO_MANY, FORMER = "wrote_nothing", "too_many_files", "former_words"
+COUNTING_FAILED, CHANGED = "counting_failed", "results_changed"
 REASONS = frozenset(
     (
         *(OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT, NOT_PLANNED, REPEAT, NOT_COUNTED, PROPOSAL),
         *(ANOTHER_RAN, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
+        *(ENDED_IN_EXCEPTIONS, SUSPECT, COUNTING_FAILED, CHANGED),
     )
 )
 """Codes of the facts that say why rows don't count. A PROPOSAL, and some others, hold `keys`: what to write in

@@ -7,7 +7,16 @@ from itertools import islice
 
 from comborun.rules.facts import Fact
 from comborun.rules.results.episodes import decode_whole, unknown_document
-from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
+from comborun.rules.results.fields import (
+    FORMAT,
+    MISSING,
+    NO_RECORD,
+    TEXT_MOST,
+    TORN,
+    UNREADABLE,
+    Identity,
+    RefusedError,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -202,7 +211,6 @@ def opened(data: bytes) -> Iterator[Any]:
     """A zip archive. Raises RefusedError for one that can't be read."""
     import io
     import zipfile
-    import zlib
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -211,7 +219,9 @@ def opened(data: bytes) -> Iterator[Any]:
         raise RefusedError(TORN, "half_written_archive") from error
     except NotImplementedError as error:
         raise RefusedError(UNREADABLE, "archive_compression") from error
-    except (ValueError, KeyError, RuntimeError, OSError, zlib.error) as error:
+    except (RefusedError, MemoryError):
+        raise
+    except Exception as error:  # of each way to pack a member
         raise RefusedError(UNREADABLE, "unreadable_archive", error=type(error).__name__) from error
 
 
@@ -248,6 +258,8 @@ def arrays(file: Whole) -> Iterator[Entry]:
     if not known:
         raise RefusedError(FORMAT, "no_array_of_outcomes", arrays=sorted(held)[:5])
     shape = held[known[0]][0]
+    if 0 in shape:
+        raise RefusedError(NO_RECORD, "results_of_no_episodes")
     columns: dict[str, list[Any]] = {}
     for name, (own, values) in held.items():
         if own == shape:

@@ -57,6 +57,11 @@ class RefusedError(Exception):
         self.fact = Fact(code, **fields)
 
 
+def unreadable(error: Exception) -> RefusedError:
+    """The refusal of a file that a reader trips over: nothing that a program writes may do more harm than that."""
+    return RefusedError(UNREADABLE, "reader_failed", error=f"{type(error).__name__}: {error}"[:TEXT_MOST])
+
+
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
@@ -164,7 +169,7 @@ class ResultRules:
 
     __slots__ = (
         *("base", "compare", "environment", "episode", "files", "format", "metrics", "pattern", "policy", "seed"),
-        *("source", "success", "videos"),
+        *("source", "success", "videos", "errors"),
     )
 
     def __init__(self, files: Iterable[str] = ("**/*.jsonl",), **given: Any) -> None:
@@ -183,6 +188,8 @@ class ResultRules:
         self.source: str = given.pop("source", OUTPUT)
         self.pattern: str = given.pop("pattern", "")
         """regular expression: a log line that matches is a record, and the groups are its fields"""
+        self.errors: tuple[str, ...] = tuple(given.pop("errors", ()))
+        """regular expressions of log lines that tell of a caught error: the verdict that follows is errored"""
         self.base: int = given.pop("base", 0)
         """the episode that is 0 in rows and in the command: each of `seeds` has its own range of the combo"""
         if given:
@@ -210,7 +217,7 @@ class ResultRules:
         """From its JSON, also that of the former version. Values of other types are as by default."""
         given = data if isinstance(data, dict) else {}
         known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict))}
-        for key in ("files", "metrics", "compare", "videos"):
+        for key in ("files", "metrics", "compare", "videos", "errors"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
         known.update((key, given[key]) for key in ("format", "source", "pattern") if isinstance(given.get(key), str))

@@ -7,6 +7,7 @@ import re
 from contextlib import suppress
 
 from comborun.rules.facts import Fact
+from comborun.rules.results.caught import Caught
 from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, RefusedError, number, verdict_of
 from comborun.rules.results.rates import Count, agrees, count, printed, whole
 from comborun.rules.results.readers import NOTHING, LogLines
@@ -22,7 +23,6 @@ COMPLETED = re.compile(r"# episodes completed so far:\s*(\d{1,18})\b")
 _BEGUN = re.compile(r"Starting episode \d+")
 _TASK = re.compile(r"\bTask:\s*(\S.*?)\s*$")
 _SUCCESS = re.compile(r"\bSuccess:\s*(\w+)")
-_CAUGHT = re.compile(r"Caught exception:\s*(.*?)\s*$")
 _TOTAL = re.compile(r"\bTotal episodes:\s*(\d{1,18})\b")
 _TOTAL_RATE = re.compile(r"\bTotal success rate:\s*([\d.eE+-]+|nan)")
 
@@ -60,32 +60,35 @@ _STEPS = re.compile(r"[Tt]otal steps:\s*(\d{1,18})\b")
 class EpisodeLog(LogLines):
     """Words about each episode: `Success: True`, then `# episodes completed so far: 12`.
 
-    The program catches every error in an episode, prints `Caught exception: ...` and counts the episode as a failure of
-    the policy. Here it is errored: a server that died says nothing about a policy.
+    The program catches every error in an episode, prints it, and counts the episode as a failure of the policy. Here it
+    is errored: a server that died says nothing about a policy.
     """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
         self._task: dict[str, str] = {}
         self._success: dict[str, str] = {}
-        self._caught: list[str] = []
-        """the errors that were printed since the last episode ended"""
+        self._caught = Caught(identity.rules.errors)
+        self._begun = False
+        """whether an episode began since the last one ended"""
         self._reported: list[bool] = []
         """the program's own verdicts, to compare with its total"""
-        self._exceptions = 0
 
     def hear(self, text: str) -> Iterator[Entry]:
         completed = COMPLETED.search(text)
         if completed:
             yield self._complete(int(completed.group(1)))
             return
-        for pattern, keep in ((_CAUGHT, self._catch), (_SUCCESS, self._judge), (_TASK, self._begin)):
+        if self._caught.hear(text):
+            return
+        for pattern, keep in ((_SUCCESS, self._judge), (_TASK, self._begin)):
             found = pattern.search(text)
             if found:
                 keep(found.group(1))
                 return
         if _BEGUN.search(text):
             yield from self._abandon()
+            self._begun = True
         else:
             yield from self._compare(text)
 
@@ -96,11 +99,8 @@ class EpisodeLog(LogLines):
     def finish(self) -> Iterator[Entry]:
         yield from super().finish()
         yield from self._abandon()
-        if self._exceptions:
-            yield 0, NOTHING, Fact("ended_in_exceptions", episodes=self._exceptions), None
-
-    def _catch(self, text: str) -> None:
-        self._caught.append(text)
+        for remark in self._caught.remarks():
+            yield 0, NOTHING, remark, None
 
     def _judge(self, word: str) -> None:
         self._success = {self.identity.verdict_key: word}
@@ -110,16 +110,16 @@ class EpisodeLog(LogLines):
 
     def _abandon(self) -> Iterator[Entry]:
         """The entry of an episode that was begun and never counted."""
-        if self._success or self._caught:
+        if self._success or (self._begun and self._caught.texts):
             yield self.refused(TORN, "episode_not_counted")
-        self._success, self._caught = {}, []
+        self._success, self._begun = {}, False
+        self._caught.forget()
 
     def _complete(self, completed: int) -> Entry:
         fields: dict[str, Any] = dict(self._success)
-        if self._caught:
-            fields = {self.identity.verdict_key: None, "exception": "; ".join(self._caught)}
-            self._exceptions += completed > 0
-        success, self._success, self._caught = self._success, {}, []
+        if error := self._caught.verdict():
+            fields = {self.identity.verdict_key: None, "exception": error}
+        success, self._success, self._begun = self._success, {}, False
         if completed < 1:
             return self.refused(NO_RECORD, "episode_numbered_0")
         self._reported.append(verdict_of(success, self.identity.success)[0] is True)

@@ -12,6 +12,7 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
+from comborun.rules.results.caught import Caught
 from comborun.rules.results.episodes import (
     COMPLETION,
     COPY,
@@ -384,6 +385,7 @@ class LogPattern(LogLines):
         super().__init__(identity, path)
         self._pattern = re.compile(identity.pattern)
         self._count = 0
+        self._caught = Caught(identity.rules.errors)
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
         return super().take(line, whole=whole) if whole else iter(())  # a pattern could match a line that is cut off
@@ -392,8 +394,22 @@ class LogPattern(LogLines):
         found = self._pattern.search(text[:LONGEST_RECORD])
         if found:
             order = None if "episode" in found.re.groupindex else self._count
-            yield self.row(self._row(found.groupdict()), None, order)
+            row = self._row(found.groupdict())
+            if error := self._caught.verdict():
+                row.update({self.identity.verdict_key: None, "exception": error})
+            yield self.row(row, None, order)
             self._count += 1
+        else:
+            self._caught.hear(text)
+
+    @property
+    def pending(self) -> bool:
+        return super().pending or any(self._caught.remarks())
+
+    def finish(self) -> Iterator[Entry]:
+        yield from super().finish()
+        for remark in self._caught.remarks():
+            yield 0, NOTHING, remark, None
 
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
         row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}

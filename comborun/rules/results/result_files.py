@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+import zlib
 from itertools import islice
 
 from comborun.rules import globs
@@ -17,6 +18,7 @@ from comborun.rules.results.fields import (
     ENVIRONMENT,
     FORMAT,
     INDEX,
+    NO_RECORD,
     POLICY,
     TORN,
     TRAINING,
@@ -24,6 +26,7 @@ from comborun.rules.results.fields import (
     Identity,
     RefusedError,
     ResultRules,
+    unreadable,
 )
 from comborun.rules.results.proposals import propose, proposed
 from comborun.rules.results.readers import WHOLE_MOST
@@ -43,6 +46,8 @@ WHOLE_WHILE_RUNNING = 4 << 20
 """bytes; a larger document is not read while its session runs"""
 PATTERNS_MOST = 20
 """patterns of a grid that a reason quotes"""
+_ENDS = 4096
+"""bytes of the beginning and of the end of a file that tell whether it has changed"""
 _FILES_MOST = 200
 """files that are searched for unread results"""
 _LOG_MOST = 4 << 20
@@ -92,6 +97,9 @@ class Folder:
         for path, status in looked.items():
             if _named(path):
                 continue
+            if self.kind == formats.NAMED:
+                found.refused.append((path, RefusedError(NO_RECORD, "name_without_outcome")))
+                continue
             kind = formats.LOG_PATTERN if path == self.log and self.identity.pattern else self.kind
             file = before.get(path) or _File(self.directory, path, self.identity, kind)
             self._files[path] = file
@@ -102,22 +110,23 @@ class Folder:
                 found.rows.append((path, file.rows))
             elif file.later:
                 found.foreign.append((path, file.later))
-        found.rows += self._told_by_names(looked)
+        if any(map(_named, looked)):
+            self._read_names(found, looked)
         self.found = len(looked)
         return found
 
-    def _told_by_names(self, paths: Iterable[str]) -> list[tuple[str, Rows]]:
-        """Episodes in the names of files, by the folder of their environment."""
-        if not any(map(_named, paths)):
-            return []
+    def _read_names(self, found: tally.Files, paths: Iterable[str]) -> None:
+        """Read episodes in the names of files, by the folder of their environment."""
         from comborun.rules.results.filename_results import Named, groups
 
-        found = []
         for folder, group in groups(paths).items():
             rows = Rows(Named(self.identity, folder, group))
-            rows.finish()
-            found.append((folder, rows))
-        return found
+            try:
+                rows.finish()
+            except Exception as error:  # noqa: BLE001
+                found.refused.append((folder, unreadable(error)))
+            else:
+                found.rows.append((folder, rows))
 
 
 def _status(place: str, link: bool = False) -> os.stat_result | None:
@@ -163,15 +172,20 @@ class _File:
         try:
             with open(self._place, "rb", buffering=0, opener=_unhindered) as stream:
                 self._read(stream, over)
+            if self._taken:
+                self.rows = self._taken.last()
         except RefusedError as refused:
             self.refused = refused
         except OSError as error:
             dangling = os.path.islink(self._place) and not os.path.exists(self._place)
             code = "dangling_link" if dangling else "unreadable_file"
             self.refused = RefusedError(UNREADABLE, code, **({} if dangling else {"error": error.strerror}))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001
+            self.refused, self.rows = unreadable(error), None
+            self._start_anew()
         self._seen = seen
-        if self._taken:
-            self.rows = self._taken.last()
 
     def _read(self, stream: BinaryIO, over: bool) -> None:
         status = os.fstat(stream.fileno())
@@ -225,6 +239,34 @@ def _finished(rows: Rows) -> Rows:
     if one and one.why and rows.rows == 1 and not one.line and reason not in (POLICY, ENVIRONMENT, INDEX):
         raise RefusedError(reason, one.why.code, **one.why.fields)
     return rows
+
+
+def fingerprint(directory: str, patterns: Sequence[str]) -> str:
+    """Number, size and checksum of the result files; of each file the beginning and the end are read."""
+    count = size = check = 0
+    for path in globs.found(directory, patterns):
+        try:
+            with open(f"{directory}/{path}", "rb", opener=_unhindered) as stream:
+                length = os.fstat(stream.fileno()).st_size
+                ends = (os.pread(stream.fileno(), _ENDS, max(0, at)) for at in (0, length - _ENDS))
+                check = zlib.crc32(b"".join((os.fsencode(path), *ends)), check)
+        except OSError:
+            continue
+        count, size = count + 1, size + length
+    return f"{count} {size} {check:08x}"
+
+
+def changed(directory: str, patterns: Sequence[str], before: str, since: float) -> bool:
+    """Whether result files have another `fingerprint` than before. They are opened only if one has changed since then,
+    in seconds since 1970, or another number or size shows it.
+    """
+    if not before:
+        return False
+    found = [status for path in globs.found(directory, patterns) if (status := _status(f"{directory}/{path}"))]
+    if f"{len(found)} {sum(one.st_size for one in found)}" != before.rpartition(" ")[0]:
+        return True
+    newest = max((one.st_mtime for one in found), default=0.0)
+    return newest > since and fingerprint(directory, patterns) != before
 
 
 def name_unread(counts: Counts, folder: Folder, span: Span, log: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, SUSPECT
 from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
@@ -35,6 +36,8 @@ class Rows:
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[Fact, int] = {}
         """why records have no verdict -> how many"""
+        self.remarks: list[Fact] = []
+        """about verdicts that come after errors"""
         self.samples: list[dict[str, object]] = reader.passed
         """the first rows"""
 
@@ -69,8 +72,9 @@ class Rows:
             self._take(entry)
 
     def _take(self, entry: Entry) -> None:
-        line, value, _, order = entry
+        line, value, remark, order = entry
         if value is NOTHING:
+            self.remarks += [remark] if remark and remark.code in (ENDED_IN_EXCEPTIONS, SUSPECT) else []
             return
         self.rows += 1
         if isinstance(value, RefusedError):

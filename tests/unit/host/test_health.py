@@ -40,6 +40,10 @@ class Answer(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_): pass
 while (where / "slow").exists():
     time.sleep(0.02)
+if (where / "titled").exists():  # as setproctitle overwrites the environment
+    fields = open("/proc/self/stat", "rb").read().rpartition(b") ")[2].split()
+    start, size = int(fields[47]), int(fields[48]) - int(fields[47])
+    os.pwrite(os.open("/proc/self/mem", os.O_RDWR), bytes(size), start)
 print("loaded", flush=True)
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
 """
@@ -131,6 +135,13 @@ def test_a_server_that_somebody_stops_gets_no_verdict_and_wakes_nobody(serve):
     assert select.select(one.watch.descriptors(), [], [], 20)[0], "its thread has a verdict"
     assert one.watch.look() is None
     assert not select.select(one.watch.descriptors(), [], [], 0)[0]
+
+
+def test_a_server_that_sets_its_title_is_no_other_program(serve, tmp_path):
+    (tmp_path / "titled").touch()
+    one = serve("tcp")
+    one.until(lambda: one.said == ["ready"])
+    assert process.marker_of(one.child.pid) == ""
 
 
 def test_a_port_that_another_program_has_taken_makes_no_server_ready(serve):

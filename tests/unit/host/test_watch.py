@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from watched import Watched
@@ -147,7 +148,7 @@ def test_who_waits_for_a_core_works(tmp_path):
 
     try:
         assert {child.stdout.readline() for child in children} == {b"on it\n"}
-        seen = Activity(marker)
+        seen = Activity(SimpleNamespace(marker=marker, roots=[]))
         seen.find(now=True)
         seen.look()
         before, wanted, deadline = got(), 0.0, time.monotonic() + 30

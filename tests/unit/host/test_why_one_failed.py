@@ -56,7 +56,7 @@ def test_what_a_program_has_survived_is_not_why_it_ended(failed):
 def test_a_pattern_that_takes_for_ever_is_given_up(failed, monkeypatch):
     monkeypatch.setattr(ending, "_SEARCH_S", 0.2)
     began = time.monotonic()
-    why = failed("a" * 60, "CUDA out of memory", signatures=[("error", r"(a+)+ \d$")])
+    why = failed("CUDA out of memory", "a" * 60, signatures=[("error", r"(a+)+ \d$")])
     assert time.monotonic() - began < 10
     assert (why.cause, fact(Evidence.PATTERNS_SLOW) in why.facts) == ("gpu_memory", True)
 

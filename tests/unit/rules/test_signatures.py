@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from comborun.rules.endings.failures import Failure
-from comborun.rules.endings.signatures import BUILTIN, find
+from comborun.rules.endings.signatures import BUILTIN, Ended, find
 from comborun.rules.patterns import compiled
 
 
-def told(*log: str, own: tuple[tuple[str, str], ...] = (), records: int = 0) -> tuple[str, str]:
-    return find(log, own, records=records)
+def told(*log: str, own: tuple[tuple[str, str], ...] = (), records: int = 0, served: bool = True) -> tuple[str, str]:
+    return find(log, own, Ended(records=records, served=served))
 
 
 def test_the_signature_that_comes_first_wins_with_the_last_line_that_matches_it() -> None:
@@ -30,18 +30,18 @@ def test_what_is_ignored_is_looked_at_by_no_other_pattern_whatever_comes_first()
 
 def test_what_has_left_records_was_launched_and_a_port_in_use_is_anothers() -> None:
     assert told("OSError: Address already in use")[0] == "launch_failed"
-    assert told("OSError: Address already in use", records=2) == ("", "")
+    assert told("OSError: Address already in use", records=2)[0] == ""
     assert told("no licence", records=2, own=(("launch_failed", "licence"),))[0] == "launch_failed"
 
 
 def test_every_pattern_of_the_table_is_a_regular_expression_of_a_class_that_there_is() -> None:
     assert {failure for failure, _ in BUILTIN} <= {*map(str, Failure), "ignore"}
     assert all(compiled(pattern) for _, wordings in BUILTIN for pattern in wordings)
-    for failure, wordings in BUILTIN:
-        for wording in wordings:
-            assert not re.search(wording, ""), wording
-            if failure != "ignore" and not set(wording) & set("\\^$*+?{}[]|()"):
-                assert told(f"... {wording} ...")[0] == failure
+    first = {wording: failure for failure, wordings in reversed(BUILTIN) for wording in wordings}
+    for wording, failure in first.items():
+        assert not re.search(wording, ""), wording
+        if failure != "ignore" and not set(wording) & set("\\^$*+?{}[]|()"):
+            assert told(f"... {wording} ...")[0] == failure
 
 
 def test_a_pattern_that_is_none_finds_nothing() -> None:

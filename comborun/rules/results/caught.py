@@ -1,0 +1,99 @@
+"""Errors that a program has caught in an episode, as its log tells: the verdict after one says nothing about a policy.
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+
+from comborun.rules.facts import Fact
+from comborun.rules.log_lines import aside, of_others
+from comborun.rules.results.fields import TEXT_MOST
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Sequence
+
+ENDED_IN_EXCEPTIONS, SUSPECT = "ended_in_exceptions", "verdicts_after_errors"
+
+_AFTER = r"\s*[:(](?!\s*[-+\d.e]+ *[\w/%°]{0,5}\)?$)"
+"""a text, and no number: `position error: 0.02 m` is a metric"""
+_CAUGHT = re.compile(
+    r"Traceback \(most recent call last\)|\[Errno \d+\]"
+    rf"|(?:^|[\s:>|\[(-])(?:\w+\.)*\w+(?:Error|Exception){_AFTER}|\bexceptions?\.\w+: "
+    rf"|(?i:\bcaught (?:an? )?(?:\w+ )?(?:exception|error)\b|\b(?:exception|error)\b.{{0,20}}\b(?:in|during)\b"
+    rf".{{0,20}}\b(?:episode|rollout|trial|task|step|inference)\b"
+    rf"|\b(?:episode|rollout|trial|task|inference|policy|environment|env|simulator)\b.{{0,25}}"
+    rf"\b(?:error|exception|crashed){_AFTER})"
+)
+_LOOKS_WRONG = re.compile(
+    r"(?i)\b(?:error|exception|crash(?:ed)?|refused|disconnected|out of memory|connection (?:reset|lost|closed))\b"
+)
+_METRIC = re.compile(r"(?i)\b(?:error|exceptions?|crash(?:es)?)\b\w*\s*[:=]\s*[-+\d.e]+ *[\w/%°]{0,5}\W*$|\bno error")
+_HINTS = ("error", "errno", "exception", "traceback", "crash", "refused", "disconnected", "memory", "connection")
+"""one of which is in every such line: the other searches take longer"""
+_NAMED = re.compile(r"^.*?\b(?i:caught exception|episode error):\s*")
+_STACK = re.compile(r"\s|$")
+
+
+class Caught:
+    """Hears the lines between two verdicts. `markers`: patterns of the grid for lines that tell of a caught error."""
+
+    def __init__(self, markers: Sequence[str] = ()) -> None:
+        self._markers = [re.compile(one) for one in markers]
+        self._before = ""
+        self._beside = False
+        """in a traceback of a thread, or of another program's logger"""
+        self.texts: list[str] = []
+        """the errors since the last verdict"""
+        self._suspect = ""
+        self.episodes = self._doubted = 0
+        self._example = ""
+
+    def hear(self, text: str) -> bool:
+        """Whether a line tells of a caught error."""
+        before, self._before = self._before, text
+        found = next(filter(None, (marker.search(text) for marker in self._markers)), None)
+        if found:
+            self.texts.append(text[found.end() :].strip(" :") or text.strip())
+            return True
+        small = text.lower()
+        if not self._beside and not any(word in small for word in _HINTS):
+            return False
+        if self._beside:
+            self._beside = _STACK.match(text) is not None
+            return False
+        if of_others(text) or aside(text):
+            return False
+        if _CAUGHT.search(text):
+            self._beside = "Traceback (" in text and (aside(before) or of_others(before))
+            if self._beside:
+                self._suspect = self._suspect or before
+                return False
+            if not text.endswith("Traceback (most recent call last):") or not self.texts:
+                self.texts.append(_NAMED.sub("", text.strip()))
+            return True
+        if not self._suspect and _LOOKS_WRONG.search(text) and not _METRIC.search(text):
+            self._suspect = text
+        return False
+
+    def verdict(self) -> str:
+        """The errors before a verdict, which is errored then; empty without any."""
+        said = [text for text in self.texts if not text.startswith("Traceback (")] or self.texts
+        texts, suspect = "; ".join(said), self._suspect
+        self.forget()
+        self.episodes += bool(texts)
+        if suspect and not texts:
+            self._doubted += 1
+            self._example = self._example or suspect.strip()
+        return texts
+
+    def forget(self) -> None:
+        """An episode begins."""
+        self.texts, self._suspect = [], ""
+
+    def remarks(self) -> Iterator[Fact]:
+        if self.episodes:
+            yield Fact(ENDED_IN_EXCEPTIONS, episodes=self.episodes)
+        if self._doubted:
+            yield Fact(SUSPECT, episodes=self._doubted, line=self._example[:TEXT_MOST])

@@ -1,0 +1,105 @@
+"""An error that a program catches in an episode, and then counts as a failure of the policy."""
+
+from __future__ import annotations
+
+import pytest
+
+from comborun.rules.results import tally
+from comborun.rules.results.fields import Identity, ResultRules
+from comborun.rules.results.formats import reader
+from comborun.rules.results.rows import Rows
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "eval.py", line 3, in step\n    send()\n'
+
+
+def counted(*between: str, rules: ResultRules | None = None, kind: str = "log-lines", verdict: str = "False"):
+    """Of two episodes: one with these lines in it, and a good one."""
+    lines = [
+        "Task: open it",
+        "Starting episode 1...",
+        *between,
+        f"Success: {verdict}",
+        "# episodes completed so far: 1",
+    ]
+    lines += ["Starting episode 2...", "Success: True", "# episodes completed so far: 2"]
+    if kind == "log-pattern":
+        lines = [*between, f"episode 0: {'success' if verdict == 'True' else 'fail'}", "episode 1: success"]
+    identity = Identity("vla", "goal", rules or ResultRules())
+    rows = Rows(reader(kind, identity, "log"))
+    rows.feed(("\n".join(lines) + "\n").encode())
+    rows.finish()
+    files = tally.Files()
+    files.rows = [("log", rows)]
+    return tally.tally(files, identity, (0, 2), over=True)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "Episode error: CUDA error: out of memory",
+        "Episode error: [Errno 104] Connection reset by peer",
+        "ERROR:root:Caught exception: received 1011 (internal error)",
+        f"{TRACEBACK}RuntimeError: CUDA out of memory",
+        "Rollout crashed: no answer of the policy server",
+        "[ERROR] exception during rollout, ConnectionClosedError(1006)",
+        "Exception in episode, no answer",
+        "2026-11-28 19:00:00 | ERROR | eval:run:12 - requests.exceptions.ReadTimeout: read timed out\nHTTPError: 503",
+        "Trial exception: list index out of range",
+        "env.step() failed: TimeoutError('no answer within 30 s')",
+        "policy error: server disconnected",
+        "Error in episode: websocket closed",
+    ],
+)
+@pytest.mark.parametrize("kind", ["log-lines", "log-pattern"])
+def test_an_error_between_start_and_verdict_makes_the_episode_errored_whatever_its_words(between, kind):
+    rules = ResultRules(pattern=r"episode (?P<episode>\d+): (?P<verdict>\w+)") if kind == "log-pattern" else None
+    for verdict in ("False", "True"):
+        counts = counted(between, kind=kind, rules=rules, verdict=verdict)
+        assert (counts.records, counts.successes, counts.failures, counts.errored) == (2, 1, 0, 1)
+        assert [(fact.code, fact.count("episodes")) for fact in counts.facts] == [("ended_in_exceptions", 1)]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "WARNING:root:IK error: no solution within 20 steps",
+        "[urllib3.connectionpool][WARNING] - Retrying: Connection refused",
+        "wandb: ERROR Error while calling W&B API: Connection reset by peer",
+        "position error: 0.021 m",
+        "TrackingError: 0.02",
+        "mean error = 1.5e-3",
+        "failed to grasp the mug",
+        "errors: 0",
+        "no error",
+    ],
+)
+def test_warnings_metrics_and_failures_of_the_policy_are_no_errors(between):
+    counts = counted(between)
+    assert (counts.successes, counts.failures, counts.facts) == (1, 1, ())
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "the server refused the request",
+        "CUDA out of memory, once more with half the batch",
+        "[ERROR] gripper",
+        f"Exception in thread Thread-3 (send):\n{TRACEBACK}ConnectionResetError: [Errno 104] reset",
+    ],
+)
+def test_a_line_that_looks_like_an_error_makes_the_verdict_suspect_and_is_told(between):
+    counts = counted(between)
+    assert (counts.successes, counts.failures) == (1, 1)
+    assert [fact.code for fact in counts.facts] == ["verdicts_after_errors"]
+    assert counts.facts[0].text("line") in between
+    assert counted(between, rules=ResultRules(errors=["refused", "once more", "gripper", "Errno"])).errored == 1
+
+
+def test_an_error_before_the_first_episode_is_none_of_it():
+    identity = Identity("vla", "goal", ResultRules())
+    rows = Rows(reader("log-lines", identity, "log"))
+    rows.feed(b"ImportError: no flash_attn, using eager\nStarting episode 1...\nSuccess: False\n")
+    rows.feed(b"# episodes completed so far: 1\n")
+    rows.finish()
+    assert (rows.episodes or rows.numbered) == {0: False}
+    assert not rows.refused

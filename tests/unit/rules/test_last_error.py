@@ -1,0 +1,152 @@
+"""What ended a program: its last exception or a fatal line, and the class that only this names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from comborun.rules.endings.signatures import Ended, find
+
+SAMPLES = Path(__file__).parents[1] / "samples" / "endings.txt"
+STACK = '  File "eval.py", line 7, in main\n    run()\n    ^^^^^'
+
+
+def traceback(last: str, prefix: str = "") -> str:
+    return "\n".join(prefix + line for line in f"Traceback (most recent call last):\n{STACK}\n{last}".split("\n"))
+
+
+def of(log: str, *, killed: bool = False, served: bool = False, records: int = 0) -> tuple[str, str]:
+    return find(log.split("\n"), (), Ended(killed=killed, served=served, records=records))
+
+
+KEY_ERROR = traceback("KeyError: 'observation.state'")
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+
+def cases() -> list[tuple[str, str]]:
+    """The ends of logs in the samples, each after a line with the class, or the exception that has none."""
+    return [tuple(one.rstrip("\n").split("\n", 1)) for one in SAMPLES.read_text().split("=== ")[1:]]
+
+
+@pytest.mark.parametrize(("expected", "log"), cases())
+def test_the_last_exception_or_fatal_line_names_the_class(expected, log):
+    failure, line = of(log, served=expected.startswith("KeyError"))
+    assert (line if expected.startswith("KeyError") else failure or "no class") == expected
+    assert not (failure and expected.startswith("KeyError"))
+
+
+def test_an_exception_group_counts_as_one():
+    log = "\n".join(
+        [
+            "  + Exception Group Traceback (most recent call last):",
+            '  |   File "x.py", line 3, in <module>',
+            "  | ExceptionGroup: two (2 sub-exceptions)",
+            "  +-+---------------- 1 ----------------",
+            "    | ValueError: no such task",
+            "    +---------------- 2 ----------------",
+            f"    | {OOM}",
+            "    +------------------------------------",
+        ]
+    )
+    assert of(log) == ("gpu_memory", OOM)
+
+
+def test_a_server_is_lost_only_where_one_is_in_use():
+    log = traceback("ConnectionRefusedError: [Errno 111] Connection refused")
+    assert of(log, served=True)[0] == "server_lost"
+    assert of(log) == ("", "ConnectionRefusedError: [Errno 111] Connection refused")
+
+
+def test_a_crash_counts_where_a_signal_ended_the_program():
+    log = f"{KEY_ERROR}\nSegmentation fault (core dumped)"
+    assert of(log, killed=True)[0] == "crashed"
+    assert of(log)[0] == ""
+    survived = f"{traceback(OOM)}\nonce more with half the batch"
+    assert of(survived)[0] == "gpu_memory"
+    assert of(survived, killed=True)[0] == ""
+
+
+SCRIPTS = {
+    "chained": (
+        "gpu_memory",
+        """
+        try:
+            raise RuntimeError('CUDA out of memory')
+        except RuntimeError as e:
+            raise ValueError('x') from e
+        """,
+    ),
+    "thread": (
+        "",
+        """
+        import threading
+        t = threading.Thread(target=lambda: open('/nowhere/CUDA out of memory'))
+        t.start(); t.join()
+        raise KeyError('x')
+        """,
+    ),
+    "child": (
+        "gpu_memory",
+        """
+        import multiprocessing as m
+        def f(c):
+            raise RuntimeError('CUDA out of memory')
+        if __name__ == '__main__':
+            a, b = m.Pipe()
+            p = m.Process(target=f, args=(b,)); p.start(); b.close(); p.join(); a.recv()
+        """,
+    ),
+    "pool": (
+        "host_limit",
+        """
+        import concurrent.futures as c
+        def f(): raise OSError(24, 'Too many open files')
+        if __name__ == '__main__':
+            c.ProcessPoolExecutor(1).submit(f).result()
+        """,
+    ),
+    "fault": (
+        "crashed",
+        """
+        import faulthandler, ctypes; faulthandler.enable(); ctypes.string_at(0)
+        """,
+    ),
+    "finalizer": (
+        "",
+        """
+        class A:
+            def __del__(self): raise RuntimeError('CUDA out of memory')
+        a = A()
+        raise KeyError('x')
+        """,
+    ),
+    "logger": (
+        "",
+        """
+        import logging
+        try: raise OSError('Connection refused')
+        except OSError: logging.getLogger('urllib3').warning('no', exc_info=True)
+        raise KeyError('x')
+        """,
+    ),
+    "asserted": (
+        "",
+        """
+        assert [] == ['CUDA'], 'no GPU'
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_real_programs_print(name, tmp_path):
+    expected, text = SCRIPTS[name]
+    script = tmp_path / "eval.py"
+    script.write_text(textwrap.dedent(text))
+    done = subprocess.run([sys.executable, str(script)], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, check=False)
+    assert done.returncode
+    assert of(done.stdout.decode(), killed=done.returncode < 0, served=True)[0] == expected
