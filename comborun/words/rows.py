@@ -120,6 +120,11 @@ def _refused(fact: Fact) -> str:
     return f"{_place(fact)}: {_why(fact)}" + (f", and {more} more" if more > 0 else "")
 
 
+def _undecided(fact: Fact) -> str:
+    values = ", ".join(fact.texts("values"))
+    return f"the field {fact.text('field')!r} holds {values}: no verdicts by themselves, so none counts{_line(fact)}"
+
+
 def _not_planned(fact: Fact) -> str:
     episodes, some, first = fact.count("episodes"), fact.texts("some"), fact.count("first")
     shown = ", ".join(some) + (" ..." if episodes > len(some) else "")
@@ -177,6 +182,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.WITHOUT_INDEX: _without_index,
     reasons.REFUSED: _refused,
     reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {_why(fact)}",
+    reasons.UNDECIDED: _undecided,
     reasons.NOT_PLANNED: _not_planned,
     reasons.REPEAT: _repeat,
     reasons.PROPOSAL: _proposal,

@@ -11,15 +11,18 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from comborun.model.attempt import packed
+from comborun.model.attempt import Verdict, packed
 from comborun.model.work import grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.facts import Fact
+from comborun.rules.results.codings import Coding
+from comborun.rules.results.counts import UNDECIDED
 from comborun.rules.results.episodes import rebuild
 from comborun.rules.results.filename_results import groups
 from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
+from comborun.rules.results.tally import undecided
 from comborun.text import several
 from comborun.words import say
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from comborun.model.attempt import Aggregate, EpisodeRecord
+    from comborun.model.work import Combo
 
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"
@@ -101,6 +105,7 @@ class RecordCollector:
 
     def collected(self, name: str, *, settled: bool = False) -> Collected:
         """What the files say. `settled`: no two runs are in one combo."""
+        _leave_undecided(self.files)
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
         collisions = () if settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
@@ -162,6 +167,42 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
             reason = "number their episodes alike, and only one of each number counts"
             advice = "make each an environment of its own"
             yield Defect(min(folders), 0, f"{len(folders)} folders of one combo {reason}: {advice}")
+
+
+def _leave_undecided(files: Sequence[Reading]) -> None:
+    """Take the verdicts from sessions, or combos of a folder, whose field of verdicts has another coding. An attempt
+    shows it, and counts for all of them."""
+    codings: defaultdict[tuple[str, Combo], defaultdict[int, Coding]] = defaultdict(lambda: defaultdict(Coding))
+    for reading in files:
+        for (session, combo, attempt), coding in reading.codings.items():
+            codings[session, combo][attempt].join(coding)
+    if not any(one.others for attempts in codings.values() for one in attempts.values()):
+        return
+    decided = Counter(
+        (record.session, record.combo, record.attempt, record.success)
+        for reading in files
+        for record in reading.records
+        if record.success is not None and (record.session, record.combo) in codings
+    )
+    for (session, combo, attempt), verdicts in grouped(decided, lambda key: key[:3]).items():
+        coding = codings[session, combo][attempt]
+        if (rows := sum(decided[key] for key in verdicts)) > coding.decided:
+            coding.decided, coding.truths = (
+                rows,
+                {**dict.fromkeys(str(key[3]).lower() for key in verdicts), **coding.truths},
+            )
+    found = (
+        (key, next((one for one in attempts.values() if one.undecided), None)) for key, attempts in codings.items()
+    )
+    unsure = {key: coding for key, coding in found if coding}
+    for reading in files:
+        if of := next((unsure[key[:2]] for key in reading.codings if key[:2] in unsure), None):
+            reading.defect(0, say(Fact(UNDECIDED, values=of.values, **undecided(of))))
+        if any((record.session, record.combo) in unsure for record in reading.records):
+            reading.records = [
+                replace(record, verdict=Verdict.ERRORED) if (record.session, record.combo) in unsure else record
+                for record in reading.records
+            ]
 
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
 from comborun.reporter.records.plain import PlainRows, once
+from comborun.rules.results.codings import Coding
 from comborun.rules.results.episodes import DEPTH_LIMIT
 from comborun.rules.results.fields import (
+    MISSING,
     NAMES_ANOTHER,
     NO_RECORD,
     Field,
@@ -107,6 +109,8 @@ class Reading:
     by_ending: bool = False
     """whether episodes are numbered as they ended, so that equal indexes in two attempts mean nothing"""
     unknown: str = field(default="", compare=False)
+    codings: dict[tuple[str, Combo, int], Coding] = field(default_factory=dict, compare=False, repr=False)
+    """by session, combo and attempt: how the verdicts of rows are written, if not as true and false"""
 
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
@@ -143,8 +147,12 @@ class Reading:
             order = context.first + len(self.records)
         known = len(self.defects)
         try:
-            record = self._record(context, line, read_row(value, context.identity, order), value)
+            held = read_row(value, context.identity, order)
+            record = self._record(context, line, held, value)
             self.records.append(record)
+            if held.value is not None and held.value is not MISSING and not isinstance(held.value, bool):
+                key = (record.session, record.combo, record.attempt)
+                self.codings.setdefault(key, Coding(context.identity.success.name)).add(held.value, held.verdict)
             if alike and len(self.defects) == known:
                 self.plain.learn(value, record)
         except RefusedError as refused:
@@ -171,6 +179,8 @@ class Reading:
     def rename(self, policies: Mapping[Combo, str]) -> None:
         self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
+        renamed = {combo: (policy, combo[1]) for combo, policy in policies.items()}
+        self.codings = {(key[0], renamed.get(key[1], key[1]), key[2]): one for key, one in self.codings.items()}
 
     def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
         identity = context.identity

@@ -263,16 +263,21 @@ class Identity:
 
 
 class Record:
-    """One episode, read from a row. `verdict` is None if the row has none; `complaint` tells why that is an error."""
+    """One episode, read from a row. `verdict` is None if the row has none; `complaint` tells why that is an error, and
+    `value` is what its field holds, if the grid does not test it.
+    """
 
-    __slots__ = ("complaint", "environment", "index", "policy", "verdict")
+    __slots__ = ("complaint", "environment", "index", "policy", "value", "verdict")
 
-    def __init__(self, policy: str, environment: str, index: int, verdict: bool | None, complaint: Fact | None) -> None:
+    def __init__(
+        self, policy: str, environment: str, index: int, verdict: bool | None, complaint: Fact | None = None
+    ) -> None:
         self.policy = policy
         self.environment = environment
         self.index = index
         self.verdict = verdict
         self.complaint = complaint
+        self.value: Any = None
 
 
 def read_row(value: object, identity: Identity, order: int | None = None) -> Record:
@@ -283,7 +288,10 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
     environment = _name(value, identity.environment_field, identity.environment, ENVIRONMENT)
     index = episode_of(value, identity.episode) + identity.base if order is None else order
     verdict, complaint = verdict_of(value, identity.success)
-    return Record(policy, environment, index, verdict, complaint)
+    record = Record(policy, environment, index, verdict, complaint)
+    if not (identity.success.word or identity.success.tests):
+        record.value = identity.success.find(value)
+    return record
 
 
 def order_of(value: object, order: int | None, identity: Identity) -> int | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
+from comborun.rules.results.codings import Coding
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     IGNORE,
@@ -104,7 +105,7 @@ def _score(samples: Sequence[Row]) -> str:
 
 def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int, int, int]:
     """How many rows count, for how many planned episodes, and how many have a verdict."""
-    episodes, verdicts, taken = set(), 0, 0
+    episodes, verdicts, taken, coding = set(), 0, 0, Coding()
     for row in samples:
         try:
             record = read_row(row, identity, span[0] + taken if identity.episode.word else None)
@@ -114,7 +115,8 @@ def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int,
         if not span[1] or span[0] <= record.index < sum(span):
             episodes.add(record.index)
         verdicts += record.verdict is not None or bool(identity.success.word)
-    return taken, len(episodes), verdicts
+        coding.add(record.value, record.verdict)
+    return taken, len(episodes), 0 if coding.undecided else verdicts
 
 
 def _lack(samples: Sequence[Row], identity: Identity) -> set[str]:

@@ -12,6 +12,7 @@ import re
 from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
+from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.episodes import (
     COMPLETION,
     COPY,
@@ -43,9 +44,6 @@ NOTHING = object()
 EPISODES_PER_COPY = 20
 """with so many episodes of each copy, the bias of the first K is too small to be seen"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
-_GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
-_BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
-_DENIAL = re.compile(r"not? (?:an? )?|un")
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
 VERDICT = "verdict"
 """the group of a pattern that holds the verdict as a word"""
@@ -399,15 +397,8 @@ class LogPattern(LogLines):
         row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
-            row[self.identity.success.name] = _verdict(word)
+            row[self.identity.success.name] = verdict_word(word)
         return row
-
-
-def _verdict(word: str) -> bool | str:
-    """A word as a verdict: `not` and `un` negate it. An unknown word stays text, so that `success` can test it."""
-    denial = _DENIAL.match(word)
-    bare = word[denial.end() :] if denial else word
-    return (bare in _GOOD) is not bool(denial) if bare in _GOOD | _BAD else word
 
 
 class Whole(Reader):

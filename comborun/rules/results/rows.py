@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from comborun.rules.results.codings import Coding
 from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
@@ -35,6 +36,8 @@ class Rows:
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[Fact, int] = {}
         """why records have no verdict -> how many"""
+        self.coding = Coding(reader.identity.success.name)
+        """how their verdicts are written"""
         self.samples: list[dict[str, object]] = reader.passed
         """the first rows"""
 
@@ -93,6 +96,7 @@ class Rows:
             return
         if record.complaint:
             self.complaints[record.complaint] = self.complaints.get(record.complaint, 0) + 1
+        self.coding.add(record.value, record.verdict)
         self.taken += 1
         known = self.episodes if number is None else self.numbered
         if known.get(record.index) is None:

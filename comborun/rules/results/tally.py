@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact
 from comborun.rules.results import counts as reasons
+from comborun.rules.results.codings import joined
 from comborun.rules.results.counts import Counts, join, marked, within
 from comborun.rules.results.episodes import rebuild
 from comborun.rules.results.fields import (
@@ -24,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
+    from comborun.rules.results.codings import Coding
     from comborun.rules.results.counts import Span, Verdicts
     from comborun.rules.results.fields import Identity, RefusedError
     from comborun.rules.results.rates import Count
@@ -70,7 +72,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     if over and not said and torn:
         said = [Fact(reasons.REFUSED, **torn.fields(counts.rows))]
     counts.facts = tuple(said[:REASONS_MOST])
-    if counts.misread and (keys := propose(files.samples, identity, span, found.verdicts)):
+    if counts.misread and not counts.proposes and (keys := propose(files.samples, identity, span, found.verdicts)):
         counts.facts += (Fact(reasons.PROPOSAL, **proposed(keys, files.samples)),)
     if not counts.countable and not said:
         path, why = files.foreign[0]
@@ -86,12 +88,15 @@ class _All:
         self.refusals: dict[str, Refusals] = {}
         """by the reason"""
         self.complaints: dict[Fact, int] = {}
+        self.coding = joined(rows.coding for _, rows in files.rows)
         self.rows = self.taken = 0
         self._base = base
         self._rebuilt: dict[str, int] = {}
         """how many episodes were numbered that the next file continues to count, by folder"""
         for path, rows in files.rows:
             self._add(path, rows)
+        if self.coding.undecided:
+            self.verdicts = dict.fromkeys(self.verdicts)
         for path, refused in files.refused:
             self.refusals.setdefault(refused.reason, Refusals()).add(refused, 0, path)
 
@@ -121,9 +126,18 @@ def _reasons(found: _All, identity: Identity) -> Iterator[Fact]:
                 yield Fact(reasons.OF_ANOTHER, kind=reason, named=one.named, own=own, **fields)
             else:
                 yield Fact(reasons.WITHOUT_INDEX if reason == INDEX else reasons.REFUSED, **fields)
-    if found.complaints:  # an episode that is meant to be errored has null, and no complaint
+    if found.coding.undecided:
+        fields = {"rows": found.taken, "of": found.rows, "values": found.coding.values, **undecided(found.coding)}
+        yield Fact(reasons.UNDECIDED, **fields)
+    elif found.complaints:  # an episode that is meant to be errored has null, and no complaint
         complaint, rows = max(found.complaints.items(), key=lambda pair: pair[1])
         yield Fact(reasons.WITHOUT_VERDICT, rows=rows, of=found.rows, why=complaint.as_data())
+
+
+def undecided(coding: Coding) -> dict[str, Any]:
+    """The field whose values are no verdicts, and the line that says which of them mean a success."""
+    proposal = coding.proposal(coding.field)
+    return {"field": coding.field, **({"keys": [{"key": "success", "value": proposal}]} if proposal else {})}
 
 
 def _of_episodes(counts: Counts, outside: list[int], span: Span) -> Iterator[Fact]:
