@@ -165,6 +165,7 @@ def _context(session: Session, attempt: Attempt) -> Context:
         session=session.name,
         attempt=attempt.number,
         first=begin.first if begin and begin.count else session.first,
+        planned=begin.count if begin and begin.count else session.count,
     )
 
 
@@ -318,7 +319,7 @@ def _context_in_folder(name: PurePosixPath, session: Session | None, rules: Resu
     if session is None:
         return context
     named = context.named(session.policy, session.environment)
-    return replace(named, session=session.name, first=session.first)
+    return replace(named, session=session.name, first=session.first, planned=session.count)
 
 
 def _session_of_path(name: PurePosixPath, sessions: Sequence[Session]) -> Session | None:

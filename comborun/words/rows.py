@@ -176,6 +176,17 @@ def _training(fact: Fact) -> str:
     return f"a training, at step {fact.count('step')}{of}: it has no episodes to count"
 
 
+def _has(fact: Fact) -> str:
+    inner = f"; in them {', '.join(fact.texts('inner'))}" if fact.texts("inner") else ""
+    return f" (it has {', '.join(fact.texts('keys'))}{inner})" if fact.texts("keys") else ""
+
+
+def _several_counts(fact: Fact) -> str:
+    planned = fact.count("planned")
+    where = f"where {planned} are planned" if planned else "and no plan says how many there are"
+    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}"
+
+
 WORDS: dict[str, str | Callable[[Fact], str]] = {
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
@@ -228,8 +239,18 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "several_documents": "not JSON: more than one document",
     "not_a_list": "not a JSON list",
     "unknown_format": "of no format that is known",
-    "unknown_list": "one JSON list of {entries} entries, of no format that is known",
-    "unknown_document": "one JSON document with {entries} {field}, of no format that is known",
+    "unknown_list": lambda fact: (
+        f"one JSON list of {fact.count('entries')} entries, of no format that is known{_has(fact)}"
+    ),
+    "unknown_document": lambda fact: f"one JSON document of no format that is known{_has(fact)}",
+    "several_candidates": lambda fact: (
+        f"more than one list of episodes ({', '.join(fact.texts('found'))}) where {fact.count('planned')} are planned"
+    ),
+    "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
+    "several_counts": _several_counts,
+    "document_without_index": lambda fact: (
+        f"one object with a verdict, whose episode neither a field {fact.text('field')!r} nor its name tells"
+    ),
     "pickle": "a pickle, which is never opened: have its numbers written as JSON",
     "packed_file": "packed with {packer}: unpack it first",
     "utf_16": "UTF-16: convert it to UTF-8 first",

@@ -52,12 +52,14 @@ class Context:
     session: str = ""
     attempt: int = 0
     first: int = 0
+    planned: int = 0
+    """number of episodes of its attempt; 0: not known"""
     words: Identity | None = None
     """how its records name things, in its format"""
 
     @cached_property
     def identity(self) -> Identity:
-        return self.words or Identity(self.policy, self.environment, self.rules)
+        return self.words or Identity(self.policy, self.environment, self.rules, self.planned)
 
     def named(self, policy: str, environment: str | None) -> Context:
         return replace(self, policy=self.policy or policy, environment=self.environment or environment)

@@ -240,14 +240,18 @@ class Identity:
     """
 
     __slots__ = (
-        *("base", "environment", "environment_field", "episode", "pattern", "policy", "policy_field", "rules", "seed"),
-        "success",
+        *("base", "environment", "environment_field", "episode", "pattern", "planned", "policy", "policy_field"),
+        *("rules", "seed", "success"),
     )
 
-    def __init__(self, policy: str | None, environment: str | None, rules: ResultRules = _BY_DEFAULT) -> None:
+    def __init__(
+        self, policy: str | None, environment: str | None, rules: ResultRules = _BY_DEFAULT, planned: int = 0
+    ) -> None:
         self.policy = policy
         self.environment = environment
         self.rules = rules
+        self.planned = planned
+        """number of episodes of its attempt, by which a reader chooses among what looks like episodes; 0: not known"""
         self.success, self.episode, self.seed = rules.success, rules.episode, rules.seed
         self.policy_field, self.environment_field = rules.policy, rules.environment
         self.base, self.pattern = rules.base, rules.pattern
@@ -259,7 +263,7 @@ class Identity:
 
     def by(self, **rules: Any) -> Identity:
         """The same combo with other rules, such as the field names of a format."""
-        return Identity(self.policy, self.environment, self.rules.replace(**rules))
+        return Identity(self.policy, self.environment, self.rules.replace(**rules), self.planned)
 
 
 class Record:

@@ -27,6 +27,7 @@ from comborun.rules.results.episodes import (
 )
 from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, UNREADABLE, Identity, RefusedError, integer
 from comborun.rules.results.proposals import is_verdict
+from comborun.rules.results.rates import Count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -433,9 +434,26 @@ class Whole(Reader):
         if self._size > WHOLE_MOST:
             yield 0, RefusedError(UNREADABLE, "file_too_large", most_mib=WHOLE_MOST >> 20), None, None
             return
+        identity, found = self.identity, self._entries(self._read)
+        if not any(isinstance(value, (dict, Count)) for _, value, _, _ in found) and not _torn(found):
+            from comborun.rules.results.documents import read
+
+            own, self.identity = self.identity, identity  # what its format does not find may lie elsewhere in it
+            general = self._entries(read) if self._read is not read else []
+            if any(isinstance(value, (dict, Count)) for _, value, _, _ in general):
+                found = general
+            else:
+                self.identity = own
+        yield from found
+
+    def _entries(self, read: Callable[[Whole], Iterable[Entry]]) -> list[Entry]:
         try:
-            yield from self._read(self)
+            return list(read(self))
         except RefusedError as refused:
-            yield 0, refused, None, None
+            return [(0, refused, None, None)]
         except (RecursionError, MemoryError):
-            yield 0, RefusedError(NO_RECORD, "nested_too_deeply"), None, None
+            return [(0, RefusedError(NO_RECORD, "nested_too_deeply"), None, None)]
+
+
+def _torn(entries: Iterable[Entry]) -> bool:
+    return any(isinstance(value, RefusedError) and value.reason == TORN for _, value, _, _ in entries)
