@@ -146,6 +146,8 @@ def collect_folder(directory: Path) -> Collected:
     collector.read_names(found, Context(path=""))
     settle(collector.files)
     collector.link_videos(videos.index(directory, (path.relative_to(directory).as_posix() for path in found)))
+    if not any(reading.entries for reading in collector.files):
+        collector.files += collector.passed
     collected = collector.collected(directory.resolve().name, settled=True)
     return replace(collected, defects=(*collector.formats_read, *collected.defects))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections import Counter, defaultdict
@@ -20,11 +21,23 @@ from comborun.rules.facts import Fact
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.counts import UNDECIDED
 from comborun.rules.results.episodes import rebuild
+from comborun.rules.results.fields import NO_VERDICTS, Identity
 from comborun.rules.results.filename_results import groups
-from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
+from comborun.rules.results.formats import (
+    DATABASE,
+    EPISODES,
+    JOB_ROWS,
+    JSONL_ROWS,
+    LIST_LAST,
+    PER_FILE,
+    TABLE,
+    ending_of,
+)
+from comborun.rules.results.result_files import Folder, uncounted
 from comborun.rules.results.tally import undecided
 from comborun.text import several
 from comborun.words import say
+from comborun.words.rows import proposed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,6 +61,8 @@ class RecordCollector:
         """how many episodes files had that the next file continues to count, by folder or attempt"""
         self.files: list[Reading] = []
         """relative to the directory, with slashes; a folder for episodes that are file names"""
+        self.passed: list[Reading] = []
+        """files of a folder that hold no verdict; they are named if nothing else is read"""
         self.of_videos: Sequence[Defect] = ()
 
     def read_file(self, path: Path, context: Context, *, expected: bool) -> None:
@@ -58,14 +73,32 @@ class RecordCollector:
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
         reading = _read(path, context, self._unread.get(at, ""))
-        if not expected and reading.format in {TABLE, EPISODES, DATABASE} and not reading.records:
-            return  # any table, any document
+        if not expected and reading.format in {"", TABLE, EPISODES, DATABASE} and not reading.entries:
+            self._pass_over(path, reading)
+            return
         if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or say(Fact("unknown_format")), RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
             self._rebuilt[group] += len(reading.records)
         if reading.format or reading.rejects:
             self.files.append(reading)
+
+    def _pass_over(self, path: Path, reading: Reading) -> None:
+        """Name a file that is no result file by its name alone: because it is broken, or holds verdicts. Any table and
+        any document may lie in a folder."""
+        if any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects):
+            self.files.append(reading)
+            return
+        identity, suffix = Identity("", ""), ending_of(path.name)
+        held = Folder(str(path.parent), [glob.escape(path.name)], identity, "").read()
+        found = uncounted(held, identity, (0, 0), {"files": f"**/*{suffix}"})
+        why = say(Fact(found.code, **{**found.fields, "file": ""})) if found else reading.unknown
+        passed = Reading(reading.path)
+        passed.defect(0, why or say(Fact("unknown_format")))
+        if found and proposed(found).get("success") != NO_VERDICTS:
+            self.files.append(passed)
+        else:
+            self.passed.append(passed)
 
     def read_names(self, paths: Iterable[Path], context: Context) -> None:
         """Read episodes that are names of files, one group per environment."""
@@ -123,7 +156,8 @@ class RecordCollector:
     @property
     def formats_read(self) -> Iterator[Defect]:
         """Says how files were read, by format; our own rows need no message."""
-        files = (file for file in self.files if file.format and file.format != JSONL_ROWS)
+        read = (file for file in self.files if file.entries or not file.rejects)
+        files = (file for file in read if file.format and file.format != JSONL_ROWS)
         for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
             others = f", like {several(len(alike) - 1, 'other file')}" if len(alike) > 1 else ""
             yield Defect(alike[0].path, 0, f"read as {name}: {why}{others}")

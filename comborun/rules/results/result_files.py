@@ -201,10 +201,15 @@ class _File:
         if file.kind == TRAINING:
             self.later = Fact("training")
             return
-        if file.kind in formats.WHOLE and not over and size > WHOLE_WHILE_RUNNING:
+        if (file.kind in formats.WHOLE or file.content) and not over and size > WHOLE_WHILE_RUNNING:
             self.later = Fact("counted_at_the_end", most_mib=WHOLE_WHILE_RUNNING >> 20)
             return
         rows, self._at = Rows(file.reader(self._identity, self._path)), file.start
+        if file.content:
+            file.content.seek(file.start)
+            rows.feed(file.content.read())
+            self.rows = _finished(rows)
+            return
         if file.kind in formats.WHOLE:
             rows.feed(os.pread(stream.fileno(), WHOLE_MOST + 1, self._at) if self._at < size else b"")
             self.rows = _finished(rows)
@@ -261,7 +266,7 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
     taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
     others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
     own, refused = list(folder.patterns[:PATTERNS_MOST]), None
-    for suffix in dict.fromkeys(map(formats.suffix_of, others)):
+    for suffix in dict.fromkeys(map(formats.ending_of, others)):
         pattern = f"**/*{suffix}"
         files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
         if found := uncounted(files, folder.identity, span, {"files": pattern}):

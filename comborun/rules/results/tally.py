@@ -69,8 +69,8 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
             counts.refused[reason] = number
     said = [*_reasons(found, identity), *_of_episodes(counts, outside, span)]
     torn = found.refusals.get(TORN)
-    if over and not said and torn:
-        said = [Fact(reasons.REFUSED, **torn.fields(counts.rows))]
+    if over and torn:
+        said.append(Fact(reasons.REFUSED, **torn.fields(counts.rows)))
     counts.facts = tuple(said[:REASONS_MOST])
     if counts.misread and not counts.proposes and (keys := propose(files.samples, identity, span, found.verdicts)):
         counts.facts += (Fact(reasons.PROPOSAL, **proposed(keys, files.samples)),)
