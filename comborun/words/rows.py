@@ -134,6 +134,9 @@ def _not_planned(fact: Fact) -> str:
 
 def _repeat(fact: Fact) -> str:
     repeat = "repeats" if fact.count("rows") == 1 else "repeat"
+    if by := fact.text("by"):
+        told = "each file numbers its own" if by == "file" else f"they differ in {by}"
+        return f"{_rows(fact)} {repeat} an index, but {told}{_line(fact)}"
     return f"{_rows(fact)} {repeat} an episode: of each the first with a verdict counts"
 
 

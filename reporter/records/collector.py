@@ -59,6 +59,7 @@ class RecordCollector:
         self._unread = unread
         self._rebuilt: Counter[str] = Counter()
         """how many episodes files had that the next file continues to count, by folder or attempt"""
+        self._keys: defaultdict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
         self.files: list[Reading] = []
         """relative to the directory, with slashes; a folder for episodes that are file names"""
         self.passed: list[Reading] = []
@@ -69,9 +70,12 @@ class RecordCollector:
         """Read one file. `expected`: the grid names it, so it is a fault if its format is not known."""
         at = PurePosixPath(context.path)
         ordered = bool(context.identity.episode.word)
-        group = f"{context.session}:{context.attempt}" if ordered else str(at.parent)
+        own = ordered or context.identity.episode.names
+        group = f"{context.session}:{context.attempt}" if own else str(at.parent)
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
+        if context.identity.episode.names:
+            context = replace(context, keys=self._keys[group])
         reading = _read(path, context, self._unread.get(at, ""))
         if not expected and reading.format in {"", TABLE, EPISODES, DATABASE} and not reading.entries:
             self._pass_over(path, reading)

@@ -26,6 +26,7 @@ from comborun.rules.results.fields import (
     integer,
     read_row,
 )
+from comborun.rules.results.repeats import key_of
 from comborun.words import say
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Context:
     first: int = 0
     planned: int = 0
     """number of episodes of its attempt; 0: not known"""
+    keys: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """if the grid names several fields for the episode: their values in files of the attempt -> its number"""
     words: Identity | None = None
     """how its records name things, in its format"""
 
@@ -145,10 +148,13 @@ class Reading:
         alike = order is None and context.path == self.path
         if alike and self.take_alike(context, line, [value]):
             return
-        if order is None and context.identity.episode.word:
+        asked = context.identity.episode
+        if order is None and asked.word:
             order = context.first + len(self.records)
         known = len(self.defects)
         try:
+            if asked.names and isinstance(value, dict):
+                order = context.first + context.keys.setdefault(key_of(value, asked, context.path), len(context.keys))
             held = read_row(value, context.identity, order)
             record = self._record(context, line, held, value)
             self.records.append(record)

@@ -60,11 +60,16 @@ class RefusedError(Exception):
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
-    __slots__ = ("at_least", "at_most", "key", "name", "origin", "path", "values", "word")
+    __slots__ = ("at_least", "at_most", "key", "name", "names", "origin", "path", "values", "word")
 
     def __init__(self, key: str, value: object = "") -> None:
-        """Of a key of `results`: the value that a plan holds, a name, a word or a map. Foreign values mean nothing."""
+        """Of a key of `results`: the value that a plan holds, a name, a word, a list of names or a map. Foreign values
+        mean nothing.
+        """
         text, given = (value, _former(value)) if isinstance(value, str) else ("", value)
+        names = value if key == "episode" and isinstance(value, (list, tuple)) else ()
+        self.names = tuple(one for one in names if isinstance(one, str))
+        """several fields that together tell an episode from others, which are numbered as they come"""
         data = given if isinstance(given, dict) else {}
         self.key = key
         self.word = text if text and text == _WORDS.get(key) else ""
@@ -79,8 +84,8 @@ class Field:
 
     def as_data(self) -> Any:
         """The value for a plan: the name or the word if that says everything, else a map."""
-        if self.word:
-            return self.word
+        if self.word or self.names:
+            return self.word or list(self.names)
         told: dict[str, Any] = {"field": self.name, "from": self.origin or None, "any_of": list(self.values) or None}
         told.update(at_least=self.at_least, at_most=self.at_most)
         told = {key: value for key, value in told.items() if value is not None}
@@ -209,7 +214,7 @@ class ResultRules:
     def of(cls, data: object) -> ResultRules:
         """From its JSON, also that of the former version. Values of other types are as by default."""
         given = data if isinstance(data, dict) else {}
-        known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict))}
+        known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict, list))}
         for key in ("files", "metrics", "compare", "videos"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
@@ -296,6 +301,11 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
     if not (identity.success.word or identity.success.tests):
         record.value = identity.success.find(value)
     return record
+
+
+def numbers_itself(identity: Identity) -> bool:
+    """Whether the grid says how episodes are numbered, so that a format does not."""
+    return bool(identity.episode.word or identity.episode.names)
 
 
 def order_of(value: object, order: int | None, identity: Identity) -> int | None:

@@ -244,7 +244,9 @@ def reader(
     known = TABLE_OF_FORMATS[kind]
     read = known.load()
     if known.whole:
-        return readers.Whole(identity, path, read, place)
+        whole = readers.Whole(identity, path, read, place)
+        whole.general = TABLE_OF_FORMATS[EPISODES].load() if known.document and kind != EPISODES else None
+        return whole
     made: Reader = read(identity, path, decoded) if known.row else read(identity, path)
     return made
 

@@ -22,6 +22,7 @@ from comborun.rules.results.fields import (
     read_row,
 )
 from comborun.rules.results.fields import integer as whole
+from comborun.rules.results.repeats import strides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,4 +206,6 @@ def _shifted(identity: Identity, span: Span, seen: Sequence[int]) -> Keys:
     field = identity.episode
     if count and not field.word and not field.origin and seen and seen[0] == first + 1 and seen[-1] == first + count:
         return {"episode": {"field": field.name, "from": 1}}
+    if not field.word and not field.names and strides(seen, span):
+        return {"episode": LINE}
     return {}

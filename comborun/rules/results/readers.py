@@ -25,7 +25,16 @@ from comborun.rules.results.episodes import (
     job_success,
     rebuild,
 )
-from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, UNREADABLE, Identity, RefusedError, integer
+from comborun.rules.results.fields import (
+    MISSING,
+    NO_RECORD,
+    TORN,
+    UNREADABLE,
+    Identity,
+    RefusedError,
+    integer,
+    numbers_itself,
+)
 from comborun.rules.results.proposals import is_verdict
 from comborun.rules.results.rates import Count
 
@@ -191,7 +200,8 @@ class CompletionLines(JsonLines):
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
-        super().__init__(identity.by(success=COMPLETION, episode=EPISODE_ID), path, decoded)
+        episode = identity.episode if numbers_itself(identity) else EPISODE_ID
+        super().__init__(identity.by(success=COMPLETION, episode=episode), path, decoded)
         self.unpaired = "its program takes a seed and uses none: an index pairs nothing"
 
     def place(self, value: Any, remark: Fact | None) -> Entry:
@@ -209,7 +219,9 @@ class JobLines(JsonLines):
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
-        super().__init__(identity.by(success="success", episode="episode"), path, decoded)
+        self._numbered = not numbers_itself(identity)
+        episode = "episode" if self._numbered else identity.episode
+        super().__init__(identity.by(success="success", episode=episode), path, decoded)
         self._built = rebuild(path.rpartition("/")[2])
         self._numbers: dict[tuple[int, int], int] = {}
         self._copies: set[int] = set()
@@ -227,6 +239,8 @@ class JobLines(JsonLines):
             self._copies.add(copy)
             self.copies = len(self._copies)
             row[COPY] = f"{self._built}:{copy}" if self._built else str(copy)  # as text, so it is not a metric
+        if not self._numbered:
+            return self._line, row, remark, None
         own = next((index for key in INDICES if (index := integer(value.get(key))) is not None), None)
         if own is not None:
             return self._line, {**indexed(row, self.identity), "episode": own}, remark, None
@@ -412,6 +426,8 @@ class Whole(Reader):
         self.place = place
         """where the file is; empty: not known"""
         self._read = read
+        self.general: Callable[[Whole], Iterable[Entry]] | None = None
+        """reads what its own format finds nothing in"""
         self._pieces: list[bytes] = []
         self._size = 0
 
@@ -435,12 +451,10 @@ class Whole(Reader):
             yield 0, RefusedError(UNREADABLE, "file_too_large", most_mib=WHOLE_MOST >> 20), None, None
             return
         identity, found = self.identity, self._entries(self._read)
-        if not any(isinstance(value, (dict, Count)) for _, value, _, _ in found) and not _torn(found):
-            from comborun.rules.results.documents import read
-
+        if self.general and not (_holds(found) or any(_torn(value) for _, value, _, _ in found)):
             own, self.identity = self.identity, identity  # what its format does not find may lie elsewhere in it
-            general = self._entries(read) if self._read is not read else []
-            if any(isinstance(value, (dict, Count)) for _, value, _, _ in general):
+            general = self._entries(self.general)
+            if _holds(general):
                 found = general
             else:
                 self.identity = own
@@ -455,5 +469,9 @@ class Whole(Reader):
             return [(0, RefusedError(NO_RECORD, "nested_too_deeply"), None, None)]
 
 
-def _torn(entries: Iterable[Entry]) -> bool:
-    return any(isinstance(value, RefusedError) and value.reason == TORN for _, value, _, _ in entries)
+def _holds(entries: Iterable[Entry]) -> bool:
+    return any(isinstance(value, (dict, Count)) for _, value, _, _ in entries)
+
+
+def _torn(value: object) -> bool:
+    return isinstance(value, RefusedError) and value.reason == TORN

@@ -6,6 +6,7 @@ from comborun.rules.results.codings import Coding
 from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
+from comborun.rules.results.repeats import Kept, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ class Rows:
         self.refused: dict[str, Refusals] = {}
         self.complaints: dict[Fact, int] = {}
         """why records have no verdict -> how many"""
+        self.keys: dict[tuple[object, ...], int] = {}
+        """if the grid names several fields: their values -> the number of the episode"""
+        self.kept = Kept()
         self.coding = Coding(reader.identity.success.name)
         """how their verdicts are written"""
         self.samples: list[dict[str, object]] = reader.passed
@@ -86,6 +90,12 @@ class Rows:
     def _row(self, line: int, value: object, order: int | None) -> None:
         identity = self.reader.identity
         number = self.taken if self.ordered else order_of(value, order, identity)
+        if identity.episode.names and isinstance(value, dict):
+            try:
+                number = self.keys.setdefault(key_of(value, identity.episode, self.reader.path), len(self.keys))
+            except RefusedError as refused:
+                self._refuse(refused, line)
+                return
         if len(self.samples) < SAMPLES and isinstance(value, dict):
             numbered = number is not None and not self.ordered
             self.samples.append({**value, identity.episode.name: number} if numbered else value)
@@ -99,6 +109,8 @@ class Rows:
         self.coding.add(record.value, record.verdict)
         self.taken += 1
         known = self.episodes if number is None else self.numbered
+        if isinstance(value, dict) and not self.ordered:
+            self.kept.add(record.index, value)
         if known.get(record.index) is None:
             known[record.index] = record.verdict
 

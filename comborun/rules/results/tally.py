@@ -19,11 +19,12 @@ from comborun.rules.results.fields import (
     UNREADABLE,
 )
 from comborun.rules.results.proposals import propose, proposed
+from comborun.rules.results.repeats import why_repeated
 from comborun.rules.results.rows import Refusals, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, Mapping
 
     from comborun.rules.results.codings import Coding
     from comborun.rules.results.counts import Span, Verdicts
@@ -67,7 +68,13 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     for reason, number in ((OUTSIDE, len(outside)), (REPEATED, found.taken - len(found.verdicts))):
         if number:
             counts.refused[reason] = number
-    said = [*_reasons(found, identity), *_of_episodes(counts, outside, span)]
+    repeated = counts.refused.get(REPEATED, 0)
+    why = (
+        why_repeated([(path, rows.kept) for path, rows in files.rows], identity, span)
+        if repeated and len(found.verdicts) < (span[1] or found.taken)
+        else {}
+    )
+    said = [*_reasons(found, identity), *_of_episodes(counts, outside, span, why)]
     torn = found.refusals.get(TORN)
     if over and torn:
         said.append(Fact(reasons.REFUSED, **torn.fields(counts.rows)))
@@ -91,6 +98,7 @@ class _All:
         self.coding = joined(rows.coding for _, rows in files.rows)
         self.rows = self.taken = 0
         self._base = base
+        self._keys: dict[tuple[object, ...], int] = {}
         self._rebuilt: dict[str, int] = {}
         """how many episodes were numbered that the next file continues to count, by folder"""
         for path, rows in files.rows:
@@ -107,7 +115,11 @@ class _All:
         base = self._base + (before if rows.ordered or rebuild(name) else 0)
         self._rebuilt[group] = before + (rows.taken if rows.ordered or rows.jobs else 0)
         join(self.verdicts, rows.episodes.items())
-        join(self.verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
+        if rows.keys:  # the same ones may come in several files
+            numbers = {at: self._keys.setdefault(key, len(self._keys)) for key, at in rows.keys.items()}
+            join(self.verdicts, ((base + numbers[index], verdict) for index, verdict in rows.numbered.items()))
+        else:
+            join(self.verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
         for reason, one in rows.refused.items():
             self.refusals.setdefault(reason, Refusals()).join(one, path)
         for complaint, times in rows.complaints.items():
@@ -140,12 +152,12 @@ def undecided(coding: Coding) -> dict[str, Any]:
     return {"field": coding.field, **({"keys": [{"key": "success", "value": proposal}]} if proposal else {})}
 
 
-def _of_episodes(counts: Counts, outside: list[int], span: Span) -> Iterator[Fact]:
-    """Why records don't count."""
-    if outside:
+def _of_episodes(counts: Counts, outside: list[int], span: Span, why: Mapping[str, Any]) -> Iterator[Fact]:
+    """Why records don't count. `why`: by what rows of one index differ."""
+    if outside and not why:
         yield Fact(reasons.NOT_PLANNED, episodes=len(outside), some=outside[:3], first=span[0], count=span[1])
     if repeated := counts.refused.get(REPEATED, 0):
-        yield Fact(reasons.REPEAT, rows=repeated, of=counts.rows)
+        yield Fact(reasons.REPEAT, rows=repeated, of=counts.rows, **why)
 
 
 def _episodes_of(counted: Count, span: Span) -> Verdicts:
