@@ -167,6 +167,7 @@ def _context(session: Session, attempt: Attempt) -> Context:
         session=session.name,
         attempt=attempt.number,
         first=begin.first if begin and begin.count else session.first,
+        over=attempt.end is not None,
         planned=begin.count if begin and begin.count else session.count,
     )
 

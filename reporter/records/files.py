@@ -73,6 +73,7 @@ def read(stream: BinaryIO, context: Context) -> Reading:
         if reading.format not in NAME_COMBO | NAME_ENVIRONMENT:
             context = context.named(*combo_of_path(context.path))
         source = file.reader(context.identity, context.path, decoded)
+        source.over = context.over
         content = file.content or stream
         content.seek(file.start)
         _fill(reading, context, source, _entries(content, source))

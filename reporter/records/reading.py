@@ -57,6 +57,8 @@ class Context:
     """number of episodes of its attempt; 0: not known"""
     keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     """if the grid names several fields for the episode: their values in files of the attempt -> its number"""
+    over: bool = True
+    """whether its program has ended"""
     words: Identity | None = None
     """how its records name things, in its format"""
 

@@ -57,6 +57,8 @@ VERDICTS = (
 """names of a verdict"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
 """names of a seed"""
+RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
+"""fields of a row that sums up episodes"""
 _SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _DEPTH = 4
 _FIELDS_MOST = 200
@@ -169,7 +171,6 @@ def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
 
 
 def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
-    del span
     if identity.success.word or any(identity.success.find(row) not in (MISSING, None) for row in samples):
         return
     paths = list(_paths(samples[0])) if samples else []
@@ -178,7 +179,8 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
             if _last(path) == wanted and (isinstance(value, bool) or value in (0, 1)):
                 yield {"success": path}
                 return
-    if any(isinstance(value, float) for _, value in paths):
+    sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 and span[1] > 1)
+    if any(isinstance(value, float) for _, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
 
 

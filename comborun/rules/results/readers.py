@@ -55,6 +55,10 @@ EPISODES_PER_COPY = 20
 """with so many episodes of each copy, the bias of the first K is too small to be seen"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
+_TELLS = re.compile(r"ep|trial|rollout|task|scene|env|id|rank|inst|seed|suite|index|^i$|^n$|number", re.IGNORECASE)
+"""names of groups that tell one episode from another"""
+_SEARCHED_MOST = 1 << 17
+"""characters of a line that are searched for records, LONGEST_RECORD at a time"""
 VERDICT = "verdict"
 """the group of a pattern that holds the verdict as a word"""
 
@@ -70,6 +74,8 @@ class Reader:
         """copies of the environment that run side by side. With several, episodes are numbered as they ended"""
         self.unpaired = ""
         """why neither index nor seed identifies the start of an episode; empty if one does"""
+        self.over = False
+        """whether the file is complete: its program has ended"""
         self.passed: list[dict[str, Any]] = []
         """the first rows that were passed over and look like episodes"""
 
@@ -391,22 +397,51 @@ class LogLines(Lines):
 
 
 class LogPattern(LogLines):
-    """Lines of a log that match the grid's pattern. Its groups are the fields; `verdict` holds a word."""
+    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word.
+
+    Every match counts. What a carriage return overwrites counts if it names its episode; of several that name the same
+    one the last counts. Text behind the last line end counts when nothing more comes, since it may be cut off.
+    """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
         self._pattern = re.compile(identity.pattern)
+        named = {*self._pattern.groupindex}
+        index = identity.episode.names or (identity.episode.name,)
+        self._has_index = "episode" in named or named.issuperset(index)
         self._count = 0
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
-        return super().take(line, whole=whole) if whole else iter(())  # a pattern could match a line that is cut off
+        pieces = [self._escape.sub("", piece) for piece in line.decode("utf-8", "replace").split("\r")]
+        if not whole and not self.over:
+            pieces.pop()
+        pieces = [piece for piece in pieces if piece and not piece.isspace()]
+        told: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for piece in pieces if self._has_index else pieces[-1:]:
+            for groups in self._matches(piece):
+                row = self._row(groups)
+                told[self._key(row) if self._has_index else (len(told),)] = row
+        for row in told.values():
+            yield self.row(row, None, None if "episode" in self._pattern.groupindex else self._count)
+            self._count += 1
 
     def hear(self, text: str) -> Iterator[Entry]:
-        found = self._pattern.search(text[:LONGEST_RECORD])
-        if found:
-            order = None if "episode" in found.re.groupindex else self._count
-            yield self.row(self._row(found.groupdict()), None, order)
-            self._count += 1
+        raise NotImplementedError
+
+    def _matches(self, text: str) -> Iterator[dict[str, Any]]:
+        text = text[:_SEARCHED_MOST]
+        position, end = 0, min(len(text), LONGEST_RECORD)
+        while position < len(text):
+            found = self._pattern.search(text, position, end)
+            position = max(found.end(), position + 1) if found else end
+            end = min(len(text), position + LONGEST_RECORD)
+            if found:
+                yield found.groupdict()
+
+    def _key(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        """What tells the episode of one match from others on its line."""
+        own = (self.identity.success.name, *(name for name in row if not _TELLS.search(name)))
+        return tuple((name, row[name]) for name in row if name not in own)
 
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
         row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}

@@ -171,6 +171,7 @@ class _File:
             self.refused = RefusedError(UNREADABLE, code, **({} if dangling else {"error": error.strerror}))
         self._seen = seen
         if self._taken:
+            self._taken.reader.over = over
             self.rows = self._taken.last()
 
     def _read(self, stream: BinaryIO, over: bool) -> None:
