@@ -6,7 +6,7 @@ import glob
 import json
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain
@@ -25,14 +25,15 @@ from comborun.reporter.records import videos
 from comborun.reporter.records.collected import Attempt, Canary, Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
-from comborun.reporter.records.reading import Context, Defect
+from comborun.reporter.records.reading import UNNAMED, Context, Defect
 from comborun.rules import counting, globs, names
 from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
-from comborun.rules.results.counts import where_it_ran
+from comborun.rules.results.counts import NOT_IN_GRID, where_it_ran
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
+from comborun.rules.results.proposals import renamed
 from comborun.rules.results.result_files import Folder, uncounted
 from comborun.rules.results.tally import tally
 from comborun.rules.run_files import attempts_of, newest_plan
@@ -252,6 +253,7 @@ def _canary(directory: Path) -> Canary | None:
 
 
 _MOST_UNMATCHED = 100
+_NAMES_SHOWN = 10
 _OVER = MappingProxyType({"folder": "1"})
 """no program is running that would write more"""
 
@@ -272,14 +274,53 @@ def collect_by_plan(directory: Path, plan: Plan) -> Collected:
         patterns = (PurePosixPath(pattern).name for pattern in rules.files)
         if (rules.source == "log" and is_log(name.name)) or any(fnmatchcase(name.name, one) for one in patterns):
             files[session.name if session else ""].append(str(name))
+            if session is None:
+                rules = _of_any_session(rules)
+            known = len(collector.files)
             collector.read_file(path, _context_in_folder(name, session, rules), expected=True)
+            for reading in collector.files[known:] if session is None else ():
+                reading.translate(_names_in_rows(plan.sessions))
         elif len(found) < _MOST_UNMATCHED and candidate(name.name):
             found += _unmatched(directory, name, session or plan.sessions[0])
     collected = collector.collected(directory.resolve().name)
+    found += _not_in_grid(collected, plan)
     found += _misread(directory, files, plan.sessions, collected.records)
     histories = tuple(SessionHistory(one, ()) for one in plan.sessions)
     defects = (*found, *collected.defects)
     return replace(collected, plan=plan, sessions=histories, done=_OVER, defects=defects)
+
+
+def _of_any_session(rules: ResultRules) -> ResultRules:
+    """The rules for a file whose path names no combo: its rows may name any of them."""
+    fields = {kind: getattr(rules, kind) for kind in ("policy", "environment")}
+    return rules.replace(**{kind: field.name for kind, field in fields.items() if field.values})
+
+
+def _names_in_rows(sessions: Iterable[Session]) -> dict[str, dict[str, str]]:
+    """By kind: what rows call a policy or an environment -> its name in the grid, where that is clear."""
+    found: dict[str, dict[str, str]] = {}
+    for kind in ("policy", "environment"):
+        told: defaultdict[str, set[str]] = defaultdict(set)
+        for session in sessions:
+            for value in getattr(session.results, kind).values:
+                told[value].add(getattr(session, kind))
+        found[kind] = {value: next(iter(own)) for value, own in told.items() if len(own) == 1}
+    return found
+
+
+def _not_in_grid(collected: Collected, plan: Plan) -> Iterator[Defect]:
+    """Rows whose policy or environment no session has, with the names that the grid could give them."""
+    entries = (*collected.records, *collected.aggregates)
+    for kind in ("policy", "environment"):
+        known = dict.fromkeys(getattr(one, kind) for one in plan.sessions)
+        told = Counter(getattr(one, kind) for one in entries)
+        if named := [name for name in told if name not in known and name != UNNAMED]:
+            values = renamed(named, [name for name in known if name not in told])
+            keys = [{"key": kind, "value": {"values": values}}] if values else []
+            shown = {"named": named[:_NAMES_SHOWN], "known": list(known)[:_NAMES_SHOWN]}
+            fact = Fact(NOT_IN_GRID, kind=kind, rows=sum(told[name] for name in named), **shown)
+            where = next(one.source for one in entries if getattr(one, kind) in named)
+            yield Defect(where, 0, say(Fact(fact.code, **fact.fields, keys=keys) if keys else fact))
 
 
 def _unmatched(directory: Path, name: PurePosixPath, session: Session) -> Iterator[Defect]:

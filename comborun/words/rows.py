@@ -109,6 +109,14 @@ def _of_another(fact: Fact) -> str:
     return f"{_rows(fact)} {'says' if one else 'say'} {others}, this session is {own!r}"
 
 
+def _not_in_grid(fact: Fact) -> str:
+    kind, rows = fact.text("kind"), fact.count("rows")
+    named, known = (", ".join(map(repr, fact.texts(key))) for key in ("named", "known"))
+    told = f"{rows} row{'s' * (rows != 1)} of {kind} {named}, which the grid does not know: it has {known}"
+    hint = f"`results: {{{kind}: {{values: {{NAME: {flow(fact.texts('named')[0])}}}}}}}` maps a name of the grid to it"
+    return told + (_line(fact) if proposed(fact) else f"; {hint}")
+
+
 def _without_index(fact: Fact) -> str:
     why = Fact.of(fact.fields.get("why"))
     has = why.texts("has") if why else ()
@@ -193,6 +201,7 @@ def _several_counts(fact: Fact) -> str:
 WORDS: dict[str, str | Callable[[Fact], str]] = {
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
+    reasons.NOT_IN_GRID: _not_in_grid,
     reasons.WITHOUT_INDEX: _without_index,
     reasons.REFUSED: _refused,
     reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {_why(fact)}",

@@ -192,6 +192,20 @@ class Reading:
         renamed = {combo: (policy, combo[1]) for combo, policy in policies.items()}
         self.codings = {(key[0], renamed.get(key[1], key[1]), key[2]): one for key, one in self.codings.items()}
 
+    def translate(self, names: Mapping[str, Mapping[str, str]]) -> None:
+        """Give its records the names of a grid. `names`: by kind, what rows say -> the name."""
+
+        def own(one: EpisodeRecord | Aggregate) -> dict[str, str]:
+            return {kind: names[kind].get(getattr(one, kind), getattr(one, kind)) for kind in names}
+
+        self.records = [replace(one, **own(one)) for one in self.records]
+        self.aggregates = [replace(one, **own(one)) for one in self.aggregates]
+        combos = {
+            key: (names["policy"].get(key[1][0], key[1][0]), names["environment"].get(key[1][1], key[1][1]))
+            for key in self.codings
+        }
+        self.codings = {(key[0], combos[key], key[2]): one for key, one in self.codings.items()}
+
     def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
         identity = context.identity
         seed = None if identity.seed.word else integer(identity.seed.find(row))

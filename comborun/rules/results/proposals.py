@@ -211,3 +211,21 @@ def _shifted(identity: Identity, span: Span, seen: Sequence[int]) -> Keys:
     if not field.word and not field.names and strides(seen, span):
         return {"episode": LINE}
     return {}
+
+
+def renamed(named: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """Names of a grid -> what rows call them instead, if that is clear: `random` -> `rnd`. Empty otherwise."""
+    found: dict[str, str] = {}
+    for one in named:
+        alike = [name for name in known if _shortens(one, name) or _shortens(name, one)]
+        if len(alike) != 1 or alike[0] in found:
+            return {known[0]: one} if len(named) == len(known) == 1 else {}
+        found[alike[0]] = one
+    return found
+
+
+def _shortens(short: str, name: str) -> bool:
+    """Whether the letters of one name stand in another in this order, from its first one."""
+    letters = iter(name.casefold())
+    short = "".join(one for one in short.casefold() if one.isalnum())
+    return bool(short) and name.casefold().startswith(short[0]) and all(one in letters for one in short)
