@@ -198,6 +198,12 @@ def _several_counts(fact: Fact) -> str:
     return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}"
 
 
+_PRINTED = (
+    'or print a line for each episode, `print(f"Episode {i}: success={ok}")`, and give'
+    r" `results: {from: log, pattern: 'Episode (?P<episode>\d+): success=(?P<success>\w+)'}`"
+)
+
+
 WORDS: dict[str, str | Callable[[Fact], str]] = {
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
@@ -263,7 +269,11 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "document_without_index": lambda fact: (
         f"one object with a verdict, whose episode neither a field {fact.text('field')!r} nor its name tells"
     ),
-    "pickle": "a pickle, which is never opened: have its numbers written as JSON",
+    "unknown_text": lambda _: f"text of no format that is known: have the program write JSON lines, {_PRINTED}",
+    "pickle": lambda _: f"a pickle, which is never opened: have its numbers written as JSON, {_PRINTED}",
+    "foreign_kind": lambda fact: (
+        f"a file of {fact.text('kind')}, which is not read: have the program write JSON lines, {_PRINTED}"
+    ),
     "packed_file": "packed with {packer}: unpack it first",
     "utf_16": "UTF-16: convert it to UTF-8 first",
     "summary_not_read": "a summary is not read: only files with single episodes count",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.candidates import aggregate, episodes, rank
+from comborun.rules.results.candidates import SUCCESS_LISTS, aggregate, episodes, rank
 from comborun.rules.results.episodes import decode_whole
 from comborun.rules.results.fields import FORMAT, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
 
@@ -130,14 +130,18 @@ _HEADER_MOST = 1 << 16
 
 def arrays(file: Whole) -> Iterator[Entry]:
     """An episode for each value of the arrays; of several evaluations in one file the last. Raises RefusedError."""
-    held = _members(file.data)
-    known = [name for name in held if name in _ARRAY_NAMES or name == file.identity.success.name]
+    data, own = file.data, file.identity.success.name
+    name = file.path.rpartition("/")[2].partition(".")[0]
+    held = {name: _array(data, name)} if data.startswith(_MAGIC) else _members(data)
+    if own not in held:
+        held = {own if name in SUCCESS_LISTS and name != "successes" else name: one for name, one in held.items()}
+    known = [name for name in held if name in _ARRAY_NAMES or name == own]
     if not known:
         raise RefusedError(FORMAT, "no_array_of_outcomes", arrays=sorted(held)[:5])
     shape = held[known[0]][0]
     columns: dict[str, list[Any]] = {}
-    for name, (own, values) in held.items():
-        if own == shape:
+    for name, (size, values) in held.items():
+        if size == shape:
             columns[_ARRAY_NAMES.get(name, name)] = values[-shape[-1] :] if shape and shape[-1] else []
     evaluations = shape[0] if len(shape) > 1 else 1
     remark = Fact("last_evaluation_counts", evaluations=evaluations) if evaluations > 1 else None

@@ -49,6 +49,14 @@ _HEAD_LINES = 100
 MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 """byte order marks of UTF-8 and of UTF-16"""
 _SQLITE = b"SQLite format 3\0"
+_ARRAY = b"\x93NUMPY"
+_FOREIGN = (
+    ("HDF5", (".h5", ".hdf5"), b"\x89HDF\r\n\x1a\n"),
+    ("Parquet", (".parquet",), b"PAR1"),
+    ("YAML", (".yaml", ".yml"), b"---\n"),
+    ("MATLAB", (".mat",), b"MATLAB 5.0 MAT-file"),
+)
+"""kinds of files that the standard library does not read: name, suffixes, first bytes"""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
 _UNPACK = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
 """packer -> the module that unpacks it"""
@@ -215,7 +223,7 @@ _ARCHIVES = {one.suffix: one.name for one in _ALL if one.suffix}
 def candidate(path: str) -> bool:
     """Whether a file with this name may hold results."""
     name = unpacked_name(path).rpartition("/")[2]
-    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *_ARCHIVES, *DATABASES)
+    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *_ARCHIVES, *DATABASES, ".npy")
     return suffix_of(name) in known or name in LOG_NAMES
 
 
@@ -255,10 +263,12 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     """Recognizes a file by its content and path; `asked` is the format that the grid names. Raises RefusedError."""
     stream.seek(0)
     head = stream.read(HEAD)
-    if suffix_of(path) in PICKLES:
-        raise RefusedError(UNREADABLE, "pickle")
+    if foreign := foreign_kind(path, head):
+        raise RefusedError(UNREADABLE, "pickle" if foreign == "pickle" else "foreign_kind", kind=foreign)
     if head.startswith(_SQLITE) or asked == DATABASE:
         return File(DATABASE, stream.seek(0, os.SEEK_END), str(getattr(stream, "name", "")))
+    if head.startswith(_ARRAY):
+        return File(ARRAYS, 0)
     if suffix_of(path) in _ARCHIVES:
         return File(_ARCHIVES[suffix_of(path)], 0)
     if packed := packing(head):
@@ -275,10 +285,20 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     elif not asked:
         kind = file_format(path, head[start:], identity)
     if kind is None:
-        raise RefusedError(FORMAT, "unknown_format")
+        raise RefusedError(FORMAT, "unknown_text" if is_log(path) else "unknown_format")
     if kind == SUMMARY:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
     return File(kind, start)
+
+
+def foreign_kind(path: str, head: bytes) -> str:
+    """What a file is that only other libraries read; empty for others."""
+    if suffix_of(path) in PICKLES:
+        return "pickle"
+    if "tfevents" in path.rpartition("/")[2]:
+        return "TensorBoard"
+    known = (name for name, suffixes, start in _FOREIGN if suffix_of(path) in suffixes or head.startswith(start))
+    return next(known, "")
 
 
 def _unpacked(stream: BinaryIO, packer: str) -> BinaryIO:
