@@ -22,7 +22,7 @@ from comborun.host.admission.admission import Admission, Shortages
 from comborun.host.admission.leasebook import Measured
 from comborun.host.record.events import Events
 from comborun.rules.names import RunLayout
-from comborun.rules.room.placement import Card, Request
+from comborun.rules.room.capacity import Card, Request
 
 GPUS, TOTAL, SAID = 2, 24576, 2048
 """how many, and MiB"""

@@ -23,6 +23,8 @@ def main(command: str = "") -> None:
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller: no other file may get its number
             setattr(sys, name, open(os.open(os.devnull, os.O_RDWR), "r+", closefd=False))  # noqa: SIM115
+    if not os.environ.get("HOME"):  # as in some services: what we start needs it too
+        os.environ["HOME"] = os.path.expanduser("~")  # noqa: PTH111  # pathlib is slow to import
     code = 130
     try:
         import gc

@@ -12,18 +12,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from comborun.rules.vocabulary import several
 
 
 class UserError(Exception):
-    exit_code = 2
+    code, exit_code = "mistake", 2
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    def as_data(self) -> dict[str, object]:
+        """For programs: what `--json` answers."""
+        return {"code": self.code, "message": self.message, "hint": self.hint}
 
     @property
     def headline(self) -> str:
@@ -64,6 +68,8 @@ def shape(sentence: str) -> str:
 class GridError(UserError):
     """All mistakes of a grid file at once; `file` names it if they are in another file that it uses."""
 
+    code = "grid"
+
     def __init__(self, problems: tuple[Problem, ...], file: str = "") -> None:
         first = problems[0]
         kinds: Counter[str] = Counter()
@@ -80,10 +86,15 @@ class GridError(UserError):
         if len(problems) == 1 and file in ("", first.file):  # the first line names the cause
             self.message, self.hint = f"{first.place}: {first.message}", first.hint
 
+    def as_data(self) -> dict[str, object]:
+        return {**super().as_data(), "problems": [asdict(one) for one in self.problems]}
+
 
 class HostError(UserError):
-    exit_code = 3
+    code, exit_code = "host", 3
 
 
 class RunGoneError(HostError):
     """The host answers, but the run's folder is missing; its file system may come back."""
+
+    code = "run_gone"

@@ -21,13 +21,22 @@ _ALIKE = 0.65
 
 
 def close_to(word: str, known: Iterable[str]) -> str:
-    """The known word that is most like `word`; else the only one that begins with `word`; else empty."""
+    """The known word that is most like `word`; else the only one that begins with `word`; else empty.
+
+    A known word is itself. Of words that differ in case only, none is more alike than the other.
+    """
     import difflib  # slow to import, and only a mistake needs it
 
-    folded = {entry.casefold(): entry for entry in known}
-    close = difflib.get_close_matches(word.casefold(), folded, n=1, cutoff=_ALIKE)
-    begun = [entry for entry in folded if len(word) > 2 and entry.startswith(word.casefold())]
-    return folded[[*close, *begun][0]] if close or len(begun) == 1 else ""
+    folded: dict[str, set[str]] = {}
+    for entry in known:
+        folded.setdefault(entry.casefold(), set()).add(entry)
+    meant = word.casefold()
+    if word in folded.get(meant, ()):
+        return word
+    close = difflib.get_close_matches(meant, folded, n=1, cutoff=_ALIKE)
+    begun = [entry for entry in folded if len(word) > 2 and entry.startswith(meant)]
+    alike = folded[[*close, *begun][0]] if close or len(begun) == 1 else set()
+    return alike.pop() if len(alike) == 1 else ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -95,8 +104,15 @@ def natural(name: str) -> list[tuple[int, str]]:
     return [(place % 2 * len(part), part) for place, part in enumerate(re.split(r"0*(\d+)", name))]
 
 
-def session_name(environment: str, policy: str) -> str:
-    return shortened(f"{clean(environment)}_{clean(policy)}", f"{environment}\0{policy}")
+SESSION_NAME = "{environment}_{policy}"
+
+
+def session_name(environment: str, policy: str, pattern: str = SESSION_NAME) -> str:
+    """The pattern of a grid's `session_name`, with both names made clean."""
+    name = re.sub(
+        "{(environment|policy)}", lambda match: clean(environment if match[1] == "environment" else policy), pattern
+    )
+    return shortened(name, f"{environment}\0{policy}")
 
 
 def shortened(cleaned: str, whole: str) -> str:

@@ -19,7 +19,7 @@ from comborun.monitor.waiting import advice, next_start, notify_problem
 from comborun.monitor.wording import last_line, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
 from comborun.rules.results.counts import WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined, where_it_ran
 from comborun.rules.room.waits import ROOM, Wait, WaitFor
@@ -317,8 +317,8 @@ def _problems(one: Attempt, now: float) -> Iterator[Fact]:
     """Problems of a running attempt."""
     if not one.alive:
         return
-    if one.ending:
-        yield Fact("is_being_ended", note=visible(one.ending))
+    if one.verdict or one.ending:
+        yield Fact("is_being_ended", ending=data_of(one.verdict), note=visible(one.ending))
     pairs = [pair.split(":") for pair in one.wrong_gpu.split(",") if re.fullmatch(r"[0-9]{1,4}:[0-9]{1,9}", pair)]
     if pairs:  # its memory lies on another GPU than it was granted (host/admission/leasebook.py)
         held = {str(gpu): int(mib) for gpu, mib in sorted(pairs, key=lambda pair: int(pair[0]))}

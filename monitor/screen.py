@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from comborun.errors import shape
-from comborun.monitor.slurm import summary
+from comborun.monitor.slurm import summary_line
 from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
 from comborun.monitor.table import host_facts, render
 from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
@@ -170,7 +170,7 @@ def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         return
     earlier = before.scheduler if before else None
     if earlier is None or (earlier.answered and not after.scheduler.answered):
-        yield summary(after.scheduler, after.tasks, after.now)
+        yield summary_line(after.scheduler, after.tasks, after.now)
     elif after.scheduler.answered and not earlier.answered:
         yield "Slurm answers again"
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from comborun.monitor.wording import visible
 from comborun.rules.facts import Fact
 from comborun.rules.slurm import PENDING, is_held, plain
-from comborun.text import several
 from comborun.words import say
 
 _BEGINNING = {"RUNNING", "CONFIGURING"}
@@ -77,18 +76,16 @@ def silence(scheduler: Scheduler, now: float) -> Fact:
     return Fact("slurm_is_silent", **since, said=visible(scheduler.why))
 
 
-def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:
-    """One line: `Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
+def summary(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> Fact:
+    """How many tasks wait and run, the most frequent reasons, and the nodes; or that Slurm does not answer."""
     if not scheduler.answered:
-        return f"! {say(silence(scheduler, now))}"
+        return silence(scheduler, now)
     waiting, begun = [task for task in tasks if task.pending], [task for task in tasks if task.begun]
-    parts = []
-    if waiting:
-        reasons = Counter(visible(task.reason.strip("()")) or "not looked at yet" for task in waiting).most_common(3)
-        texts = (f"{count} {reason}" if len(waiting) > 1 else reason for reason, count in reasons)
-        parts.append(f"{several(len(waiting), 'task')} pending ({', '.join(texts)})")
-    if begun:
-        names = sorted({visible(task.node) for task in begun if task.node})
-        nodes = ", ".join(names) if 0 < len(names) <= 4 else several(len(names), "node")
-        parts.append(f"{len(begun)} running on {nodes}")
-    return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"
+    reasons = Counter(visible(task.reason.strip("()")) or "not looked at yet" for task in waiting).most_common(3)
+    nodes = sorted({visible(task.node) for task in begun if task.node})
+    return Fact("slurm_summary", pending=len(waiting), reasons=dict(reasons), running=len(begun), nodes=nodes)
+
+
+def summary_line(scheduler: Scheduler, tasks: Sequence[Task], now: float) -> str:
+    """The summary for the table."""
+    return ("" if scheduler.answered else "! ") + say(summary(scheduler, tasks, now))

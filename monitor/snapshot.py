@@ -15,10 +15,10 @@ from comborun.model.codec import decoded
 from comborun.monitor.progress import NOTHING, Counter
 from comborun.monitor.slurm import Scheduler, Task
 from comborun.monitor.wording import visible
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.room.waits import waits_for
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
@@ -102,7 +102,9 @@ class Server(NamedTuple):
     port: int | None = None
     cause: str = ""
     """how its latest attempt ended"""
+    ending: tuple[Fact, ...] = ()
     why: str = ""
+    """the same in words, of the former version"""
 
     @property
     def alive(self) -> bool:
@@ -114,7 +116,8 @@ class Server(NamedTuple):
         if self.since is not None and now is not None:
             fields["since_s"] = now - self.since
         if self.state == "ended":
-            fields |= {"cause": visible(self.cause), "note": visible(self.why)}
+            fields |= {"cause": visible(self.cause), "ending": data_of(self.ending)}
+            fields |= {"note": visible(self.why)} if self.why else {}
         return Fact("server_state", **fields)
 
 
@@ -154,15 +157,17 @@ class Attempt(NamedTuple):
     begin: Begin | None = None
     end: End | None = None
     life: str = ""
-    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/attempts.py)"""
+    """in the host's words: starting, running, orphaned, lost or ended (comborun/host/record/run_directory.py)"""
     claimed: bool = False
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
     wrong_gpu: str = ""
     """`GPU:MiB,GPU:MiB` of its processes, if some of it is on a GPU that was not granted"""
-    ending: str = ""
+    verdict: tuple[Fact, ...] = ()
     """why its supervisor ends it just now"""
+    ending: str = ""
+    """the same in words, of the former version"""
     live: Counts = Counts()
     """counts of its result files while it runs"""
     log_size: int = 0

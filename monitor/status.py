@@ -23,6 +23,7 @@ from comborun.rules.records import clean
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, harmless
 from comborun.words import say
+from comborun.words.endings import in_words
 from comborun.words.rows import why_not_counted
 
 SCHEMA = 1
@@ -296,7 +297,8 @@ def document(status: RunStatus) -> dict[str, Any]:
         "hold": status.hold and _hold(status.hold),
         **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
         "servers": [
-            _or_null(as_data(one), "cause", "why") | _server_waits(status.server_waits.get(one.name))
+            _or_null(as_data(one) | {"why": in_words(one.why, one.ending)}, "cause", "why")
+            | _server_waits(status.server_waits.get(one.name))
             for one in status.servers
         ],
         "slurm": slurm and {"answered": slurm.answered, "last_answer": slurm.at, "complaint": slurm.why or None},

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from comborun.model.work import describe, size
-from comborun.monitor.slurm import summary as tasks_line
+from comborun.monitor.slurm import summary as tasks_fact
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Life
 from comborun.words import say
@@ -39,7 +39,7 @@ class Stopping:
     def facts(self) -> Iterator[Fact]:
         run = {"run": self.run, "host": self.host}
         if self.unseen:
-            yield Fact("stop_unseen", **run, error=self.unseen)
+            yield Fact("stop_unseen", **run)
             return
         yield Fact("stop_ends", **run, sessions=[one.name for one in self.running])
         if self.queued:
@@ -51,7 +51,7 @@ class Stopping:
             yield Fact("other_runs_go_on", runs=list(self.others))
 
     def lines(self) -> Iterator[str]:
-        return map(say, self.facts())
+        return (f"{say(fact)}: {self.unseen}" if self.unseen else say(fact) for fact in self.facts())
 
     @classmethod
     def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> Stopping:
@@ -66,7 +66,7 @@ class Stopping:
         return {
             "run": self.run, "host": self.host, "sessions": list(self.names),
             "running": [one.name for one in self.running], "queued": self.queued, "others": list(self.others),
-            "lines": list(self.lines()), "facts": data_of(self.facts()),
+            "lines": list(self.lines()), "facts": data_of(self.facts()), "error": self.unseen or None,
         }  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def resume_facts(going: Resuming) -> Iterator[Fact]:
     if going.nothing:
         yield Fact("nothing_to_resume", run=going.view.id, coming=len(going.coming), futile=bool(what.futile))
         if seen.scheduler and going.coming and seen.now is not None:
-            yield Fact("slurm_summary", said=tasks_line(seen.scheduler, seen.tasks, seen.now))
+            yield tasks_fact(seen.scheduler, seen.tasks, seen.now)
         yield from map(_futile, what.futile)
         return
     yield Fact("resumes", run=going.view.id)

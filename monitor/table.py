@@ -12,11 +12,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style
-from comborun.monitor.slurm import summary
+from comborun.monitor.slurm import summary_line
 from comborun.monitor.snapshot import HostUse, Server, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
 from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
 from comborun.words import say
@@ -105,7 +105,7 @@ def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
     lines = [name, _progress(status, width), *packed(facts, width)]
     if not status.finished and status.scheduler and status.now is not None:
         style = "" if status.scheduler.answered else "yellow"
-        lines.append(cut(Text(summary(status.scheduler, status.tasks, status.now), style), width))
+        lines.append(cut(Text(summary_line(status.scheduler, status.tasks, status.now), style), width))
     if not status.finished:
         lines += host_lines(status.use, width, height)
     if not status.link.reachable:

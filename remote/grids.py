@@ -165,9 +165,9 @@ def _checkpoint(policy: AxisEntry) -> str:
     return next((value for value in values if value.startswith(("/", "~/")) and _known(value)), "")
 
 
-def not_ready(lacks: Sequence[Fact], host: str) -> str:
-    """An error text with a line for each; a single one stands in the first line."""
-    lines = list(map(say, lacks))
+def not_ready(lacks: Sequence[Fact], host: str, *others: str) -> str:
+    """An error text with a line for each lack and for `others`; a single one stands in the first line."""
+    lines = [*map(say, lacks), *others]
     if len(lines) == 1:
         return f"{host} is not ready for this grid: {lines[0]}"
     return f"{host} is not ready for this grid, {len(lines)} things are wrong:" + "".join(f"\n  {one}" for one in lines)
@@ -190,8 +190,9 @@ def needs_of(grid: Grid, *, local: bool) -> list[dict[str, Any]]:
 
 def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     settings, folder = combo.settings, folder_of(combo.settings, grid, local=local)
-    if settings.container:  # its program and files are in the image
-        return _needs(grid, "", "", "", {})
+    if box := settings.container:  # its program and files are in the image
+        given = box.runtime != "docker" or "--user" in box.options
+        return _needs(grid, "", "", "", {}) | {"runtime": box.runtime, "user_given": given}
     values = _values("policy", combo.policy.name, combo.policy.attributes)
     values |= _values("environment", combo.environment.name, combo.environment.attributes)
     return _needs(grid, settings.command, settings.setup, folder, values)

@@ -11,8 +11,8 @@ from comborun.model.codec import decoded
 from comborun.model.resources import HostFacts
 from comborun.remote import program
 from comborun.rules.facts import Fact
-from comborun.rules.names import MULTIPLEXERS
-from comborun.rules.room.placement import Card
+from comborun.rules.names import MULTIPLEXER_NAMES
+from comborun.rules.room.capacity import Card
 from comborun.text import KIB, harmless
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _facts(host: str, answer: Mapping[str, Any]) -> HostFacts:
         available=None if available is None else available * KIB,
         python=answer["python"],
         bash=answer["bash"],
-        multiplexers={kind: answer[kind] for kind in MULTIPLEXERS},
+        multiplexers={kind: answer[kind] for kind in MULTIPLEXER_NAMES},
         missing=tuple(answer["missing"]),
         gpu_trouble=(trouble := _trouble(gpus)),
         gpu_fix=next((fix for said, (_, _, fix) in FAULTS.items() if said in trouble.lower()), ""),
@@ -86,7 +86,7 @@ def check_host(facts: HostFacts, multiplexer: str | None = None, *, windows: boo
     if multiplexer and not facts.multiplexers.get(multiplexer):
         missing.append(multiplexer)
     elif windows and not any(facts.multiplexers.values()):
-        missing.append("{} (or {})".format(MULTIPLEXERS[0], ", ".join(MULTIPLEXERS[1:])))
+        missing.append("{} (or {})".format(MULTIPLEXER_NAMES[0], ", ".join(MULTIPLEXER_NAMES[1:])))
     if missing:
         raise HostError(
             f"{facts.host} lacks what sessions need: {', '.join(missing)}",

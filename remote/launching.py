@@ -24,8 +24,6 @@ from comborun.remote.host import check_host, host_facts
 from comborun.remote.publish import Draft, provenance, publish, put_amendment, reread
 from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
-from comborun.rules.facts import Fact
-from comborun.rules.host import Lack
 from comborun.rules.vocabulary import amount
 
 if TYPE_CHECKING:
@@ -118,15 +116,15 @@ def prepare(request: LaunchRequest, grid: Grid, connect: Callable[[str | None], 
     named = preflight_question(grid, local=transport.host == LOCAL, windows=not request.slurm, new=request.new)
     facts = host_facts(transport, grid.secrets, grid.host_python, named)
     check_host(facts, request.multiplexer, windows=not request.slurm)
-    absent = () if request.force else facts.absent
+    absent, fix = () if request.force else facts.absent, "fix that, or add --force to start anyway"
     try:
         plan = laid_out(grid, facts, digest_of(shipments), slurm=request.slurm)
     except UserError as error:
         if not absent:
             raise
-        absent = (*absent, Fact(Lack.LAYOUT, error=error.message, hint=error.hint))
+        raise UserError(not_ready(absent, facts.called, f"{error.message}; {error.hint}"), fix) from error
     if absent:
-        raise UserError(not_ready(absent, facts.called), "fix that, or add --force to start anyway")
+        raise UserError(not_ready(absent, facts.called), fix)
     if plan.slurm:
         doubts = slurm.check_taken(transport, plan, slurm.consult(transport, plan))
         warnings = tuple(f"{one}. It is submitted all the same: sbatch lets it wait, or refuses it" for one in doubts)

@@ -13,6 +13,7 @@ checkout=$(cd -- "$(dirname "$0")/.." && pwd -P)
 environment::packages tmux=tmux screen=screen shellcheck=shellcheck shfmt=shfmt git=git \
   ssh=openssh-client /usr/sbin/sshd=openssh-server ip=iproute2 \
   /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd sbatch=slurm-client /usr/sbin/munged=munge || exit 69
+environment::packages podman=podman /usr/libexec/podman/catatonit=catatonit || environment::say "No podman: containers are tried with a stand-in only"
 environment::packages chromium=chromium || environment::say "No Chromium: the report's page is not tried in a browser"
 cd "$checkout"
 PATH=$venv/bin:$PATH

@@ -29,7 +29,7 @@ from comborun.monitor.watch import once
 from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_run, start
 from comborun.remote.runs import Launch, remember
 from comborun.rules.facts import Fact
-from comborun.rules.names import MULTIPLEXERS
+from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.text import harmless, several
 from comborun.words import say
 from comborun.words.endings import outcome_words
@@ -43,7 +43,9 @@ _OPTIONS = (
     host_options,
     slurm_option,
     click.option("--parallel", type=SLOTS, metavar="N", help="The most sessions that run at once."),
-    click.option("--multiplexer", type=click.Choice(MULTIPLEXERS), help="The program whose windows show the sessions."),
+    click.option(
+        "--multiplexer", type=click.Choice(MULTIPLEXER_NAMES), help="The program whose windows show the sessions."
+    ),
     click.option("--new", is_flag=True, help="Start another run, even if this grid has one."),
     click.option(
         "--changed",
@@ -91,7 +93,8 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     passed = smoke_test(started, quiet=as_json) if tried else True
     if as_json:
         show_json(_record(started) | ({"smoke": passed} if tried else {}))
-    return 0 if passed else SOME_DID_NOT
+    all_failed = len(started.failed) == len(started.launched.plan.current)
+    return 0 if passed and not all_failed else SOME_DID_NOT
 
 
 @click.command()

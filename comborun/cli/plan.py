@@ -121,9 +121,11 @@ def _script(laid: Plan, session: str) -> str:
 
 def _show(laid: Plan, shipments: Iterable[Shipment], expected: dict[str, str]) -> None:
     limits = laid.limits
-    episodes = sum(session.count for session in laid.sessions if session.unit == "episode")
-    sessions, work = several(len(laid.sessions), "session"), several(episodes, "episode")
-    click.echo(f"{click.style(laid.grid, bold=True)}: {sessions}, {work}")
+    counts: Counter[str] = Counter()
+    for session in laid.sessions:
+        counts[session.unit] += session.count
+    work = [several(count, unit) if count else f"as many {unit}s as the program runs" for unit, count in counts.items()]
+    click.echo(f"{click.style(laid.grid, bold=True)}: {', '.join([several(len(laid.sessions), 'session'), *work])}")
     rows = dict(expected)
     asking = [session for session in laid.sessions if session.gpus]
     if allowed := sorted({gpu for session in asking for gpu in session.request.only or laid.gpus}):
@@ -163,7 +165,7 @@ def _outlook_rows(seen: Outlook, grid: Grid) -> Iterator[tuple[str, str]]:
     if seen.sequential is not None:
         yield "one by one", duration(seen.sequential)
     if seen.unknown:
-        yield "ends after", f"unknown: no time of an episode is known for {first_of(seen.unknown, _MOST, 'combo')}"
+        yield "ends after", f"unknown: no time is known for {first_of(seen.unknown, _MOST, 'combo')}"
         yield "to measure", f"{program()} calibrate {grid.path}"
     elif seen.told:
         yield "known from", seen.told

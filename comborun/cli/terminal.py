@@ -57,10 +57,13 @@ def guarded(command: click.Command) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        _with_key(error).show()
+        told = _with_key(error)
+        told.show()
+        _answer_error({"code": "usage", "message": told.format_message(), "hint": ""})
         return error.exit_code
     except UserError as error:
         show_error(error)
+        _answer_error(error.as_data())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -75,6 +78,12 @@ def guarded(command: click.Command) -> int:
         show_error(shown)
         return shown.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _answer_error(error: Mapping[str, object]) -> None:
+    """The error as JSON too, for a command that was asked for JSON."""
+    if "--json" in sys.argv[1:]:
+        show_json({"error": error})
 
 
 def _discard_output() -> None:

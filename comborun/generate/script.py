@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from comborun.model.command import FILES, asks_for
 from comborun.model.plan import Session
-from comborun.model.servers import FIELDS, variable
-from comborun.rules.names import AFTER, RunLayout
+from comborun.model.resources import OCI_RUNTIMES
+from comborun.rules.names import AFTER, SERVER_FIELDS, RunLayout, server_variable
 from comborun.rules.results.fields import ResultRules
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def _display(display: Display) -> str:
 
 def _server(name: str) -> Iterator[str]:
     """The address of a model server; by hand, that of one of this run that is ready."""
-    url, host, port = (variable(name, field) for field in FIELDS)
+    url, host, port = (server_variable(name, field) for field in SERVER_FIELDS)
     file = RunLayout("$run").server_url(f'{name}"{{,-gpu*}}')
     yield f'export {url}="${{{url}:-$(cat -- "{file} 2>/dev/null | head -n 1)}}"'
     yield f"export {port}=${{{url}##*:}} {host}=${{{url}#http://}}"
@@ -275,7 +275,7 @@ def _surroundings(session: Session) -> Iterator[str]:
     yield '  session_fail 73 "can\'t make $COMBORUN_OUTPUT_DIR" cannot_make path "$COMBORUN_OUTPUT_DIR"'
     yield from _files(session.around.files)
     box = session.around.container
-    if not (box and box.runtime == "docker"):
+    if not (box and box.runtime in OCI_RUNTIMES):
         yield from exports(session.variables)
     yield from _links(session)
     if session.workdir and not session.around.links and not box:
@@ -328,8 +328,8 @@ def _container(session: Session, box: Container, secrets: tuple[str, ...], *, in
     linked = bool(session.around.links)
     mounts = ('"$run:$run"', *(('"$from:$from"',) if linked else ()), *box.mounts)
     place = '"$work"' if linked else session.workdir or ""
-    if box.runtime == "docker":
-        yield from _docker(session, mounts, place, secrets)
+    if box.runtime in OCI_RUNTIMES:
+        yield from _docker(session, box.runtime, mounts, place, secrets)
     else:
         yield from ("export COMBORUN_INSIDE=1", "container=(")
         yield f"  apptainer exec{' --nv' if session.gpus else ''}"
@@ -343,21 +343,30 @@ def _container(session: Session, box: Container, secrets: tuple[str, ...], *, in
     yield ")"
 
 
-def _docker(session: Session, mounts: tuple[str, ...], place: str, secrets: tuple[str, ...]) -> Iterator[str]:
-    """A docker container is not our child process and outlives its client, so it gets a name by which it is ended."""
+def _docker(
+    session: Session, runtime: str, mounts: tuple[str, ...], place: str, secrets: tuple[str, ...]
+) -> Iterator[str]:
+    """Such a container is not our child process and outlives its client, so it gets a name by which it is ended.
+
+    In podman's user namespace another user would own its files; `docker` may be podman, too.
+    """
+    yield "(( UID == 0 )) || export PODMAN_USERNS=keep-id"
     yield "container=("
-    yield "  docker run --rm --init"
+    yield f"  {runtime} run --rm --init"
     yield '  "--name=comborun-${COMBORUN_SESSION//\\//-}"'
     yield '  "--label=comborun=$COMBORUN_SESSION"'
     yield "  --network=host"
     yield '  "--user=$UID:${GROUPS[0]}"'
-    if session.gpus:
-        pinned = "${CUDA_VISIBLE_DEVICES:-$COMBORUN_GPUS}" if session.pin in PINNED else "$COMBORUN_GPUS"
-        yield f'  "--gpus=\\"device={pinned}\\""'
+    granted = "${CUDA_VISIBLE_DEVICES:-$COMBORUN_GPUS}" if session.pin in PINNED else "$COMBORUN_GPUS"
+    if session.gpus and runtime == "docker":
+        yield f'  "--gpus=\\"device={granted}\\""'
     yield from (f"  --volume={mount}" for mount in mounts)
     if place:
         yield f"  --workdir={place}"
     yield ")"
+    if session.gpus and runtime == "podman":  # by the names of the Container Device Interface
+        yield f"gpus={granted}"
+        yield 'for gpu in ${gpus//,/ }; do container+=("--device=nvidia.com/gpu=$gpu"); done'
     names = ["PYTHONUNBUFFERED", "CUDA_DEVICE_ORDER", "DISPLAY", "XAUTHORITY"]
     names += [*(THREAD_VARIABLES if session.threads else ()), *secrets]
     yield "export COMBORUN_INSIDE=1"

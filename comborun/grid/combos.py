@@ -14,7 +14,7 @@ from comborun.grid.keys.values import OWNED, line_of, parse_whole
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
 from comborun.model.policy_files import CHECKPOINT, PolicyGlob
 from comborun.rules.results.fields import ResultRules
-from comborun.text import session_name
+from comborun.text import SESSION_NAME, session_name
 
 MOST_COMBOS = 10_000
 """each is a session with a directory on the host"""
@@ -32,10 +32,11 @@ class Combo:
     settings: SettingKeys
     """the settings of the grid and of every matching override, in order"""
     overrides: tuple[int, ...] = ()
+    named: str = SESSION_NAME
 
     @property
     def session(self) -> str:
-        return session_name(self.environment.name, self.policy.name)
+        return session_name(self.environment.name, self.policy.name, self.named)
 
     @property
     def label(self) -> str:
@@ -91,7 +92,7 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
 
     def combo(policy: AxisEntry, environment: AxisEntry) -> Combo:
         matching = tuple(index for index, one in enumerate(file.overrides) if one.when.meets(policy, environment))
-        return Combo(policy, environment, settings(matching), matching)
+        return Combo(policy, environment, settings(matching), matching, file.session_name)
 
     return tuple(combo(*pair) for pair in pairs.values())
 

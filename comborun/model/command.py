@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.model.resources import BashWord
-from comborun.model.servers import ASKED, OF_SERVERS, variable
+from comborun.model.servers import ASKED
+from comborun.rules.names import SERVER_VARIABLES, server_variable
 from comborun.text import close_to
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def _start_word(name: str) -> str:
     if name in START_TIME:
         return f'"${START_TIME[name]}"'
     if match := ASKED.fullmatch(f"{{{name}}}"):
-        return f'"${variable(match["name"], match["field"])}"'
+        return f'"${server_variable(match["name"], match["field"])}"'
     return f'"$COMBORUN_FILES"/{shlex.quote(name.removeprefix(FILE))}' if name.startswith(FILE) else ""
 
 
@@ -221,7 +222,7 @@ def asks_for(session: Session, placeholder: str) -> bool:
 def late(word: str, placeholder: str = "") -> bool:
     """Whether a bash word holds this start-time value; without a name, any of them."""
     names = [START_TIME[placeholder]] if placeholder else [*START_TIME.values(), FILES]
-    return any(f'"${name}"' in word for name in names) or (not placeholder and f'"${OF_SERVERS}' in word)
+    return any(f'"${name}"' in word for name in names) or (not placeholder and f'"${SERVER_VARIABLES}' in word)
 
 
 FILES = "COMBORUN_FILES"

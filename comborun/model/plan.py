@@ -37,7 +37,7 @@ from comborun.model.servers import ModelServer, ServerInstance
 from comborun.model.stopping import StopRule
 from comborun.rules.names import NAME
 from comborun.rules.results.fields import ResultRules
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 Unit = Literal["episode", "step"]
 SecretSource = Literal["host", "laptop"]
@@ -181,7 +181,7 @@ class Plan:
     """the digest of what `sync` puts on the host for these sessions; empty when it ships nothing"""
     reserve: Reserve = NO_RESERVE
     cpus: int = 0
-    """cores that sessions may be promised, in all; 0: unknown"""
+    """cores that sessions may lease, in all; 0: unknown"""
     slurm: SlurmOptions | None = None
     """the requests to Slurm, if it starts the sessions; None: the run's own dispatcher does"""
     stop_early: StopRule | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NewType
 
 from comborun.rules.facts import Fact
-from comborun.rules.room.placement import Card, Request
+from comborun.rules.room.capacity import Card, Request
 from comborun.text import MIB
 
 BashWord = NewType("BashWord", str)
@@ -70,7 +70,9 @@ class Display:
         return self.server if self.own else f":{self.server}"
 
 
-Runtime = Literal["docker", "apptainer"]
+Runtime = Literal["docker", "podman", "apptainer"]
+OCI_RUNTIMES: tuple[Runtime, ...] = ("docker", "podman")
+"""those whose command line is docker's"""
 
 
 @dataclass(frozen=True)

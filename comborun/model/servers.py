@@ -7,16 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.model.resources import NOTHING, BashWord, PinMode
-from comborun.rules.room.placement import Request
+from comborun.rules.names import SERVER_FIELDS, server_variable
+from comborun.rules.room.capacity import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-FIELDS = ("url", "host", "port")
-"""parts of a server's address, as in `{server.NAME.url}`"""
 ASKED = re.compile(r"\{server\.(?P<name>[a-z][a-z0-9-]*)\.(?P<field>url|host|port)\}")
-OF_SERVERS = "COMBORUN_SERVER_"
-"""start of their variables' names"""
 DEFAULT_HEALTH_S = 10
 DEFAULT_MISSES = 6
 """more than one, because a busy server may miss a check"""
@@ -61,14 +58,9 @@ class ModelServer:
         return tuple(ServerInstance(f"{self.name}-gpu{gpu}", gpu, self) for gpu in self.request.only or gpus)
 
 
-def variable(name: str, field: str = "") -> str:
-    """The environment variable of a part of a server's address; without one the start of all three names."""
-    return f"{OF_SERVERS}{name.upper().replace('-', '_')}_{field.upper()}"
-
-
 def asked_by(texts: Iterable[str], servers: Sequence[ModelServer]) -> tuple[ModelServer, ...]:
     commands = list(texts)
-    names = {one: [variable(one.name, field) for field in FIELDS] for one in servers}
+    names = {one: [server_variable(one.name, field) for field in SERVER_FIELDS] for one in servers}
     return tuple(one for one in servers if any(name in text for name in names[one] for text in commands))
 
 

@@ -31,7 +31,7 @@ from comborun.planner.program import (
 )
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.rules.results.fields import number
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.text import clean, several, shortened
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from comborun.model.resources import HostFacts
     from comborun.model.servers import ModelServer
     from comborun.planner.knowledge import Knowledge
-    from comborun.rules.room.placement import Request
+    from comborun.rules.room.capacity import Request
 
 _SHORT_MINUTES = 5
 """minutes; in a shorter task the time of Slurm's warning matters"""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import UserError
 from comborun.model.work import combo_of
 from comborun.rules.facts import Fact
-from comborun.rules.room.ledger import Ledger
+from comborun.rules.room.capacity import Blocker, Capacity, Request, never
+from comborun.rules.room.ledger import Lease, Ledger
 from comborun.rules.room.order import BackfillQueue, Stagger
-from comborun.rules.room.placement import Blocker, Capacity, Request, never
 from comborun.rules.room.waits import Wait, WaitFor
 from comborun.text import MIB
 from comborun.words import say
@@ -52,7 +52,7 @@ class Simulated:
     """end of each job in seconds from the first start, in the order of the jobs"""
     most: int
     short_of: str
-    """what the first waiting session lacked; empty if none waited"""
+    """what most of the waiting sessions lacked while most ran; empty if none waited"""
 
     @property
     def makespan(self) -> float:
@@ -101,7 +101,7 @@ class _Host:
         self.now = 0.0
         for number, server in enumerate(on.servers):
             chosen = self.ledger.choose(server)
-            self.ledger.take(f"server {number}", server, () if isinstance(chosen, Blocker) else chosen)
+            self.ledger.take(Lease("", f"server {number}", server, () if isinstance(chosen, Blocker) else chosen))
 
     def choose(self, request: Request) -> tuple[int, ...] | Blocker:
         chosen = self.ledger.choose(request, bars=self._bars)
@@ -115,7 +115,7 @@ class _Host:
         return _GPU_APART if self.spacing.left(gpu, self.now) else None
 
     def start(self, key: str, request: Request, gpus: tuple[int, ...]) -> None:
-        self.ledger.take(key, request, gpus)
+        self.ledger.take(Lease("", key, request, gpus))
         self.spacing.started(gpus, self.now)
         self.busy += 1
 
@@ -143,12 +143,15 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     for place, job in enumerate(jobs):
         queues[job.request].append(place)
     while queues:
+        lacking: Counter[str] = Counter()
         for index, blocked_by in _starts(host, jobs, queues):
-            short_of = short_of or blocked_by
-            if index is not None:
-                ends[index] = host.now + jobs[index].seconds
-                heapq.heappush(running, (ends[index], index))
-        most = max(most, host.busy)
+            if blocked_by is not None:
+                lacking[blocked_by] += len(queues[jobs[index].request])
+                continue
+            ends[index] = host.now + jobs[index].seconds
+            heapq.heappush(running, (ends[index], index))
+        if host.busy > most:
+            most, short_of = host.busy, max(lacking, key=lacking.__getitem__, default="")
         ready = host.spacing.next(host.now)
         if running and running[0][0] <= ready:
             host.now, ended = heapq.heappop(running)
@@ -160,8 +163,8 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     return Simulated(tuple(ends), most, short_of)
 
 
-def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) -> Iterator[tuple[int | None, str]]:
-    """All that start now, and what the first waiting session lacks."""
+def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) -> Iterator[tuple[int, str | None]]:
+    """All that start now, and the first of each request that can't, with what it lacks."""
     host.line.round()
     waiting = set(queues)
     while first := sorted(queues[kind][0] for kind in waiting & queues.keys()):
@@ -172,14 +175,14 @@ def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
                 waiting.discard(request)
                 if chosen.waits_for not in {WaitFor.SLOT, WaitFor.STAGGER} or request.gpus:
                     host.line.refuse(str(index), request, chosen)
-                yield None, _word_for(chosen)
+                yield index, _word_for(chosen)
                 continue
             queues[request].popleft()
             if not queues[request]:
                 del queues[request]
             host.start(str(index), request, chosen)
             host.line.started(request)
-            yield index, ""
+            yield index, None
             break
 
 

@@ -23,7 +23,7 @@ from comborun.model.placement import (
 from comborun.model.resources import BashWord, Container, ExecEnvironment, LinkedFolder, mebibytes
 from comborun.model.servers import ASKED, ModelServer, asked_by
 from comborun.planner.ranges import digest_of, session_digest
-from comborun.rules.room.placement import HEADROOM
+from comborun.rules.room.capacity import HEADROOM
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -86,7 +86,7 @@ KEPT = frozenset((Kind.ORDERED.value, Kind.AMENDED.value))
 
 
 class Event:
-    """One event. `fields` are JSON values; `reason` is a fact or, of ends of servers and warm-ups, a text."""
+    """One event. `fields` are JSON values; `reason` is a fact or, in events of the former version, perhaps a text."""
 
     __slots__ = ("at", "attempt", "fields", "kind", "session")
 

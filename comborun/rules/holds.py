@@ -37,6 +37,14 @@ class TaskLeft(Word):
     DROPPED = "task_dropped"
 
 
+class ServerStop(Word):
+    """Why the dispatcher ends a model server."""
+
+    UNUSED = "server_is_unused"
+    RUN_OVER = "server_outlives_sessions"
+    ORDERED = "server_told_to_end"
+
+
 class Notice(Word):
     """What a notice tells."""
 

@@ -18,7 +18,7 @@ DEFAULT_ROOT = "~/comborun"
 """the folder of the runs on a host, unless the grid says otherwise"""
 
 
-MULTIPLEXERS = ("tmux", "screen")
+MULTIPLEXER_NAMES = ("tmux", "screen")
 """the preferred one first; comborun/host/engines has a class for each"""
 
 SERVERS = "servers/"
@@ -36,6 +36,17 @@ NUMBER = "[1-9][0-9]{0,8}"
 def _number(before: str, name: str, after: str = "") -> int:
     found = re.fullmatch(f"{before}({NUMBER}){after}", name)
     return int(found[1]) if found else 0
+
+
+SERVER_VARIABLES = "COMBORUN_SERVER_"
+"""start of the names of the variables with the addresses of model servers"""
+SERVER_FIELDS = ("url", "host", "port")
+"""parts of such an address, as in `{server.NAME.url}`"""
+
+
+def server_variable(name: str, field: str = "") -> str:
+    """The environment variable of a part of a server's address; without one the start of all three names."""
+    return f"{SERVER_VARIABLES}{name.upper().replace('-', '_')}_{field.upper()}"
 
 
 def attempt_number(folder: str) -> int:

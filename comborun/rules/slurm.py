@@ -20,8 +20,6 @@ WAITING = frozenset([PENDING, "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIA
 """states of a task that Slurm will start, or start again"""
 REFUSED_START = ("launch failed requeued held", "job requeued in held state")
 """reasons that are sentences, with blanks or underscores depending on the version of Slurm"""
-QUEUED, SENT, GONE, RUNNING = Life.QUEUED, Life.SENT, Life.GONE, Life.RUNNING
-STRAY, LOST, ENDED = Life.STRAY, Life.LOST, Life.ENDED
 _HELD = frozenset(["JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue", *REFUSED_START])
 
 _TASK = re.compile(r"[0-9]+(_[0-9]+)?")
@@ -95,11 +93,12 @@ def life(attempt: Life, cause: str, facts: Collection[str]) -> Life:
     `sent`: a task for the next attempt waits, or is about to begin; `submitted`: one was submitted before.
     """
     forgot = "forgot" in facts
-    if "restarts" in facts and (attempt == LOST or (forgot and attempt != ENDED) or cause in ("preempted", "lost")):
-        return SENT
-    if attempt in (QUEUED, ENDED):
-        return SENT if "sent" in facts else GONE if "submitted" in facts else attempt
-    return attempt if attempt == LOST else STRAY if forgot else RUNNING
+    over = attempt == Life.LOST or (forgot and attempt != Life.ENDED) or cause in ("preempted", "lost")
+    if over and "restarts" in facts:
+        return Life.SENT
+    if attempt in (Life.QUEUED, Life.ENDED):
+        return Life.SENT if "sent" in facts else Life.GONE if "submitted" in facts else attempt
+    return attempt if attempt == Life.LOST else Life.STRAY if forgot else Life.RUNNING
 
 
 def why(output: Sequence[str]) -> tuple[str, Fact] | None:
@@ -144,7 +143,7 @@ def refusal(said: str) -> str:
 
 def is_silence(complaint: str) -> bool:
     """Whether a message says that Slurm did not answer."""
-    return any(mark in complaint for mark in ("no answer", "Unable to contact", "timed out"))
+    return any(mark in complaint for mark in ("Unable to contact", "timed out"))
 
 
 def shares(places: int, live: Sequence[int]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.facts import facts_of
 from comborun.rules.vocabulary import Outcome
 from comborun.words import part, say
 
@@ -20,10 +21,10 @@ _WHERE = {"group": "in its control group", "machine": "on this machine"}
 _CANCELLED = {"beginning": "before it began", "another_attempt": "while it waited for another attempt"}
 _INTERRUPTED = {"window": "interrupted in its window", "signal": "its supervisor was told to end"}
 _CONTAINER = {
-    ("docker", 125): "docker could not start the container",
-    ("docker", 126): "docker could not run the program in the image",
-    ("docker", 127): "docker found no such program in the image",
-    ("apptainer", 255): "apptainer could not start the container",
+    125: "{runtime} could not start the container",
+    126: "{runtime} could not run the program in the image",
+    127: "{runtime} found no such program in the image",
+    255: "{runtime} could not start the container",
 }
 
 
@@ -40,6 +41,11 @@ def said(record: Mapping[str, Any]) -> str:
 def in_words(note: str, facts: Iterable[Fact]) -> str:
     """The note of a record of the former version, or facts."""
     return "; ".join(filter(None, (note, *map(say, facts))))
+
+
+def how_ended(fact: Fact) -> str:
+    """Of a fact with the fields of `records.how_ended`."""
+    return in_words(fact.text("note"), facts_of(fact.fields.get(records.ENDING)))
 
 
 def _could_not_run(fact: Fact) -> str:
@@ -69,7 +75,7 @@ def _setup_failed(fact: Fact) -> str:
 
 def _container_failed(fact: Fact) -> str:
     runtime, code = fact.text("runtime"), fact.count("exit")
-    return _with(_CONTAINER.get((runtime, code), f"{runtime} failed with code {code}"), fact)
+    return _with(_CONTAINER.get(code, f"{{runtime}} failed with code {code}").format(runtime=runtime), fact)
 
 
 def _stalled(fact: Fact) -> str:

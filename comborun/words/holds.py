@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from comborun.rules.endings import failures
 from comborun.rules.facts import Fact, facts_of
-from comborun.rules.holds import HoldReason, Notice, TaskLeft
+from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
 from comborun.rules.names import RUN, SERVERS
 from comborun.rules.vocabulary import several
-from comborun.words.endings import in_words
+from comborun.words.endings import how_ended
 from comborun.words.rows import why_not_counted
 
 TYPE_CHECKING = False
@@ -15,13 +15,9 @@ if TYPE_CHECKING:
     from comborun.words import Words
 
 
-def _ended(fact: Fact) -> str:
-    return in_words(fact.text("note"), facts_of(fact.fields.get("ending")))
-
-
 def _in_a_row(fact: Fact) -> str:
     where = " on this host" if fact.text("host") else ""
-    note = f", at last: {_ended(fact)}" if _ended(fact) else ""
+    note = f", at last: {how_ended(fact)}" if how_ended(fact) else ""
     return f"{fact.text('failure')} {fact.count('times')} times in a row{where}{note}"
 
 
@@ -46,7 +42,7 @@ def _server_ends(fact: Fact) -> str:
     code = f"exit code {fact.text('exit_code')}" if fact.text("exit_code") else ""
     failure = failures.named(fact.text("cause"))
     known = failure.row.words if failure and failure.cause and failure.row.in_log else ""
-    how = ("" if failure is failures.Failure.LAUNCH_FAILED else known) or _ended(fact) or code
+    how = ("" if failure is failures.Failure.LAUNCH_FAILED else known) or how_ended(fact) or code
     how = how or fact.text("cause") or "lost"
     ended = f"the server {fact.text('server')} ended {fact.count('times')} times in a row ({how})"
     return f"{ended}; its log is {RUN.attempt(SERVERS + fact.text('server'), fact.count('attempt')).log}"
@@ -56,7 +52,7 @@ def _server_ended(fact: Fact) -> str:
     how = ", ".join(
         filter(None, (fact.text("cause"), f"code {fact.text('exit_code')}" if fact.text("exit_code") else ""))
     )
-    return f"the server {fact.text('server')} ended ({how})" + (f": {_ended(fact)}" if _ended(fact) else "")
+    return f"the server {fact.text('server')} ended ({how})" + (f": {how_ended(fact)}" if how_ended(fact) else "")
 
 
 WORDS: Words = {
@@ -70,10 +66,13 @@ WORDS: Words = {
     TaskLeft.HELD: "the run is held: {hold} ({reason})",
     TaskLeft.STOPPED: "the run is stopped",
     TaskLeft.DROPPED: "the grid was changed since, and the session is not part of the run any more",
+    ServerStop.UNUSED: "no session that is left uses it",
+    ServerStop.RUN_OVER: "no session is left",
+    ServerStop.ORDERED: "it was told to end",
     Notice.RUN_HALTED: "the run is halted: {reason}",
     Notice.RUN_FINISHED: "{succeeded} of {sessions:session} succeeded",
     Notice.SESSION_ENDED: "{session} ended: {outcome}",
-    Notice.NO_PROGRESS: lambda fact: f"{fact.text('session')} makes no progress: {_ended(fact)}",
+    Notice.NO_PROGRESS: lambda fact: f"{fact.text('session')} makes no progress: {how_ended(fact)}",
     Notice.SESSION_DISK_FULL: "its disk is full",
     Notice.VANISHED: lambda fact: (
         f"{len(fact.texts('sessions'))} sessions vanished together: {' '.join(fact.texts('sessions'))}"

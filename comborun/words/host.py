@@ -66,9 +66,14 @@ WORDS: Words = {
     Lack.NOT_EXECUTABLE: "program: {program} is not executable; chmod +x {program}",
     Lack.PROGRAM: lambda fact: f"program: {fact.text('program')} is not there{_near(fact, '')}",
     Lack.ON_PATH: _on_path,
+    Lack.RUNTIME: "container: {runtime} is not installed; `runtime` may be docker, podman or apptainer",
+    Lack.RUNTIME_FAILS: "container: {runtime} starts nothing here: {said}",
+    Lack.ROOTLESS: (
+        "container: {runtime} is rootless here, and your user there could not write results; "
+        "`container: {{options: --user=0:0}}` makes it you"
+    ),
     Lack.DISK_FULL: f"disk: {{root}}: the disk is full, {{free_kib}} KiB are free; {_ROOM}",
     Lack.DISK_SHORT: (
         f"disk: {{root}}: {{free_mib}} MiB are free, and the last run of this grid wrote {{wrote_mib}} MiB; {_ROOM}"
     ),
-    Lack.LAYOUT: "{error}; {hint}",
 }

@@ -7,6 +7,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import amount, first_of, several
 from comborun.words import part
+from comborun.words.endings import how_ended
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
 
@@ -274,6 +275,21 @@ def _wrong_gpu(fact: Fact) -> str:
     return f"WRONG_GPU: {there}, granted {fact.text('granted') or 'none'}"
 
 
+def _slurm_summary(fact: Fact) -> str:
+    """`Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
+    pending, running, nodes = fact.count("pending"), fact.count("running"), fact.texts("nodes")
+    reasons = fact.fields.get("reasons")
+    parts = []
+    if pending:
+        pairs = reasons.items() if isinstance(reasons, dict) else ()
+        texts = (f"{count} {reason}" if pending > 1 else reason for reason, count in pairs)
+        parts.append(f"{several(pending, 'task')} pending ({', '.join(texts)})")
+    if running:
+        where = ", ".join(nodes) if 0 < len(nodes) <= _MOST_NAMED else several(len(nodes), "node")
+        parts.append(f"{running} running on {where}")
+    return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"
+
+
 # Servers
 
 
@@ -281,9 +297,10 @@ def _server_state(fact: Fact) -> str:
     """`is loading for 3 min`, `has ended 20 s ago (signal)`."""
     state, since = fact.text("state"), fact.number("since_s")
     words = _SERVER_STATES.get(state, state)
+    how = f": {how_ended(fact)}" if how_ended(fact) else ""
     if since is not None:
         words += f" {brief(since)} ago" if state == "ended" else f" for {brief(since)}"
-    return f"{words} ({fact.text('cause')}{_note(fact)})" if state == "ended" else words
+    return f"{words} ({fact.text('cause')}{how})" if state == "ended" else words
 
 
 def _server_is(fact: Fact) -> str:
@@ -408,7 +425,7 @@ WORDS: Words = {
     "rows_not_counted": "{note}",
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
-    "is_being_ended": "it is being ended: {note}",
+    "is_being_ended": lambda fact: f"it is being ended: {how_ended(fact)}",
     "memory_on_wrong_gpu": _wrong_gpu,
     "log_grew": "its log last grew {ago_s:brief} ago",
     "stall_limit": "it is ended when it shows no progress for {seconds:duration}",
@@ -436,14 +453,14 @@ WORDS: Words = {
     "after_ended": lambda fact: f"it ended{_lasted(fact)}{_note(fact)}",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
-    "stop_unseen": "{run} on {host}: what runs is not known: {error}",
+    "stop_unseen": "{run} on {host}: what runs is not known",
     "stop_ends": _stop_ends,
     "stop_keeps_queued": "{count:queued session} will not start",
     "resume_repeats": _resume_repeats,
     "other_runs_go_on": "other runs of this grid go on; name one to end it: {runs}",
     "nothing_to_resume": _nothing_to_resume,
     "resumes": "{run}:",
-    "slurm_summary": "{said}",
+    "slurm_summary": _slurm_summary,
     "tasks_released": "{tasks} tasks that Slurm holds are released",
     "another_attempt": _another_attempt,
     "new_session": lambda fact: (

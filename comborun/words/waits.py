@@ -1,9 +1,9 @@
-"""Why a session or a model server waits, and why one can never start."""
+"""Why a session or a model server waits or waits no more, and why one can never start."""
 
 from __future__ import annotations
 
 from comborun.rules.facts import Fact
-from comborun.rules.room.waits import Never, Wait, WaitFor
+from comborun.rules.room.waits import Never, Wait, WaitFor, WarmedUp
 from comborun.rules.vocabulary import several
 
 TYPE_CHECKING = False
@@ -115,6 +115,9 @@ WORDS: Words = {
     Wait.RETRY_ASKED: "asked for after attempt {attempt}",
     Wait.SMOKE_TEST_FIRST: "the smoke test comes first",
     Wait.SERVER_NOT_READY: "its server {server} is not ready",
+    WarmedUp.PROGRESSED: "it makes progress",
+    WarmedUp.ENDED: "it has ended",
+    WarmedUp.LATE: "it took longer than {seconds:duration}",
     Never.GPUS_TOO_MANY: _gpus_too_many,
     Never.CORES_TOO_MANY: "it asks for {cores:core}, and may use {may_use}",
     Never.MEMORY_TOO_MUCH: "it asks for {mib} MiB of memory; the host has {total_mib}, reserved {reserve_mib}",

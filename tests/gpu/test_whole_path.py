@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from comborun.host.system.drawing import VULKAN_PROGRAM
-from comborun.rules.room.placement import HEADROOM
+from comborun.rules.room.capacity import HEADROOM
 
 HERE = Path(__file__).parent
 PYTHON = os.environ.get("COMBORUN_GPU_PYTHON", sys.executable)

@@ -38,7 +38,7 @@ from comborun.model.servers import ModelServer, ServerInstance
 from comborun.rules.facts import Fact
 from comborun.rules.records import parse
 from comborun.rules.results.fields import ResultRules
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 from comborun.rules.room.waits import waits_for
 
 WAIT = 20.0

@@ -14,7 +14,7 @@ from nvidia import Gpus, uuid
 from traces import HOLD
 
 from comborun.rules.facts import Fact
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 from comborun.rules.room.waits import Wait
 
 

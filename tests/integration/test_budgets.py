@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from comborun.host.admission.admission import Admission
 from comborun.host.admission.leasebook import Measured
-from comborun.rules.room.placement import Card, Request
+from comborun.rules.room.capacity import Card, Request
 from comborun.rules.room.waits import waits_for
 from comborun.words import say
 

@@ -30,7 +30,7 @@ def test_what_was_measured_tells_a_plan_when_it_ends_and_who_is_long(desk: Desk)
     assert before["makespan"] is None
     assert before["unknown"] == ["good in maze", "good in field"]
     unknown = desk.combo("plan", grid).stdout
-    assert "unknown: no time of an episode is known" in unknown
+    assert "unknown: no time is known" in unknown
     assert "to measure" in unknown
 
     done = desk.json("calibrate", grid, "--episodes", "4", "--most", "2")

@@ -9,7 +9,7 @@ from box import Box, bash
 from nvidia import Gpus
 
 from comborun.planner.packing import Job, Stage, simulate
-from comborun.rules.room.placement import Capacity, Request
+from comborun.rules.room.capacity import Capacity, Request
 
 
 def test_the_real_dispatcher_ends_when_the_play_says(box: Box) -> None:

@@ -18,7 +18,7 @@ from test_retries import HOLD
 from comborun.monitor.snapshot import Snapshot, parse_snapshot
 from comborun.rules import counting
 from comborun.rules.facts import Fact
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Outcome
 

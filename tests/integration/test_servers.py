@@ -18,7 +18,7 @@ from comborun.model.attempt import Begin, End
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
 from comborun.rules.records import parse
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 from comborun.rules.room.waits import Wait
 
 SERVER = """

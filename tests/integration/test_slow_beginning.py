@@ -124,3 +124,4 @@ def test_a_launch_whose_sessions_are_all_refused_does_not_say_that_one_runs(desk
 def test_a_launch_whose_sessions_fail_at_once_says_so_and_why(desk: Desk) -> None:
     launched = desk.combo("launch", desk.grid(command="cat --no-such-flag {output_dir} {episodes}"))
     assert "4 of 4 failed at once: exit code 1 (" in launched.stdout.splitlines()[0]
+    assert launched.returncode == 1

@@ -14,7 +14,7 @@ from traces import HOLD, RECORD
 
 from comborun.model.judging import ProgressRules
 from comborun.rules.endings.evidence import Evidence, fact
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 NAMES = [f"env_p{i}" for i in range(6)]
 ON_WRONG_GPU = fact(Evidence.WRONG_GPU, used=[[0, 1000], [1, 700]], granted=[0])

@@ -15,7 +15,7 @@ import pytest
 from box import PYTHON, Box, bash, make_box, python, until
 
 from comborun.model.judging import WatchRules
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 from comborun.words.endings import said
 
 HASTE = {"COMBORUN_WATCH_S": "0.1", "COMBORUN_STOP_INT_S": "1", "COMBORUN_STOP_TERM_S": "1", "COMBORUN_GRACE_S": "30"}

@@ -11,7 +11,7 @@ from comborun.grid import Grid, parse_grid
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
 from comborun.planner import lay_out
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 
 FILE = Path("grid.yaml")
 HOST = HostFacts("local", "h", 4, 0, (), "5", {"tmux": "3"}, ())

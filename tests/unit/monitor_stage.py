@@ -25,7 +25,7 @@ from comborun.monitor.status import RunStatus
 from comborun.monitor.table import render
 from comborun.monitor.watch import Clock
 from comborun.remote.transport import Completed
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import HoldReason
 from comborun.rules.results.counts import marked
 from comborun.rules.results.fields import ResultRules
@@ -95,6 +95,7 @@ class Seen:
     claimed: bool = True
     stalled: float | None = None
     wrong_gpu: str = ""
+    verdict: tuple[Fact, ...] = ()
     ending: str = ""
     counts: tuple[int, int] = (0, 0)
     log: bytes | None = b""
@@ -122,7 +123,7 @@ class Seen:
             counts = self._counted(*self.counts)
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
             told |= {"claimed": self.claimed, "live": _filled(counts), "wrong_gpu": self.wrong_gpu}
-            told |= {"stalled": self.stalled, "ending": self.ending}
+            told |= {"stalled": self.stalled, "ending": self.ending, "verdict": data_of(self.verdict)}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}

@@ -26,7 +26,7 @@ from comborun.model.command import (
     placeholders,
     split_command,
 )
-from comborun.model.servers import FIELDS
+from comborun.rules.names import SERVER_FIELDS
 from comborun.rules.results.fields import LINE
 from comborun.text import did_you_mean, listed
 
@@ -120,7 +120,7 @@ def check_server(draft: Draft, placeholder: str) -> None:
     """Raise CommandError if a placeholder names an unknown server or an unknown part of one."""
     name, _, field = placeholder.removeprefix("server.").rpartition(".")
     known, text = [*draft.file.servers], f"{{{placeholder}}}"
-    if "servers" in draft.broken or (name in known and field in FIELDS):
+    if "servers" in draft.broken or (name in known and field in SERVER_FIELDS):
         return
     if name in known or not name:
         raise CommandError(

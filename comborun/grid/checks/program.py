@@ -16,6 +16,7 @@ from comborun.grid.keys.placement import component_names
 from comborun.grid.keys.program import ContainerKeys, LauncherKeys
 from comborun.model.command import check_arguments, placeholders, split_command
 from comborun.model.placement import NODES
+from comborun.model.resources import OCI_RUNTIMES
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _container_problems(draft: Draft) -> Iterator[Problem]:
     yield from draft.for_combos(
         imageless, ("container",), "`container` without an `image` for {}", "`container: {image: NAME}`"
     )
-    docked = [combo for combo, box in boxed if box.runtime == "docker" and combo.settings.gpus]
+    docked = [combo for combo, box in boxed if box.runtime in OCI_RUNTIMES and combo.settings.gpus]
     numbered = [combo for combo in docked if combo.settings.pinned == "device-arg"]
     message = "`pin: device-arg` uses the host's GPU numbers, but in a container they start at 0: {}"
     yield from draft.for_combos(

@@ -10,7 +10,7 @@ from comborun.errors import Problem
 from comborun.grid.checks.commands import check_server
 from comborun.grid.keys.axes import AXIS_OF
 from comborun.model.command import START_TIME, CommandError, check_argument, placeholders, split_command
-from comborun.model.servers import OF_SERVERS
+from comborun.rules.names import server_variable
 
 if TYPE_CHECKING:
     from comborun.grid.draft import Draft, Path
@@ -36,7 +36,7 @@ def server_warnings(draft: Draft) -> Iterator[Problem]:
     texts += [text for _, text in _texts(draft)]
     texts += [text for combo in draft.combos for text in combo.settings.variables.values()]
     for name in draft.file.servers:
-        mark = f"{OF_SERVERS}{name.upper().replace('-', '_')}_"
+        mark = server_variable(name)
         if not any(f"{{server.{name}." in text or mark in text for text in texts):
             message = f"no session uses the server `{name}`, so it never starts"
             hint = f"`{{server.{name}.url}}` in a command, a variable or an attribute"

@@ -34,6 +34,7 @@ from comborun.grid.keys.values import (
     Reads,
     Root,
     SecretSourceWord,
+    SessionName,
     Text,
     UnitWord,
     VariableName,
@@ -44,7 +45,8 @@ from comborun.model.judging import WatchRules
 from comborun.model.resources import PinMode
 from comborun.rules.names import DEFAULT_ROOT
 from comborun.rules.results.fields import ResultRules
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
+from comborun.text import SESSION_NAME
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -152,6 +154,7 @@ class GridFile(SettingKeys):
     model_config = ConfigDict(title="comborun grid", json_schema_extra={"required": ["policies", "environments"]})
 
     name: Name = key("name of the grid and of its runs; else the file's", "")
+    session_name: SessionName = key("how sessions are called, with {environment} and {policy}", SESSION_NAME)
     preset: Line | None = key("facts about the program: a preset's name, or the path of one")
     host: Host | None = key("ssh host on which the sessions run; else this machine")
     root: Root = key("folder on the host that holds the runs", DEFAULT_ROOT)

@@ -106,7 +106,7 @@ class LauncherKeys(Keys):
 
 class ContainerKeys(Keys):
     image: Line | None = key("the image; for apptainer a file or docker://NAME")
-    runtime: Annotated[Runtime, OneOf("runtime")] = key("docker or apptainer", "docker")
+    runtime: Annotated[Runtime, OneOf("runtime")] = key("docker, podman or apptainer", "docker")
     mounts: Annotated[tuple[Annotated[str, Reads(_mount)], ...], ONE_OR_MANY] = key(
         "folders of the host, HOST:INSIDE or HOST:INSIDE:ro, besides the run directory", ()
     )

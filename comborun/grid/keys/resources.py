@@ -22,7 +22,7 @@ from comborun.grid.keys.values import (
 )
 from comborun.grid.yaml_tree import Map
 from comborun.model.resources import XVFB, Display, PinMode, Reserve, mebibytes
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 GpuIndexes = Annotated[tuple[NotNegative, ...], ONE_OR_MANY]
 UNCAPPED = 0

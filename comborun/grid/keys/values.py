@@ -161,6 +161,18 @@ def _name(tree: object) -> str:
     return name
 
 
+def _session_name(tree: object) -> str:
+    name, hint = line_of(tree), "such as eval_{environment}_{policy}, with A-Z, a-z, 0-9, _ and - besides"
+    rest = name
+    for each in ("{environment}", "{policy}"):
+        if name.count(each) != 1:
+            raise UserError(f"`{name}` has to hold {each} once, or sessions would share a name", hint)
+        rest = rest.replace(each, "")
+    if not re.fullmatch("[A-Za-z0-9_-]*", rest) or name.startswith("-"):
+        raise UserError(f"`{name}` can't be a session's name", hint)
+    return name
+
+
 def _flag(tree: object) -> bool:
     scalar = scalar_of(tree)
     if scalar.kind is not ScalarKind.BOOLEAN:
@@ -325,6 +337,7 @@ def log_pattern(text: str) -> str:
 
 
 Name = Annotated[str, Reads(_name, TEXT)]
+SessionName = Annotated[str, Reads(_session_name, TEXT)]
 Text = Annotated[str, Reads(_text)]
 Line = Annotated[str, Reads(line_of, TEXT)]
 AsWritten = Annotated[str, Reads(_as_written, SCALAR)]

@@ -1,1 +1,1 @@
-"""Which session may start now, and what this user's runs have promised."""
+"""Which session may start now, and what this user's runs have leased."""

@@ -18,9 +18,9 @@ from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.names import AttemptLayout
+from comborun.rules.room.capacity import Blocker, Request, never
 from comborun.rules.room.order import BackfillQueue, Stagger, WarmUp
-from comborun.rules.room.placement import Blocker, Request, never
-from comborun.rules.room.waits import Wait
+from comborun.rules.room.waits import Wait, WarmedUp
 from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
@@ -62,8 +62,6 @@ class Admission:
         self._requests: dict[str, Request] = {}
         self._alone: set[str] = set()
         """sessions that need an empty GPU: they ran out of its memory more than once"""
-        self._programs: dict[str, str] = {}
-        """session -> its program, for warming up"""
         self.nobody = False
         """whether the last look examined no session, since all are held back"""
 
@@ -78,7 +76,7 @@ class Admission:
         """Note the request of a session; again after an amendment. A model server has no program."""
         self._requests[who] = request
         if program:
-            self._programs[who] = program
+            self.warm.programs[who] = program
 
     def open(self) -> None:
         """Read the state of earlier sessions from the run's files, after all requests are known."""
@@ -86,7 +84,7 @@ class Admission:
         self.book.open(self._requests.values())
         if not self.warm.seconds:
             return
-        for name, program in self._programs.items():
+        for name, program in self.warm.programs.items():
             numbers = () if program in self.warm.warm else attempts_of(self.book.layout, name)
             if any(os.path.exists(self.book.layout.attempt(name, number).progressed) for number in numbers):
                 self.warm.warm.add(program)
@@ -118,7 +116,7 @@ class Admission:
             self.book.look_at_others()
         self.line.round()
         for name in self.warm.late(time.monotonic()):
-            self._events.write(Kind.WARM, name, reason=f"{self.warm.seconds:g} s are over")
+            self._events.write(Kind.WARM, name, reason=Fact(WarmedUp.LATE, seconds=self.warm.seconds))
 
     def pick(self, names: Iterable[str], folder: Callable[[str], str]) -> Pick | None:
         """The next session that may start, in the order of the queue. Its resources are leased to it.
@@ -128,27 +126,27 @@ class Admission:
         self.nobody = True
         for name in names:
             request = self._request(name)
-            if self._first(name):
+            if self.warm.waits_for(name):
                 continue
             self.nobody = False
             if request in self.line.refused:
                 continue
             if why := never(request, self._capacity):
                 return Pick(name, never=why)
-            gpus = self.take(name, folder(name))
+            gpus = self.lease(name, folder(name))
             if not isinstance(gpus, Blocker):
                 self.line.started(request)
                 return Pick(name, gpus)
             self.line.refuse(name, request, gpus, self.barred(name))
         return None
 
-    def take(self, name: str, at: str) -> tuple[int, ...] | Blocker:
+    def lease(self, name: str, at: str) -> tuple[int, ...] | Blocker:
         """Lease a session's request for the attempt in that folder, or say why that can't be done now."""
         request = self._request(name)
         chosen = self._choose(name, request)
         if isinstance(chosen, Blocker) or not request.asks:
             return chosen
-        return self.book.make(name, request, at, lambda: self._choose(name, request))
+        return self.book.lease(name, request, at, lambda: self._choose(name, request))
 
     def _choose(self, name: str, request: Request) -> tuple[int, ...] | Blocker:
         if not request.gpus and self.spacing.left(None, time.monotonic()):
@@ -170,17 +168,14 @@ class Admission:
             self.book.want_for(found, request)
         return found
 
-    def _first(self, name: str) -> str:
-        return self.warm.waits_for(name, self._programs.get(name, ""))
-
     def waits(self, names: Sequence[str]) -> list[tuple[str, Fact]]:
         """What queued sessions wait for."""
         blockers = [(name, self.line.refused.get(self._request(name), ("", None))[1]) for name in names]
         waits = [(name, blocker.fact) for name, blocker in blockers if blocker][:WAITS_MOST]
-        first = [(name, self._first(name)) for name in names]
+        first = [(name, self.warm.waits_for(name)) for name in names]
         return waits + [(name, Fact(Wait.WARMS_UP, session=before)) for name, before in first if before]
 
-    def keep(self, name: str, others: Collection[str]) -> None:
+    def reserve(self, name: str, others: Collection[str]) -> None:
         """Reserve GPUs for a model server, chosen as if only `others` of this run were running.
 
         It may wait for GPUs of another server: that one ends when its clients have ended, and these must not wait for
@@ -191,7 +186,7 @@ class Admission:
         without = self._ledger.without(key for key in self.book.made if key not in others)
         gpus = without.choose(request, name)
         if not isinstance(gpus, Blocker):
-            self._ledger.keep(name, request, gpus)
+            self._ledger.reserve(name, request, gpus)
 
     # Starts and ends
 
@@ -199,7 +194,7 @@ class Admission:
         fields = {"gpus": ",".join(map(str, gpus)), **self.book.grant(name, gpus)}
         if name in self._alone:
             fields["alone"] = 1
-        return {**fields, "await": 1} if self.warm.seconds and name in self._programs else fields
+        return {**fields, "await": 1} if self.warm.seconds and name in self.warm.programs else fields
 
     def begun(self, name: str, gpus: Sequence[int]) -> None:
         now = time.monotonic()
@@ -207,7 +202,7 @@ class Admission:
         self._warms(name)
 
     def _warms(self, name: str) -> None:
-        if name in self._programs and self.warm.started(name, self._programs[name], time.monotonic()):
+        if self.warm.started(name, time.monotonic()):
             self._events.write(Kind.WARMING, name)
 
     def adopt(self, name: str, gpus: Sequence[int], at: str, grant: Mapping[str, Any]) -> None:
@@ -217,7 +212,7 @@ class Admission:
         self._warms(name)
         if name in self.book.made or not (request.asks or gpus):
             return
-        self.book.take(name, request, gpus, at, records.integers(grant, "cores"))
+        self.book.note(name, request, gpus, at, records.integers(grant, "cores"))
 
     def lapsed(self, name: str, at: str) -> bool:
         """Whether it was so slow to begin that another run may have taken its lease."""
@@ -227,9 +222,9 @@ class Admission:
         self.short.left(name)
         self.book.drop(name)
 
-    def progressed(self, name: str, why: str = "it makes progress") -> None:
-        if self.warm.reached(name, self._programs.get(name, "")):
-            self._events.write(Kind.WARM, name, reason=why)
+    def progressed(self, name: str, how: str = WarmedUp.PROGRESSED) -> None:
+        if self.warm.reached(name):
+            self._events.write(Kind.WARM, name, reason=Fact(how))
 
     def ended(self, name: str, gpus: Sequence[int], at: str, failure: str, *, stopped: bool = False) -> bool:
         """Learn from an end, after `give_back`. `failure`: its class, empty if it succeeded or was stopped.
@@ -238,9 +233,9 @@ class Admission:
         """
         beside = self.short.ended(name, gpus, failure)
         if os.path.exists(AttemptLayout(at).progressed) or not (failure or stopped):
-            self.progressed(name, "it has ended")
+            self.progressed(name, WarmedUp.ENDED)
         else:
-            self.warm.failed(name, self._programs.get(name, ""))
+            self.warm.failed(name)
         return beside
 
     def again(self, name: str, *, alone: bool) -> None:
@@ -275,8 +270,8 @@ class Shortages:
 
     def left(self, name: str) -> None:
         """Note who was beside it, before its slot is free."""
-        if share := self._ledger.shares.get(name):
-            self._there[name] = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in share.gpus}
+        if lease := self._ledger.ours.leases.get(name):
+            self._there[name] = {gpu: self._ledger.ours.load.get(gpu, 0) for gpu in lease.gpus}
 
     def ended(self, name: str, gpus: Sequence[int], failure: str) -> bool:
         """Handle an end. Returns whether it ran out of a GPU's memory beside others of this run."""
@@ -296,10 +291,8 @@ class Shortages:
             return True
         if there > 1 and there - 1 < self._most.get(gpu, there):
             self._most[gpu], self._reduced[gpu] = there - 1, now
-            self._write()
+            caps = [(str(gpu), most) for gpu, most in sorted(self._most.items())]
+            files.write(self._file, [*caps, ("at", time.time())])
             self._events.write(Kind.GPU_CAP, name, gpu=gpu, most=there - 1)
             self._tell("host", name, Fact(Notice.FEWER, gpu=gpu, most=there - 1, sessions=there))
         return there > 1
-
-    def _write(self) -> None:
-        files.write(self._file, [*((str(gpu), most) for gpu, most in sorted(self._most.items())), ("at", time.time())])

@@ -6,9 +6,9 @@ import math
 import os
 import shutil
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from comborun.host.admission.leases import Lease, Leases
+from comborun.host.admission.leases import Leases
 from comborun.host.system import files, machine, process
 from comborun.host.system.driver import CARDS, PROCESSES, Processes, Question, cards
 from comborun.host.system.process import setting
@@ -16,8 +16,8 @@ from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, RunLayout
-from comborun.rules.room.ledger import Ledger
-from comborun.rules.room.placement import Blocker, Capacity, Card, Request, others_use
+from comborun.rules.room.capacity import Blocker, Capacity, Card, Request, others_use
+from comborun.rules.room.ledger import Lease, Ledger
 from comborun.rules.room.waits import Wait, WaitFor
 
 TYPE_CHECKING = False
@@ -107,20 +107,17 @@ class LeaseBook:
 
     def __init__(self, run: str, run_id: str) -> None:
         self.layout = RunLayout(run)
-        self.run_id = run_id
         self.capacity = Capacity(measured=False)
-        self.ledger = Ledger(self.capacity)
+        self.ledger = Ledger(self.capacity, run_id)
+        self.made = self.ledger.ours.leases
+        """leases of this run, by session"""
         self.leases = Leases(run_id)
-        self.made: dict[str, Lease] = {}
-        """leases of this run"""
         self.memory_asked = False
         """whether a request asks for main memory"""
         self._measured = Measured()
         self._measuring: Measuring | None = None
         self._asked_at, self._ask_at = -math.inf, math.inf
-        self._back: list[tuple[int, int, int]] = []
-        """GPU, MiB given back, and the number of the measurement that will show them"""
-        self._base: dict[int, int] = {}
+        self._others_before: dict[int, int] = {}
         """GPU -> MiB that others used when that was last certain"""
         self._stale = False
         """whether the lease file is out of date"""
@@ -183,18 +180,19 @@ class LeaseBook:
             self.want(pause)
 
     def look_fresh(self) -> None:
-        """Check whether the last measurement is recent enough."""
         self.capacity.fresh = time.monotonic() - self._measured.at <= setting("COMBORUN_FRESH_MS", 5000) / 1000
 
     def take_in(self, measured: Measured) -> None:
         self._measured = measured
         self.capacity.measured = True
-        self._back = [one for one in self._back if one[2] > measured.number or one[0] not in measured.cards]
-        self._count_back()
+        pending = self.ledger.pending_release
+        self.ledger.pending_release = [
+            one for one in pending if one[2] > measured.number or one[0] not in measured.cards
+        ]
         self.leases.read()
         self._take_foreign()
-        for who, lease in self.made.items():
-            self._charge(who, lease.gpus)
+        for lease in self.made.values():
+            self._charge(lease)
         self._measured_capacity()
         self._find_misplaced()
 
@@ -217,12 +215,12 @@ class LeaseBook:
         if any(lease.gpus for lease in self.made.values()):
             self._ask_at = min(self._ask_at, time.monotonic() + setting("COMBORUN_SEAT_S", 60.0))
 
-    def _charge(self, key: str, gpus: Iterable[int]) -> None:
+    def _charge(self, lease: Lease) -> None:
         """Charge a lease with its measured use, or with its last known use if the driver names no processes."""
-        marker, before = self._marker(key), self.ledger.shares[key].mib
-        held = {gpu: self._measured.held.get((marker, gpu), 0) for gpu in gpus}
-        held = {gpu: mib if gpu in self._measured.listed else max(mib, before[gpu]) for gpu, mib in held.items()}
-        self.ledger.charge(key, held, self._measured.resident.get(marker, 0) if self.memory_asked else 0)
+        measured, marker = self._measured, lease.marker
+        held = {gpu: measured.held.get((marker, gpu), 0) for gpu in lease.gpus}
+        held = {gpu: mib if gpu in measured.listed else max(mib, lease.mib[gpu]) for gpu, mib in held.items()}
+        self.ledger.charge(lease, held, measured.resident.get(marker, 0) if self.memory_asked else 0)
 
     def _measured_capacity(self) -> None:
         """Compute what the last measurement leaves for this user's runs."""
@@ -233,23 +231,19 @@ class LeaseBook:
                 capacity.measure_gpu(card.index, card.total, self._others(card.index, card.used))
         if measured.memory:
             total, available = measured.memory
-            held = sum(measured.resident.get(self._marker(key), 0) for key in self.ledger.shares)
+            held = sum(measured.resident.get(lease.marker, 0) for lease in self.ledger)
             capacity.measure_memory(total, max(0, total - available - held))
 
     def _others(self, gpu: int, used: int) -> int:
         """MiB of a GPU that are used by others than this user's runs."""
-        there = [key for key, share in self.ledger.shares.items() if gpu in share.gpus]
-        held = sum(self._measured.held.get((self._marker(key), gpu), 0) for key in there)
+        there = [lease for lease in self.ledger if gpu in lease.gpus]
+        held = sum(self._measured.held.get((lease.marker, gpu), 0) for lease in there)
         listed = gpu in self._measured.listed and not (self._inner and not held)
         if not there or listed:
-            self._base[gpu] = others_use(used, held, 0, None)
-            return self._base[gpu]
-        asked = sum(self.ledger.shares[key].mib[gpu] for key in there)
-        return others_use(used, held, asked, self._base.get(gpu, 0))
-
-    def _marker(self, key: str) -> str:
-        """The marker of a share's processes; for another run it is the key."""
-        return self.made[key].marker if key in self.made else key
+            self._others_before[gpu] = others_use(used, held, 0, None)
+            return self._others_before[gpu]
+        asked = sum(lease.mib[gpu] for lease in there)
+        return others_use(used, held, asked, self._others_before.get(gpu, 0))
 
     # Other runs
 
@@ -263,40 +257,38 @@ class LeaseBook:
 
     def _take_foreign(self) -> None:
         """Put their leases into the ledger. Memory that they gave back counts until a measurement shows it."""
-        before = {key for key, share in self.ledger.shares.items() if not share.ours}
-        now = {lease.marker: lease for lease in self.leases.others}
-        for key in before - set(now):
-            self._give_back(key)
-        for key, lease in now.items():
-            if key not in before:
-                self.ledger.take(key, lease.request, lease.gpus, foreign=(lease.who, lease.run))
-            self._charge(key, lease.gpus)
+        there, now = self.ledger.foreign.leases, {lease.marker: lease for lease in self.leases.others}
+        for marker in set(there) - set(now):
+            self._give_back(marker)
+        for marker, lease in now.items():
+            if marker not in there:
+                self.ledger.take(lease)
+            self._charge(there[marker])
 
     # Ours
 
-    def make(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Blocker:
+    def lease(self, name: str, request: Request, at: str, choose: Choose) -> tuple[int, ...] | Blocker:
         """Lease to a session what `choose` returns, under the lock of all runs of this user; or say why not."""
         if why := self.leases.enter():
             return Blocker(why)
         self._take_foreign()
         chosen = choose()
         if not isinstance(chosen, Blocker):
-            self.take(name, request, chosen, at)
+            self.note(name, request, chosen, at)
             if not self._write():
                 self.drop(name)
                 chosen = Blocker(Fact(Wait.LEASES_UNWRITABLE, folder=self.leases.folder))
         self.leases.leave()
         return chosen
 
-    def take(
+    def note(
         self, name: str, request: Request, gpus: Sequence[int], at: str, cores: tuple[int, ...] | None = None
     ) -> None:
         """Note a lease that was just made, or that a former dispatcher made."""
-        share = self.ledger.take(name, request, gpus)
         if cores is None:
-            taken = {core for one in (*self.made.values(), *self.leases.others) for core in one.cores}
+            taken = {core for lease in self.ledger for core in lease.cores}
             cores = machine.allocate_cores(self._cores, taken, request.cpus)
-        self.made[name] = Lease(self.run_id, name, replace(request, alone=share.alone), tuple(gpus), at, cores)
+        self.ledger.take(Lease(self.ledger.run, name, request, tuple(gpus), at, cores, int(time.time())))
         self._stale = True
         self._look_again()
 
@@ -304,19 +296,12 @@ class LeaseBook:
         if name in self.made:
             self._stale = True
             self._give_back(name)
-            del self.made[name]
 
     def _give_back(self, key: str) -> None:
         """End a lease. Its memory counts until a later measurement: a driver may be slow, or a process linger."""
-        share = self.ledger.give_back(key)
+        lease = self.ledger.give_back(key)
         later = self._measured.number + (2 if self._measuring else 1)
-        self._back += [(gpu, mib, later) for gpu, mib in share.mib.items() if mib] if share else []
-        self._count_back()
-
-    def _count_back(self) -> None:
-        self.ledger.back = {}
-        for gpu, mib, _ in self._back:
-            self.ledger.back[gpu] = self.ledger.back.get(gpu, 0) + mib
+        self.ledger.pending_release += [(gpu, mib, later) for gpu, mib in lease.mib.items() if mib] if lease else []
 
     def _write(self) -> bool:
         self._stale = not self.leases.write(self.made.values())

@@ -1,4 +1,4 @@
-"""The leases of this user's runs on this host: two runs never lease the same resource.
+"""The lease files of this user's runs on this host: two runs never lease the same resource.
 
 One folder per user, readable by everybody, with a JSON file for each run, written under one lock. A lease ends
 with its attempt, or when none of its processes lives, so a crash leaves no lease behind.
@@ -10,47 +10,23 @@ import json
 import os
 import stat
 import time
-from dataclasses import asdict, dataclass, field
 
 from comborun.host.system import files, process
 from comborun.rules.facts import Fact
 from comborun.rules.names import AttemptLayout, attempt_number
-from comborun.rules.room.placement import Request
+from comborun.rules.room.ledger import Lease
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable
+    from typing import Iterable
 
 _LOCK_S, _LOCKED_PAUSE_S = 0.5, 1.0
 _START_S = 60
 """seconds in which a session must begin, else its lease ends if its dispatcher is dead"""
 _SWEEP_S = 5.0
 """seconds for which the result of a search for a vanished session's processes is kept"""
-
-
-@dataclass(frozen=True)
-class Lease:
-    run: str
-    who: str
-    request: Request
-    gpus: tuple[int, ...]
-    at: str
-    """the attempt's folder"""
-    cores: tuple[int, ...] = ()
-    since: int = field(default_factory=lambda: int(time.time()))
-
-    @property
-    def marker(self) -> str:
-        return f"{self.run}/{self.who}/{attempt_number(self.at.rpartition('/')[2])}"
-
-    @classmethod
-    def load(cls, run: str, fields: dict[str, Any]) -> Lease:
-        """From another run's file. Raises TypeError, KeyError, ValueError."""
-        asked = {**fields["request"], "tokens": tuple(fields["request"]["tokens"]), "only": ()}
-        gpus, cores = tuple(map(int, fields["gpus"])), tuple(map(int, fields["cores"]))
-        return cls(run, str(fields["who"]), Request(**asked), gpus, str(fields["at"]), cores, int(fields["since"]))
 
 
 class Leases:
@@ -115,7 +91,7 @@ class Leases:
             if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or document["boot"] != self._boot:
                 return
             dispatcher = process.alive(document["dispatcher"], document["start"], document["boot"])
-            leases = [Lease.load(run, one) for one in document["promises"]]
+            leases = [Lease.of(run, one) for one in document["promises"]]
         except (OSError, ValueError, TypeError, KeyError):
             return
         living = [lease for lease in leases if self._lives(lease, dispatcher)]
@@ -140,7 +116,7 @@ class Leases:
 
     def write(self, leases: Iterable[Lease]) -> bool:
         """Write our own file, under the lock; it is new and complete, or unchanged."""
-        path, rows = f"{self.folder}/{self.run_id}.lease", [asdict(lease) for lease in leases]
+        path, rows = f"{self.folder}/{self.run_id}.lease", [lease.as_data() for lease in leases]
         if not rows:
             files.remove(path)
             return not os.path.exists(path)
@@ -162,7 +138,7 @@ def lapsed(at: str) -> bool:
 
 def _life(at: str) -> Life:
     """The life of an attempt of any run, by its folder."""
-    from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.run_directory import RunDirectory
 
     try:
         run, family, name, attempt = at.rsplit("/", 3)

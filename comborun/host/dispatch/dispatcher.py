@@ -27,14 +27,14 @@ from comborun.host.dispatch.sessions import Granted, Queued, Server, Session, St
 from comborun.host.dispatch.windows import Windows
 from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.record import secrets
-from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import rows
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
-from comborun.rules.holds import LEAVING
+from comborun.rules.holds import LEAVING, ServerStop
 from comborun.rules.names import AFTER
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 _SWEEP_S = 2.0
 _DONE_AGAIN_S = 5.0
@@ -78,7 +78,7 @@ class Dispatcher:
         self._fifo.listen()
         self._policy = RunPolicy(run)
         self._ends = Ends(run, self._policy)
-        self._servers = Servers(run, self._ends)
+        self._servers = Servers(run, self._policy)
         self._windows = Windows(run)
         self._launcher = Launcher(run, self._policy, self._ends, self._windows, self._servers)
         self._lifecycle = Lifecycle(run, self._policy, self._ends, self._launcher, self._servers)
@@ -288,7 +288,7 @@ class Dispatcher:
         self._lifecycle.look_at_servers()
         for server in servers:
             server.due = False
-            self._servers.end(server, "no session is left")
+            self._servers.end(server, ServerStop.RUN_OVER)
         while any(server.lives for server in servers) and time.monotonic() < deadline:
             time.sleep(_PAUSE_S)
             self._lifecycle.look_at_servers()

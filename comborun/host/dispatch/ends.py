@@ -86,13 +86,8 @@ class Ends:
         self._run.events.write(Kind.ENDED, server.path, server.attempt, cause=cause, code=code)
         if cause not in ("stopped", "not_needed"):
             how = {"cause": cause, "exit_code": code, **records.how_ended(end)}
-            self.complain(server, Fact(Notice.SERVER_ENDED, server=server.name, **how))
-
-    def complain(self, server: Server, what: Fact) -> None:
-        """Send a notice about the failure of a server, once for each attempt."""
-        if server.complained != server.attempt:
-            server.complained = server.attempt
-            self._run.notices.tell("host", "", what)
+            what = Fact(Notice.SERVER_ENDED, server=server.name, **how)
+            self._policy.report_server(server.path, server.attempt, what)
 
     def _update_breaker(self, session: Session, before: Granted) -> None:
         end, failure = session.end, failure_of(session.end)
@@ -105,7 +100,6 @@ class Ends:
             self.count(end, before.gpus)
 
     def count(self, end: Mapping[str, Any], gpus: tuple[int, ...]) -> None:
-        """Count an end for the breaker."""
         if self._policy.count(end, gpus):
             self.close_gpus()
 

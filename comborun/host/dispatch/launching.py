@@ -22,7 +22,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
-from comborun.rules.room.placement import Blocker
+from comborun.rules.room.capacity import Blocker
 from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
@@ -86,7 +86,7 @@ class Launcher:
         self._serve()
         if run.queue.busy < self.slots:
             run.admission.round()
-            self._servers.keep()
+            self._servers.reserve()
         while run.queue.busy < self.slots and not self._lacks:
             pick = run.admission.pick((one.name for one in self._eligible(now)), self._folder)
             if pick is None:
@@ -139,7 +139,7 @@ class Launcher:
     def _serve(self) -> None:
         """Start the model servers that are due, before any session takes their room."""
         for server in [one for one in self._run.queue.servers.values() if one.due]:
-            gpus = self._run.admission.take(
+            gpus = self._run.admission.lease(
                 server.name, self._run.attempts.at(server.path, server.attempt + 1).directory
             )
             server.refused = gpus if isinstance(gpus, Blocker) else None
@@ -164,7 +164,7 @@ class Launcher:
         for session in self._eligible(now):
             wants, usable = run.admission.wants(session.name), run.admission.usable(session.name)
             if wants > usable:
-                fields = {"gpus": wants, "usable": usable, "allowed": len(run.gpus)}
+                fields = {"gpus": wants, "usable": usable, "allowed": len(run.admission.book.capacity.gpus)}
                 run.halt(Fact(HoldReason.TOO_FEW_GPUS_LEFT, session=session.name, **fields))
                 return
 

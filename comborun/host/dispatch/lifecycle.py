@@ -21,7 +21,6 @@ from comborun.host.dispatch.sessions import (
     Server,
     Starting,
 )
-from comborun.host.record import attempts as lives
 from comborun.host.record.queue import DROPPED
 from comborun.host.system import files, process
 from comborun.rules import records
@@ -29,6 +28,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
+from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from comborun.host.dispatch.run_state import LocalState
     from comborun.host.dispatch.servers import Servers
     from comborun.host.dispatch.sessions import Session
+    from comborun.host.record.run_directory import AttemptState
 
 
 class Lifecycle:
@@ -94,14 +95,14 @@ class Lifecycle:
         """
         run, name, path = self._run, session.name, session.path
         session.attempt = number = run.attempts.latest(path)
-        life = run.attempts.look(path, number).life if number else lives.QUEUED
+        life = run.attempts.look(path, number).life if number else Life.QUEUED
         at = run.attempts.at(path, number)
-        lapsed = life == lives.STARTING and run.admission.lapsed(name, at.directory)
+        lapsed = life == Life.STARTING and run.admission.lapsed(name, at.directory)
         if lapsed and run.attempts.cancel_unstarted(path, number, "lost", fact(Evidence.ROOM_UNUSED)):
-            life = lives.ENDED
-        if life == lives.QUEUED:
+            life = Life.ENDED
+        if life == Life.QUEUED:
             self._ends.enqueue(session, Queued())
-        elif life == lives.ENDED:
+        elif life == Life.ENDED:
             self._adopt_ended(session, again)
         else:
             grant = files.read(at.grant)
@@ -109,13 +110,13 @@ class Lifecycle:
             run.queue.set(session, _alive(life, gpus))
             run.admission.adopt(name, gpus, at.directory, grant)
             run.events.write(Kind.ADOPTED, path, number, life=life)
-            if life == lives.STARTING and not os.path.exists(at.claim):
+            if life == Life.STARTING and not os.path.exists(at.claim):
                 self._launcher.start(session)
-            elif life == lives.LOST:
+            elif life == Life.LOST:
                 if not isinstance(session, Server):  # a user has started this dispatcher: that asks for another attempt
                     run.attempts.ask(name, number)
                 self._finalize(session)
-        return [name] if life == lives.LOST and not isinstance(session, Server) else []
+        return [name] if life == Life.LOST and not isinstance(session, Server) else []
 
     def _adopt_ended(self, session: Session, again: bool) -> None:
         self._run.queue.set(session, Ended(self._run.attempts.end(session.path, session.attempt)))
@@ -168,25 +169,25 @@ class Lifecycle:
                 process.send(int(pid), signal.SIGCONT)
         return True
 
-    def _update(self, session: Session, state: Granted, seen: lives.AttemptState, vanished: list[str]) -> None:
+    def _update(self, session: Session, state: Granted, seen: AttemptState, vanished: list[str]) -> None:
         run, life = self._run, seen.life
-        if life == lives.ENDED:
+        if life == Life.ENDED:
             self._ends.ended(session, session.attempt)
-        elif life == lives.LOST:
+        elif life == Life.LOST:
             if not isinstance(state, Lost):
                 vanished.append(session.name)
                 lost = Lost(state.gpus, freed=not state.takes_slot, counted=len(vanished) > 1)
                 run.queue.set(session, lost)
             self._finalize(session)
-        elif life in (lives.STARTING, lives.QUEUED):
+        elif life in (Life.STARTING, Life.QUEUED):
             if isinstance(state, Starting):
                 self._launcher.overdue(session, state)
-            elif life == lives.QUEUED and not isinstance(state, Ending):  # its files were removed
+            elif life == Life.QUEUED and not isinstance(state, Ending):  # its files were removed
                 self._launcher.start_over(session, state)
         elif not isinstance(state, (Closing, Ending)):
             self._note_alive(session, state, seen)
 
-    def _note_alive(self, session: Session, state: Granted, seen: lives.AttemptState) -> None:
+    def _note_alive(self, session: Session, state: Granted, seen: AttemptState) -> None:
         run = self._run
         of_life = _alive(seen.life, state.gpus)
         if type(state) is not type(of_life):
@@ -197,7 +198,7 @@ class Lifecycle:
         if isinstance(now, Running):
             now.supervisor = seen.record.get("supervisor", ""), seen.record.get("supervisor_start", "")
         elif isinstance(now, Orphaned) and (now.watcher is None or now.watcher.poll() is not None):
-            now.watcher = run.watch(session.path, session.attempt)  # no other process watches it
+            now.watcher = run.run_program("orphan", session.path, session.attempt)  # no other process watches it
 
     def _finalize(self, session: Session) -> None:
         self._run.events.write(Kind.LOST, session.path, session.attempt)
@@ -216,8 +217,8 @@ class Lifecycle:
 
 def _alive(life: str, gpus: tuple[int, ...]) -> Granted:
     """The state of an attempt that was found in this life."""
-    if life == lives.STARTING:
+    if life == Life.STARTING:
         return starting(gpus)
-    if life == lives.RUNNING:
+    if life == Life.RUNNING:
         return Running(gpus)
-    return Orphaned(gpus) if life == lives.ORPHANED else Lost(gpus, freed=False, counted=True)
+    return Orphaned(gpus) if life == Life.ORPHANED else Lost(gpus, freed=False, counted=True)

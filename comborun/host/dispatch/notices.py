@@ -27,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Mapping, Sequence
 
-    from comborun.host.record.attempts import RunDirectory
     from comborun.host.record.events import Events
+    from comborun.host.record.run_directory import RunDirectory
     from comborun.host.system.children import Child
 
 _LOG_TAIL = 16384
@@ -222,9 +222,9 @@ def _totals(attempts: RunDirectory) -> dict[str, object]:
         life = _life(attempts, row.name, number) if number else "queued"
         tally[life] += 1
         counts = attempt_lineage.joined_counts(attempts, row.name) if number else Counts()
-        first, count = _planned(attempts.layout.session_json(row.name))
-        needed = life != "not_needed"
-        spans.append(Span(row.name, first, count, counts.records, counts.successes, needed))
+        session = files.read(attempts.layout.session_json(row.name))
+        first, count = (records.integer(session, key) or 0 for key in ("first", "count"))
+        spans.append(Span(row.name, first, count, counts.records, counts.successes, needed=life != "not_needed"))
     return {"counts": tally, **sums(spans)}
 
 
@@ -254,15 +254,6 @@ def _life(attempts: RunDirectory, name: str, number: int) -> str:
     if life != "ended":
         return "queued" if life == "queued" else "running"
     return "queued" if attempts.follows(name, number) else outcome_of(attempts.end(name, number))
-
-
-def _planned(path: str) -> tuple[int, int]:
-    """The first episode of a session, and the number of its episodes."""
-    try:
-        data: dict[str, Any] = json.loads(files.read_text(path))
-        return int(data.get("first", 0)), int(data.get("count", 0))
-    except (ValueError, TypeError, AttributeError):
-        return 0, 0
 
 
 def last_lines(data: bytes) -> list[str]:

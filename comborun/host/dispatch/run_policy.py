@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 
 from comborun.host.record import attempt_lineage
-from comborun.host.record.attempts import NextRetry
 from comborun.host.record.queue import DROPPED, SMOKE
-from comborun.host.record.told import END, STALL, Told
+from comborun.host.record.run_directory import NextRetry
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.endings.breaker import FAILED, Breaker, too_many
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from comborun.host.dispatch.run_state import RunState
     from comborun.host.dispatch.sessions import Known
+    from comborun.rules.names import RunLayout
+
+
+END, STALL, SERVER = "end", "stall", "server"
 
 
 def failure_of(end: Mapping[str, Any]) -> str:
@@ -98,6 +102,11 @@ class RunPolicy:
         """Report a stall once for each attempt: when it is seen, or when it has ended the session."""
         if self._told.first(STALL, name, number):
             self._run.notices.tell("stalled", name, Fact(Notice.NO_PROGRESS, session=name, **records.how_ended(record)))
+
+    def report_server(self, path: str, number: int, what: Fact) -> None:
+        """Report a failure of a model server once for each attempt."""
+        if self._told.first(SERVER, path, number):
+            self._run.notices.tell("host", "", what)
 
     def failed_for_good(self, session: Known, sessions: Iterable[Known]) -> None:
         """Send the notice of a session that gets no further attempt, and apply fail-fast."""
@@ -207,3 +216,36 @@ class RunPolicy:
         self._run.events.write(Kind.DONE)
         fact = Fact(Notice.RUN_FINISHED, succeeded=outcomes.count(Outcome.SUCCEEDED), sessions=len(outcomes))
         self._run.notices.tell("finished", "", fact)
+
+
+class Told:
+    """What a run has told and counted already: dispatch/told.jsonl, a line for each end, each stall, and each attempt
+    of a model server that failed.
+
+    A line is written before the notice is sent and before the breaker counts: after a kill in between, nothing is told
+    or counted twice.
+    """
+
+    def __init__(self, layout: RunLayout) -> None:
+        self._path = layout.told
+        self._known = {_key(row) for row in files.read_rows(self._path)}
+        self._unwritten = ""
+
+    def knows(self, what: str, session: str, attempt: int) -> bool:
+        return (what, session, str(attempt)) in self._known
+
+    def first(self, what: str, session: str, attempt: int) -> bool:
+        """Record it. False if it was recorded before. On a full disk it is in memory only, until there is room."""
+        if self.knows(what, session, attempt):
+            return False
+        self._known.add((what, session, str(attempt)))
+        self._unwritten += json.dumps({"what": what, "session": session, "attempt": attempt}) + "\n"
+        if files.append(self._path, self._unwritten):
+            self._unwritten = ""
+        elif not self._unwritten.startswith("\n"):
+            self._unwritten = f"\n{self._unwritten}"  # a part of it may have been written
+        return True
+
+
+def _key(row: dict[str, str]) -> tuple[str, str, str]:
+    return row.get("what", ""), row.get("session", ""), row.get("attempt", "")

@@ -19,7 +19,7 @@ from comborun.rules.names import bare
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.run_directory import RunDirectory
     from comborun.host.system.children import Child, Opening
 
 
@@ -82,19 +82,10 @@ class LocalState(RunState):
         self.waiting_changed = False
         """whether dispatch/waiting must be written before the next sweep"""
 
-    @property
-    def gpus(self) -> tuple[int, ...]:
-        """The GPUs that the run may use."""
-        return records.integers(self.attempts.policy, "gpus")
-
     # Work in the background
 
     def run_program(self, verb: str, *words: object) -> Opening:
         return children.background(self.program(verb, *words), self.layout.out)
-
-    def watch(self, name: str, attempt: int) -> Opening:
-        """Watch an attempt whose supervisor is gone."""
-        return self.run_program("orphan", name, attempt)
 
     def finalize_lost(self, name: str, number: int) -> Child:
         """Write the end of a lost attempt; this may take seconds, since its processes get some time to end."""

@@ -12,21 +12,21 @@ import time
 
 from comborun.host.dispatch.sessions import Ending, Granted, Queued, Server
 from comborun.host.record import queue
-from comborun.host.record.attempts import stopping
+from comborun.host.record.run_directory import stopping
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import records
 from comborun.rules.endings import breaker
 from comborun.rules.events import Kind
 from comborun.rules.facts import Fact
-from comborun.rules.holds import HoldReason, Notice
+from comborun.rules.holds import HoldReason, Notice, ServerStop
 from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterable, Iterator, Sequence
 
-    from comborun.host.dispatch.ends import Ends
+    from comborun.host.dispatch.run_policy import RunPolicy
     from comborun.host.dispatch.run_state import LocalState
     from comborun.host.dispatch.sessions import Alive, Session
     from comborun.rules.names import AttemptLayout
@@ -36,9 +36,9 @@ _NAME = re.compile("[a-z0-9-]+")
 
 
 class Servers:
-    def __init__(self, run: LocalState, ends: Ends) -> None:
+    def __init__(self, run: LocalState, policy: RunPolicy) -> None:
         self._run = run
-        self._ends = ends
+        self._policy = policy
         run.admission.barred = self._barred
         self._servers = run.queue.servers
         self._given: dict[str, list[tuple[str, int]]] = {}
@@ -75,7 +75,7 @@ class Servers:
             if not server.due:
                 server.refused = None
             if server.kind not in wanted:
-                self.end(server, "no session that is left uses it")
+                self.end(server, ServerStop.UNUSED)
         if self._stuck and not self._run.queue.busy:
             self._halt(self._stuck)
 
@@ -86,30 +86,30 @@ class Servers:
         if all(set(session.servers) - there for session in waiting):
             self._run.halt(why)
 
-    def keep(self) -> None:
+    def reserve(self) -> None:
         """Reserve what servers wait for, so that no session takes it in this round."""
         others = [server.name for server in self._servers.values() if server.lives]
         for server in self._servers.values():
             if server.refused:
-                self._run.admission.keep(server.name, others)
+                self._run.admission.reserve(server.name, others)
 
     def follow(self, server: Server, state: Alive) -> None:
         """Find out whether a server that lives is ready, or was told to end."""
         at, before = self._at(server), state.ready
         if stopping(at):
-            self.end(server, "it was told to end")
+            self.end(server, ServerStop.ORDERED)
             return
         unhealthy = os.path.exists(at.unhealthy)
         state.ready = not unhealthy and os.path.exists(at.ready)
         if unhealthy:
-            self._ends.complain(server, Fact(Notice.SERVER_SILENT, server=server.name))
+            self._policy.report_server(server.path, server.attempt, Fact(Notice.SERVER_SILENT, server=server.name))
         if state.ready != before:
             self._run.events.write(Kind.READY if state.ready else Kind.LOADING, server.path, server.attempt)
 
-    def end(self, server: Server, why: str) -> None:
+    def end(self, server: Server, why: ServerStop) -> None:
         """Send INT, TERM and KILL in the background, if it lives."""
         if isinstance(server.state, Granted) and not isinstance(server.state, Ending):
-            self._run.events.write(Kind.ENDING, server.path, server.attempt, reason=why)
+            self._run.events.write(Kind.ENDING, server.path, server.attempt, reason=Fact(why))
             ender = self._run.run_program("stop", "--server", server.name)
             self._run.queue.set(server, Ending(server.state.gpus, ender))
 

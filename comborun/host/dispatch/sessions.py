@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from comborun.host.system.children import Opening
     from comborun.rules.facts import Fact
-    from comborun.rules.room.placement import Blocker
+    from comborun.rules.room.capacity import Blocker
 
     Gpus = Tuple[int, ...]
 
@@ -190,8 +190,6 @@ class Server(Session):
         """whether it must be started"""
         self.refused: Blocker | None = None
         """what it waits for before it can start"""
-        self.complained = 0
-        """the attempt whose failure was reported"""
 
     @property
     def path(self) -> str:

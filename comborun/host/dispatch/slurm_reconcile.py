@@ -22,8 +22,8 @@ from comborun.host.dispatch.sessions import Known
 from comborun.host.engines.arrays import Arrays, Lock
 from comborun.host.engines.slurm import Slurm, task_of
 from comborun.host.record import secrets
-from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.queue import DROPPED, rows
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
 from comborun.host.system.files import TABLE_MOST
@@ -35,7 +35,8 @@ from comborun.rules.events import Kind
 from comborun.rules.facts import fact_in
 from comborun.rules.holds import TaskLeft
 from comborun.rules.names import AFTER
-from comborun.rules.slurm import ENDED, GONE, LOST, PENDING, QUEUED, STRAY
+from comborun.rules.slurm import PENDING
+from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Session(Known):
 
     def __init__(self, name: str, flag: str) -> None:
         super().__init__(name, flag)
-        self.life = QUEUED
+        self.life = Life.QUEUED
         self.record: Mapping[str, Any] = {}
         """the end of its latest attempt"""
         self.task = ""
@@ -61,7 +62,7 @@ class Session(Known):
 
     @property
     def over(self) -> bool:
-        return self.life == ENDED and not self.due
+        return self.life == Life.ENDED and not self.due
 
     @property
     def end(self) -> Mapping[str, Any]:
@@ -101,7 +102,7 @@ class Settling:
         self._submit()
         if not self.left:
             self._end()
-        strays = any(session.life == STRAY for session in self.sessions.values())
+        strays = any(session.life == Life.STRAY for session in self.sessions.values())
         if strays and len(self.cluster.settlers) <= in_settle_job():
             self.arrays.settle(f"--begin=now+{_AGAIN_S}")  # no other process looks after them
 
@@ -122,24 +123,24 @@ class Settling:
 
     def _place(self, session: Session, sent: int, submitted: Mapping[tuple[str, int], str]) -> None:
         number = session.attempt = self.attempts.latest(session.name)
-        life, record = QUEUED, {}
+        life, record = Life.QUEUED, {}
         if number:
             seen = self.attempts.look(session.name, number)
             life, record = seen.life, seen.record
-        session.record = record if life == ENDED else {}
+        session.record = record if life == Life.ENDED else {}
         made_by = task_of(record)
         next_task = submitted.get((session.name, number + 1), "")
         at = self.attempts.at(session.name, number)
         facts = {
-            "forgot": number > 0 and life != ENDED and self.cluster.forgot(at, record),
+            "forgot": number > 0 and life != Life.ENDED and self.cluster.forgot(at, record),
             "restarts": made_by in self.cluster.tasks,
             "sent": sent > number,
             "submitted": bool(next_task),
         }
         session.life = slurm.life(life, session.end.get("cause", ""), {fact for fact, so in facts.items() if so})
-        if session.life == GONE and session.flag == DROPPED:
-            session.life = ENDED if session.end else QUEUED  # it will leave, since it no longer belongs to the run
-        session.task = made_by if session.life == LOST else next_task
+        if session.life == Life.GONE and session.flag == DROPPED:  # it will leave
+            session.life = Life.ENDED if session.end else Life.QUEUED
+        session.task = made_by if session.life == Life.LOST else next_task
 
     def _submitted(self) -> dict[tuple[str, int], str]:
         """The last task that was submitted for each attempt of each session."""
@@ -164,7 +165,7 @@ class Settling:
         ever.
         """
         waiting = [(task, self.sessions.get(task.session)) for task in self.cluster.waiting()]
-        spent = [task.id for task, one in waiting if one and one.life == ENDED and task.attempt <= one.attempt]
+        spent = [task.id for task, one in waiting if one and one.life == Life.ENDED and task.attempt <= one.attempt]
         self.cluster.cancel(spent, f"--state={PENDING}")  # only tasks that still wait
 
     def _release(self) -> None:
@@ -179,7 +180,7 @@ class Settling:
         """Write the end of attempts without a task and without an end, when no node's cache can hide their files any
         more.
         """
-        lives = (LOST,) if self.person else (LOST, STRAY, GONE)  # GONE ones are submitted when a user asks
+        lives = [Life.LOST] if self.person else [Life.LOST, Life.STRAY, Life.GONE]  # a person's order submits GONE ones
         missing = [session.name for session in self.sessions.values() if session.life in lives]
         if not missing:
             return
@@ -187,13 +188,13 @@ class Settling:
         time.sleep(settle_s())
         if not self.look():
             raise self._silent()
-        for session in [session for session in self.sessions.values() if session.life == LOST]:
+        for session in [session for session in self.sessions.values() if session.life == Life.LOST]:
             self.run.events.write(Kind.LOST, session.name, session.attempt)
             self.attempts.finalize_lost(session.name, session.attempt)
             self._ended(session)
         if not self.person and not self.run.holds.look().kind:
             for session in self.sessions.values():
-                if session.life == GONE:
+                if session.life == Life.GONE:
                     self._end_gone(session)
         self._decide()
 
@@ -205,7 +206,7 @@ class Settling:
         if not os.path.exists(output):
             cause, reason = "stopped", fact(Evidence.TASK_CANCELLED)
         elif any(left.code in (TaskLeft.HELD, TaskLeft.STOPPED) for left in map(fact_in, said) if left):
-            session.life = QUEUED  # it left because of a hold that is over
+            session.life = Life.QUEUED  # it left because of a hold that is over
             return
         else:
             cause, reason = "launch_failed", fact(Evidence.TASK_ENDED_EARLY, said=said[-1])
@@ -215,14 +216,14 @@ class Settling:
 
     def _ended(self, session: Session) -> None:
         session.record = self.attempts.end(session.name, session.attempt)
-        session.life = ENDED if session.end else session.life
+        session.life = Life.ENDED if session.end else session.life
 
     # Deciding
 
     def _decide(self) -> None:
         for session in self.sessions.values():
-            due = session.life == QUEUED or (session.life == GONE and self.person)
-            follows = self.policy.follows(session, self.person) if session.life == ENDED else None
+            due = session.life == Life.QUEUED or (session.life == Life.GONE and self.person)
+            follows = self.policy.follows(session, self.person) if session.life == Life.ENDED else None
             session.due = (due or follows is not None) and session.flag != DROPPED
             session.wait_s = int(-(-follows.wait_s // 1)) if follows else 0
 
@@ -274,10 +275,10 @@ class Settling:
     def _after(self) -> bool:
         """Run `after` in its own job; False if it is not over yet."""
         number = self.attempts.latest(AFTER)
-        life = self.attempts.look(AFTER, number).life if number else QUEUED
-        if life not in (QUEUED, ENDED, LOST):
+        life = self.attempts.look(AFTER, number).life if number else Life.QUEUED
+        if life not in (Life.QUEUED, Life.ENDED, Life.LOST):
             return False  # another settle job does it
-        if life == LOST:
+        if life == Life.LOST:
             self.attempts.finalize_lost(AFTER, number)
         if not in_settle_job():
             job = "" if self.cluster.settlers else self.arrays.settle()

@@ -10,7 +10,7 @@ from comborun.host.system.drawing import ASSUMED, EGL_COMMAND, egl_number, vulka
 from comborun.host.system.driver import CARDS, TABLE, cards
 from comborun.host.system.process import owner
 from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import amount, several
 
 TYPE_CHECKING = False

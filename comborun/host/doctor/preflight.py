@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 
-from comborun.host.system import files, machine
+from comborun.host.system import commands, files, machine
 from comborun.host.verbs.publish import runs_below
 from comborun.host.verbs.runs import size
 from comborun.rules.facts import Fact
@@ -28,6 +28,8 @@ _CONDA = ("~/miniconda3", "~/anaconda3", "~/miniforge3", "~/mambaforge", "~/micr
 _LEAST_KIB = 1 << 10
 """KiB for a few logs and records; with less nothing can start"""
 _NAMED_MOST = 8
+_ASKED = {"docker": ("docker", "info"), "podman": ("podman", "info"), "apptainer": ("apptainer", "version")}
+"""what shows whether a runtime of containers works"""
 _COUNT_S = 1.0
 """for the files of one earlier run"""
 _FOLDERS_MOST = 4
@@ -100,6 +102,21 @@ def _combo(combo: dict[str, Any], windows: bool) -> Iterator[Fact]:
             yield Fact(Lack.ENVIRONMENT, name=name, near="".join(near), known=names[:_NAMED_MOST])
     if program := _program(combo, folder, environments, windows):
         yield program
+    if windows and combo.get("runtime"):
+        yield from _runtime(combo["runtime"], combo["user_given"])
+
+
+def _runtime(runtime: str, user_given: bool) -> Iterator[Fact]:
+    """Whether containers start here. `user_given`: the grid says who their user is."""
+    if not shutil.which(runtime):
+        yield Fact(Lack.RUNTIME, runtime=runtime)
+        return
+    code, said = commands.run(commands.PATIENCE_S, *_ASKED[runtime], errors=True)
+    if code:
+        lines = said.splitlines() or [f"`{' '.join(_ASKED[runtime])}` does not answer"]
+        yield Fact(Lack.RUNTIME_FAILS, runtime=runtime, said=lines[-1])
+    elif runtime == "docker" and re.search(r"(?m)^\s*rootless$", said) and not user_given:
+        yield Fact(Lack.ROOTLESS, runtime=runtime)
 
 
 def _relative(wanted: dict[str, Any]) -> Iterator[Fact]:

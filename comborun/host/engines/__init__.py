@@ -7,7 +7,7 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.host.engines.slurm import Slurm
-    from comborun.host.record.attempts import RunDirectory
+    from comborun.host.record.run_directory import RunDirectory
 
 
 def slurm_of(attempts: RunDirectory) -> Slurm | None:

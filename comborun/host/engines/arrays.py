@@ -160,7 +160,8 @@ class Arrays:
         arrays = self._live()
         *others, share = slurm.shares(self.places, [*arrays.values(), tasks])
         self._tell(dict(zip(arrays, others)))
-        turn = slurm.turn(self.places, list(arrays), self._running(), share)
+        running = [task.id for task in self.cluster.tasks.values() if task.state not in (PENDING, "COMPLETING")]
+        turn = slurm.turn(self.places, list(arrays), running, share)
         return f"%{share}", [f"--dependency={turn}"] if turn else []
 
     def _live(self) -> dict[str, int]:
@@ -168,15 +169,13 @@ class Arrays:
         arrays = [task.array for task in self.cluster.tasks.values()]
         return {array: arrays.count(array) for array in sorted(set(arrays), key=int)}
 
-    def _running(self) -> list[str]:
-        return [task.id for task in self.cluster.tasks.values() if task.state not in (PENDING, "COMPLETING")]
-
     def _tell(self, shares: dict[str, int]) -> str:
         """Send changed shares to Slurm. Returns why it failed, or empty."""
-        pairs = _pairs(self.layout.shares)
+        lines = [line.split() for line in files.read_text(self.layout.shares, 1 << 24).splitlines()]
+        told = {words[0]: words[1] for words in lines if len(words) > 1}  # the last line of an array counts
         refusals = []
         for array, share in shares.items():
-            if pairs.get(array) != str(share):
+            if told.get(array) != str(share):
                 refusal = self.cluster.order("scontrol", "update", f"jobid={array}", f"ArrayTaskThrottle={share}")
                 if refusal:
                     refusals.append(refusal)
@@ -240,12 +239,6 @@ def _environment() -> dict[str, str]:
         for name, value in os.environ.items()
         if name in keep or not (name.startswith(("SLURM_", "SLURMD_")) or (inside and name in _OURS))
     }
-
-
-def _pairs(path: str) -> dict[str, str]:
-    """The first two words of each line; the last line of a word counts."""
-    lines = (line.split() for line in files.read_text(path, 1 << 24).splitlines())
-    return {words[0]: words[1] for words in lines if len(words) > 1}
 
 
 def _number(text: str) -> int:

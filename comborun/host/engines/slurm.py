@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from comborun.host.record import judging
-from comborun.host.record.attempts import Backend
+from comborun.host.record.backend import Backend
 from comborun.host.system import files
 from comborun.host.system.process import setting
 from comborun.rules import globs, records, slurm
@@ -37,7 +37,7 @@ class Slurm(Backend):
     elsewhere = True
 
     def __init__(self, layout: RunLayout) -> None:
-        self.layout = layout
+        super().__init__(layout)
         self.run_id = files.read_line(layout.id)
         self.patience_s = setting("COMBORUN_SLURM_S", 10)
         self.young_s = setting("COMBORUN_ASK_S", 2)
@@ -51,11 +51,6 @@ class Slurm(Backend):
         """the message that this process got instead of an answer; each further order would wait for one again"""
         self._clock: float | None = None
         self.load()
-
-    @property
-    def busy(self) -> bool:
-        """Whether Slurm has a task or job that continues the run."""
-        return bool(self.tasks or self.settlers)
 
     def load(self) -> None:
         first, *lines = files.read_text(self.layout.states, _MOST).split("\n")
@@ -83,7 +78,8 @@ class Slurm(Backend):
         names = ",".join(f"{self.run_id}.{batch}" for batch in [SETTLE, *self.batches()])
         code, answer, complaint = self.command("squeue", "-h", "-r", f"--name={names}", "-o", slurm.FORMAT)
         if code:
-            why = self._complaint(code, complaint) or f"squeue ended with code {code}"
+            told = self._no_answer() if code == _NO_ANSWER else complaint.strip().partition("\n")[0]
+            why = told or f"squeue ended with code {code}"
             since = files.read(self.layout.silent).get("since") or f"{at:.6f}"
             files.write(self.layout.silent, [("since", since), ("asked", int(at)), ("why", records.clean(why))])
             self.silence = self.gave_up = records.clean(why)
@@ -132,10 +128,10 @@ class Slurm(Backend):
             return 127, "", f"{words[0]}: {error.strerror}"
         return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
-    def _complaint(self, code: int, said: str) -> str:
-        return f"no answer within {self.patience_s:g} s" if code == _NO_ANSWER else said.strip().partition("\n")[0]
+    def _no_answer(self) -> str:
+        return f"no answer within {self.patience_s:g} s"
 
-    # --- the state of an attempt, for host/record/attempts.py
+    # --- the state of an attempt, for RunDirectory
 
     def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
         return Life.LOST if self.forgot(at, record) and self._silent_heart(at) else Life.RUNNING
@@ -155,8 +151,9 @@ class Slurm(Backend):
 
     def words(self, claim: Mapping[str, str]) -> tuple[str, Fact] | None:
         """Slurm's message about its end in the task's own output; not one about an earlier start."""
-        lines = _end_of(self.output(task_of(claim)), records.integer(claim, "said") or 0)
-        return slurm.why(lines)
+        output, before = self.output(task_of(claim)), records.integer(claim, "said") or 0
+        end, _ = files.tail(output, min(_OUTPUT, max(0, files.size(output) - before)))
+        return slurm.why(end.replace(b"\0", b"").decode("utf-8", "replace").splitlines()[-50:])
 
     def output(self, task: str) -> str:
         return f"{self.layout.task_outputs}/{task}"
@@ -193,7 +190,7 @@ class Slurm(Backend):
     # --- for people and programs
 
     def document(self, latest: Callable[[str], int]) -> dict[str, object]:
-        """For the probe: tasks that are not done, each with the attempt that it makes or will make."""
+        """With the tasks that are not done, each with the attempt that it makes or will make."""
         tasks = [
             {
                 "session": task.session,
@@ -210,7 +207,7 @@ class Slurm(Backend):
             if attempt
         ]
         scheduler = {"at": self.at, "answered": not self.gave_up, "why": self.silence}
-        return {"scheduler": scheduler, "tasks": tasks}
+        return {"dispatcher": 0 if self.tasks or self.settlers else None, "scheduler": scheduler, "tasks": tasks}
 
     def _attempt(self, task: Task, latest: int) -> int:
         """The attempt that a task makes or will make; 0 if it has nothing left to do."""
@@ -223,9 +220,9 @@ class Slurm(Backend):
             return latest + 1  # Slurm starts it again
         return 0 if os.path.exists(at.end) else latest
 
-    def where(self, name: str, attempt: int) -> str:
-        """The command to end a surviving session: `task 12_7 on n1: scancel 12_7`; empty without a task."""
-        claim = files.read(self.layout.attempt(name, attempt).claim)
+    def survivor(self, at: AttemptLayout) -> str:
+        """With the command to end it: `task 12_7 on n1: scancel 12_7`."""
+        claim = files.read(at.claim)
         task = task_of(claim)
         return f"task {task} on {claim.get('node') or 'a node'}: scancel {task}" if task else ""
 
@@ -236,11 +233,9 @@ class Slurm(Backend):
         if self.gave_up:
             return self.gave_up
         code, _, said = self.command(*words)
-        if code == 0:
-            return ""
-        why = self._complaint(code, said) if code == _NO_ANSWER else slurm.refusal(said)
-        if slurm.is_silence(why):
-            self.gave_up = why
+        why = slurm.refusal(said) if code else ""
+        if code == _NO_ANSWER or slurm.is_silence(why):
+            self.gave_up = why = why or self._no_answer()
         return why
 
     def cancel(self, tasks: Iterable[str], *options: str) -> str:
@@ -266,11 +261,18 @@ class Slurm(Backend):
         found = [task.id for task in self.waiting() if wanted is None or task.session in wanted]
         return self.cancel([*found, *(task.id for task in self.settlers if wanted is None)])
 
-    def signal(self, signal: str, attempts: Iterable[tuple[str, int]]) -> str:
-        """Send INT, TERM or KILL to the supervisors of attempts; they also find attempt-N/stop by themselves."""
-        claims = [files.read(self.layout.attempt(name, number).claim) for name, number in attempts]
-        options = () if signal == "KILL" else ("--batch", f"--signal={signal}")
-        return self.cancel(filter(None, map(task_of, claims)), *options)
+    def call_off(self, names: Iterable[str] | None) -> str:
+        if self.silence:
+            return "Slurm does not answer"
+        self.cancel_waiting(names)
+        return ""
+
+    def signal(self, word: str, attempts: Iterable[AttemptLayout]) -> str:
+        """To their supervisors, which also find attempt-N/stop by themselves."""
+        claims = [files.read(at.claim) for at in attempts]
+        options = () if word == "KILL" else ("--batch", f"--signal={word}")
+        flaw = self.cancel(filter(None, map(task_of, claims)), *options)
+        return f"Slurm does not pass it on ({flaw})" if flaw else ""
 
 
 def _freeze(at: AttemptLayout) -> None:
@@ -319,14 +321,3 @@ def _seconds(start: str) -> float | None:
 
 def _newer(path: str, other: str) -> bool:
     return files.changed(path) > files.changed(other)
-
-
-def _end_of(path: str, start: int) -> list[str]:
-    """The last 50 lines of a file after an offset."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(start, os.fstat(file.fileno()).st_size - _OUTPUT))
-            text = file.read(_OUTPUT).replace(b"\0", b"").decode("utf-8", "replace")
-    except OSError:
-        return []
-    return text.splitlines()[-50:]

@@ -6,7 +6,8 @@ import contextlib
 import os
 from collections import Counter
 
-from comborun.host.record import attempts, judging
+from comborun.host.record import judging
+from comborun.host.record.run_directory import live_counts
 from comborun.host.system import files
 from comborun.rules import globs
 from comborun.rules.names import RUN
@@ -16,8 +17,8 @@ from comborun.rules.vocabulary import Completeness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from comborun.host.record.attempts import RunDirectory
     from comborun.host.record.judging import Rules
+    from comborun.host.record.run_directory import RunDirectory
     from comborun.rules.results.counts import Span
 
 
@@ -27,7 +28,7 @@ class Part:
         at = run.at(name, number)
         self.rules: Rules = judging.Rules.of(files.read(at.claim))
         self.end = run.end(name, number)
-        self.counts: Counts = Counts.of(self.end) if "verdicts" in self.end else attempts.counts(at)
+        self.counts: Counts = Counts.of(self.end) if "verdicts" in self.end else live_counts(at)
 
     @property
     def span(self) -> Span:

@@ -8,12 +8,13 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 
-from comborun.host.record.attempts import ENDED, LOST, RunDirectory
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
-from comborun.rules.names import SERVERS, RunLayout
+from comborun.rules.names import SERVER_FIELDS, SERVERS, RunLayout, server_variable
+from comborun.rules.vocabulary import Life
 
 _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 
@@ -28,12 +29,8 @@ def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str,
         match = re.fullmatch(_URL, grant.get(f"server_{name}") or _url_by_hand(run, name, gpus))
         if not match:
             raise LookupError(f"it needs the server {name}, and none is ready")
-        stem = f"COMBORUN_SERVER_{name.upper().replace('-', '_')}"
-        variables[f"{stem}_URL"], variables[f"{stem}_HOST"], variables[f"{stem}_PORT"] = (
-            match.group(),
-            match[1],
-            match[2],
-        )
+        address = zip(SERVER_FIELDS, (match[0], match[1], match[2]))
+        variables.update({server_variable(name, field): value for field, value in address})
     return variables
 
 
@@ -52,7 +49,7 @@ def lost(run: str, served_by: str) -> Fact | None:
     directory = RunDirectory(run)
     for name, attempt in _given(served_by):
         seen = directory.glance(SERVERS + name, attempt)
-        if seen.life in (ENDED, LOST):
+        if seen.life in (Life.ENDED, Life.LOST):
             cause, code = seen.record.get("cause") or None, seen.record.get("code") or None
             return fact(Evidence.SERVER_ENDED, server=name, cause=cause, exit=code)
     return None
@@ -127,16 +124,12 @@ def healthy(port: int, path: str, within: float) -> bool:
 
 def taken_by_another(port: int, ours: list[int]) -> bool:
     """Whether a process that is not one of `ours` listens there; a hidden process counts as ours."""
-    sockets = {f"socket:[{inode.decode()}]" for inode in _listeners(port)}
+    rows = [line.split() for table in ("tcp", "tcp6") for line in process.read(f"net/{table}").splitlines()[1:]]
+    listening = (row for row in rows if row[3] == b"0A" and int(row[1].rpartition(b":")[2], 16) == port)
+    sockets = {f"socket:[{row[9].decode()}]" for row in listening}
     if not sockets or any(_holds(pid, sockets) for pid in ours):
         return False
     return any(_holds(pid, sockets) for pid in process.pids())
-
-
-def _listeners(port: int) -> list[bytes]:
-    """The inodes of the sockets that listen on a port."""
-    rows = [line.split() for table in ("tcp", "tcp6") for line in process.read(f"net/{table}").splitlines()[1:]]
-    return [row[9] for row in rows if row[3] == b"0A" and int(row[1].rpartition(b":")[2], 16) == port]
 
 
 def _holds(pid: int, sockets: set[str]) -> bool:

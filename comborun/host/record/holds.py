@@ -26,13 +26,9 @@ def over(run: RunLayout) -> bool:
     """Whether the run has ended, and all ends of its sessions are still there: what lacks one runs again."""
     if not os.path.exists(run.done):
         return False
-    rows = files.read_rows(run.queue)
-    return all(_has_ended(run, str(row.get("name"))) for row in rows if row.get("flag") != "dropped")
-
-
-def _has_ended(run: RunLayout, name: str) -> bool:
-    numbers = attempts_of(run, name)
-    return bool(numbers) and all(os.path.exists(run.attempt(name, number).end) for number in numbers)
+    names = [str(row.get("name")) for row in files.read_rows(run.queue) if row.get("flag") != "dropped"]
+    attempts = ([run.attempt(name, number) for number in attempts_of(run, name)] for name in names)
+    return all(found and all(os.path.exists(at.end) for at in found) for found in attempts)
 
 
 class Hold:
@@ -80,4 +76,4 @@ class Holds:
     def forgiven(self, ended: str) -> bool:
         """Whether an end at that time of day came before the user last resumed the run."""
         at = records.seconds({"at": ended}, "at")
-        return bool(at) and at is not None and at <= self.resumed
+        return at is not None and 0 < at <= self.resumed

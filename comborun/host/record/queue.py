@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.names import NAME
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

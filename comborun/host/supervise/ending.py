@@ -11,7 +11,7 @@ import signal
 import time
 
 from comborun.host.record import clients, judging
-from comborun.host.record.attempts import stopping
+from comborun.host.record.run_directory import stopping
 from comborun.host.system import files, machine, process
 from comborun.host.system.descendants import Leftovers
 from comborun.rules import counting, patterns, records
@@ -34,7 +34,12 @@ _ENDED_BY_ITSELF = {"exited", "signal"}
 _SEARCH_S = 2.0
 """seconds of CPU time: a pattern of the grid may take for ever"""
 _LEAST_FREE_KIB = 64
-_OF_RUNTIME = {("docker", 125), ("docker", 126), ("docker", 127), ("apptainer", 255)}
+_OF_RUNTIME = {
+    *((runtime, code) for runtime in ("docker", "podman") for code in (125, 126, 127)),
+    ("apptainer", 255),
+}
+_SAYS = {"docker": "docker: ", "podman": "Error: ", "apptainer": "FATAL: "}
+"""how the message of a runtime begins"""
 """exit codes of the runtime of a container itself"""
 
 
@@ -147,7 +152,7 @@ def why_no_container(log: str, runtime: str, code: int) -> Fact | None:
     if (runtime, code) not in _OF_RUNTIME:
         return None
     lines = files.log_lines(log)
-    said = [line for line in lines if line.startswith("docker: " if runtime == "docker" else "FATAL: ")]
+    said = [line for line in lines if line.startswith(_SAYS[runtime])]
     if runtime == "apptainer" and not said:
         return None
     said = said or [line for line in lines if line.strip()]

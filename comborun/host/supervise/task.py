@@ -18,9 +18,9 @@ import time
 
 from comborun.host.engines.slurm import Slurm
 from comborun.host.record import attempt_lineage, judging
-from comborun.host.record.attempts import ENDED, RunDirectory
 from comborun.host.record.holds import Holds
 from comborun.host.record.queue import DROPPED, rows
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.supervise.attempt import Place
 from comborun.host.system import files
 from comborun.host.system.process import setting
@@ -30,7 +30,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.holds import TaskLeft
 from comborun.rules.names import RUN, RunLayout
-from comborun.rules.vocabulary import outcome_of
+from comborun.rules.vocabulary import Life, outcome_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _attempt(attempts: RunDirectory, name: str, planned: int, task: str) -> tupl
         return 0, f"attempt {latest} was made by {claim.get('job') or 'another'}"
     if (records.integer(claim, "restart") or 0) >= restarts():
         return 0, f"attempt {latest} was made by this start, or a later one"
-    if attempts.glance(name, latest).life != ENDED:
+    if attempts.glance(name, latest).life != Life.ENDED:
         attempts.finalize_lost(name, latest)
     if not _goes_on(attempts, name, latest):
         return 0, f"attempt {latest} has ended for good"

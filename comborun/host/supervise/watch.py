@@ -13,7 +13,7 @@ import os
 import time
 
 from comborun.host.record import clients, judging
-from comborun.host.record.attempts import stopping
+from comborun.host.record.run_directory import stopping
 from comborun.host.system import files, process
 from comborun.rules import counting, globs, records
 from comborun.rules.endings import progress

@@ -26,14 +26,15 @@ _OUR_QUESTIONS = ("nvidia-smi",)
 def end_container(runtime: str, marker: str) -> None:
     """End the container of an attempt. A missing one is not an error.
 
-    A docker container belongs to the docker daemon: its processes are not our children, and they outlive the client. So
-    it has the name of its attempt, and is removed by that name. The processes of apptainer are our children.
+    A container of docker belongs to its daemon: its processes are not our children, and they outlive the client, as
+    those of podman do. So it has the name of its attempt, and is removed by that name. The processes of apptainer are
+    our children.
     """
-    if runtime == "docker":
+    if runtime in ("docker", "podman"):
         from comborun.host.system import commands
 
         name = f"comborun-{marker.replace('/', '-')}"
-        commands.run(_CONTAINER_S, "docker", "rm", "--force", name)
+        commands.run(_CONTAINER_S, runtime, "rm", "--force", name)
 
 
 def sweep(marker: str, grace_s: float) -> list[int]:

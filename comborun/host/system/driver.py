@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from comborun.host.system import files
 from comborun.host.system.process import setting
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 
 _LOCK_S, _LOCK_PAUSE_S = 2.0, 0.05
 _KILLED_S = 0.2

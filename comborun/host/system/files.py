@@ -204,8 +204,8 @@ def remove(*paths: str) -> None:
 
 
 def home(path: str) -> str:
-    """The path for one with ~."""
-    return os.environ["HOME"] + path[1:] if path == "~" or path.startswith("~/") else path
+    """The path for one with ~, also where HOME is not set."""
+    return os.path.expanduser(path) if path == "~" or path.startswith("~/") else path
 
 
 def own_folder(path: str, mode: int = 0o755) -> Fact | None:

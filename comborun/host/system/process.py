@@ -17,6 +17,11 @@ from comborun.rules import records
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
 _PAUSE_S = 0.05
+_STUCK = {
+    "D": " (waits for a device or a disk in the kernel: no signal reaches it until that answers)",
+    "Z": " (it is dead, and its parent has not taken notice)",
+}
+"""states in which a process does not end"""
 NAME = "comborun"
 """the name of our processes in the process table: `pkill python` does not end them"""
 
@@ -199,6 +204,13 @@ def send_all(pid: int, number: int) -> None:
     """Send a signal to a command's group, or to the command if it leads no group."""
     if not send_group(pid, number):
         send(pid, number)
+
+
+def described(pid: int) -> str:
+    """Its pid and program, and why no signal ends it, if that shows."""
+    seen = look(pid)
+    comm = read(f"{pid}/comm").decode("utf-8", "replace").strip()
+    return f"{pid} {comm}{_STUCK.get(seen.state, '') if seen else ''}"
 
 
 def wait(seconds: float, over: Callable[[], bool]) -> bool:

@@ -21,17 +21,17 @@ import time
 from collections.abc import Callable
 
 from comborun.host.engines import slurm_of
-from comborun.host.record import attempts
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files
 from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
-from comborun.rules.vocabulary import Outcome, outcome_of, several
+from comborun.rules.vocabulary import Life, Outcome, outcome_of, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _control(arguments: list[str]) -> int:
 
 class Steering:
     def __init__(self, run: str) -> None:
-        self.attempts = attempts.RunDirectory(run)
+        self.attempts = RunDirectory(run)
         self.slurm = slurm_of(self.attempts)
         self.layout = self.attempts.layout
         self.holds = Holds(self.layout)
@@ -168,7 +168,7 @@ class Steering:
             if not number or row.flag == DROPPED:
                 continue
             seen = self.attempts.glance(row.name, number)
-            bad = seen.life == attempts.LOST or (seen.life == attempts.ENDED and outcome_of(seen.record) in _AGAIN)
+            bad = seen.life == Life.LOST or (seen.life == Life.ENDED and outcome_of(seen.record) in _AGAIN)
             if bad and (not stalled or seen.record.get("class") == "stalled"):
                 names.append(row.name)
         return names
@@ -177,13 +177,13 @@ class Steering:
         """Whether a session gets another attempt. One that runs or has succeeded is left alone, and reported."""
         number = self.attempts.latest(name)
         seen = self.attempts.look(name, number)
-        if seen.life == attempts.QUEUED:
+        if seen.life == Life.QUEUED:
             held = self.holds.look().kind or os.path.exists(self.layout.stopped)
             starts = f"; nothing starts until `combo resume {self.id}`" if held else ""
             self._say(name, f"waits for its turn already{starts}")
-        elif seen.life == attempts.ENDED and outcome_of(seen.record) == Outcome.SUCCEEDED:
+        elif seen.life == Life.ENDED and outcome_of(seen.record) == Outcome.SUCCEEDED:
             self._say(name, "has succeeded, and does not run again")
-        elif seen.life in (attempts.ENDED, attempts.LOST):
+        elif seen.life in (Life.ENDED, Life.LOST):
             self._must(self.attempts.ask(name, number), self.layout.session(name))
             self.tell(f"again {name} {number}")
             self._say(name, f"attempt {number + 1} comes next")
@@ -226,7 +226,7 @@ class Steering:
         """End a session before it begins or before its next attempt. A running one goes on."""
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
-        waits = life == attempts.QUEUED or (life == attempts.ENDED and self.attempts.follows(name, number))
+        waits = life == Life.QUEUED or (life == Life.ENDED and self.attempts.follows(name, number))
         reason = fact(Evidence.DECIDED)
         if waits and self.attempts.cancel_unstarted(name, number + 1, "not_needed", reason):
             self.tell(f"ended {name} {number + 1}")

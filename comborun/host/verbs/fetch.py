@@ -18,7 +18,7 @@ import sys
 import zlib
 
 from comborun.host import verb_errors
-from comborun.host.record.attempts import names
+from comborun.host.record.run_directory import session_names
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.rules import globs, records
@@ -83,7 +83,7 @@ class Answer:
         """The line that announces everything, and the bytes."""
         done = [RUN.done] if os.path.exists(RUN.done) else []
         self._add(*FETCHED, *sorted(filter(plan_number, os.listdir("."))))
-        for name in names(RUN):
+        for name in session_names(RUN):
             self._attempts(name)
         for path, how in self._again.items():
             if how == "whole" and _ASKED.fullmatch(path) and ".." not in path.split("/"):

@@ -18,8 +18,8 @@ import sys
 import time
 
 from comborun.host.engines import slurm_of
-from comborun.host.record import attempts
 from comborun.host.record.holds import Hold, Holds, over
+from comborun.host.record.run_directory import RunDirectory, live_counts, session_names
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records
@@ -27,7 +27,7 @@ from comborun.rules.endings.breaker import quarantined
 from comborun.rules.facts import Fact
 from comborun.rules.names import AFTER, SERVERS
 from comborun.rules.run_files import attempts_of, newest_plan
-from comborun.words.endings import said
+from comborun.rules.vocabulary import Life
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,12 +63,12 @@ class Probe:
     """One look. It checks liveness before ends, so what ends in between is reported as ended."""
 
     def __init__(self, run: str, tail: int) -> None:
-        self.attempts = attempts.RunDirectory(run)
+        self.attempts = RunDirectory(run)
         self.layout = self.attempts.layout
         self.tail = tail
-        self.slurm = slurm_of(self.attempts)
+        slurm_of(self.attempts)
         after = os.path.exists(self.layout.script(AFTER))
-        self.names = [name for name in attempts.names(self.layout) if after or name != AFTER]
+        self.names = [name for name in session_names(self.layout) if after or name != AFTER]
         self.gpus: tuple[int, ...] = ()
         """GPUs that the run may use"""
         self.documents: list[Document] = []
@@ -98,8 +98,8 @@ class Probe:
     def _attempt(self, name: str, number: int) -> Document:
         seen, at = self.attempts.look(name, number), self.layout.attempt(name, number)
         document: Document = {"session": name, "number": number, "life": seen.life}
-        ended = seen.life == attempts.ENDED
-        if seen.life != attempts.STARTING:  # a begin that was written after this look belongs to the next look
+        ended = seen.life == Life.ENDED
+        if seen.life != Life.STARTING:  # a begin that was written after this look belongs to the next look
             document["begin"] = _filled(files.read(at.begin)) or None
         if ended:
             document["end"] = _filled(seen.record)
@@ -118,9 +118,10 @@ class Probe:
     def _live(self, document: Document, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
         document["wrong_gpu"] = _held(files.read(at.wrong_gpu))
-        document["ending"] = said(files.read(at.verdict))
+        verdict = files.read(at.verdict)
+        document.update(verdict=records.ending(verdict), ending=verdict.get("note", ""))
         if document["claimed"]:
-            document["live"] = dict(attempts.counts(at).pairs())
+            document["live"] = dict(live_counts(at).pairs())
 
     def _tails(self) -> list[bytes]:
         """The ends of the logs. Running and ended sessions each have a share of the answer, and each log an equal part
@@ -144,7 +145,6 @@ class Probe:
             "run": self.attempts.id,
             "now": round(time.time(), 6),
             "boot": process.boot_id(),
-            "dispatcher": self._dispatcher(),
             "slots": int(slots) if slots.isdecimal() else None,
             "stopped": os.path.exists(layout.stopped),
             "multiplexer": multiplexer,
@@ -157,14 +157,7 @@ class Probe:
             "done": over(layout),
             "again": [(name, number) for name in self.names if (number := self.attempts.retried_after(name))],
         }
-        return {**document, **self.slurm.document(self.attempts.latest)} if self.slurm else document
-
-    def _dispatcher(self) -> int | None:
-        """The pid of the live dispatcher; 0 while Slurm goes on with the run."""
-        if self.slurm:
-            return 0 if self.slurm.busy else None
-        record = files.read(self.layout.dispatcher)
-        return int(record["pid"]) if process.named(record) else None
+        return {**document, **self.attempts.backend.document(self.attempts.latest)}
 
     def _notice(self) -> tuple[int, float] | None:
         """The code of the grid's notify command, and when, if its last run failed."""
@@ -204,11 +197,11 @@ class Probe:
         seen = self.attempts.glance(SERVERS + name, number)
         state, since, record = "queued", "", seen.record
         at = self.layout.attempt(SERVERS + name, number)
-        if seen.life in (attempts.QUEUED, attempts.STARTING):
+        if seen.life in (Life.QUEUED, Life.STARTING):
             state = seen.life
-        elif seen.life in (attempts.ENDED, attempts.LOST):
+        elif seen.life in (Life.ENDED, Life.LOST):
             state, since = "ended", record.get("ended", "")
-            record = {"cause": record.get("cause", attempts.LOST), "note": said(record)}
+            record = {**record, "cause": record.get("cause", Life.LOST)}
         elif silent := files.read(at.unhealthy):
             state, since = "silent", silent.get("since", "")
         elif ready := files.read(at.ready):
@@ -223,6 +216,7 @@ class Probe:
             "gpus": records.integers(record, "gpus"),
             "port": records.integer(record, "port"),
             "cause": record.get("cause", ""),
+            "ending": records.ending(record),
             "why": record.get("note", ""),
         }
 

@@ -12,7 +12,7 @@ import os
 import sys
 
 from comborun.host.record import judging
-from comborun.host.record.attempts import RunDirectory
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files
 from comborun.host.verb_errors import answered
 from comborun.rules import records

@@ -25,7 +25,7 @@ from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
 from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say
 from comborun.host.verbs.replace import replace
-from comborun.rules.names import MULTIPLEXERS, RunLayout
+from comborun.rules.names import MULTIPLEXER_NAMES, RunLayout
 
 _OPTIONS = ("--parallel", "--multiplexer", "--secrets")
 _OTHERS_S = 120.0
@@ -70,13 +70,13 @@ def _options(words: list[str]) -> dict[str, str]:
     while words:
         name, value = words[0], words[1] if len(words) > 1 else "none"
         if name not in _OPTIONS:
-            usage = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXERS)}]"
+            usage = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXER_NAMES)}]"
             raise Refusal(USAGE, f"unknown option {name}; usage: {usage}")
         given[name], words = value, words[2:]
     if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
         raise Refusal(USAGE, "--parallel needs a number from 1")
-    if given.get("--multiplexer", "tmux") not in MULTIPLEXERS:
-        raise Refusal(USAGE, f"--multiplexer needs {' or '.join(MULTIPLEXERS)}")
+    if given.get("--multiplexer", "tmux") not in MULTIPLEXER_NAMES:
+        raise Refusal(USAGE, f"--multiplexer needs {' or '.join(MULTIPLEXER_NAMES)}")
     if given.get("--secrets", "-") != "-":
         raise Refusal(USAGE, "--secrets needs -")
     return given
@@ -107,13 +107,13 @@ class Start:
     def _choose(self, wanted: str) -> None:
         """Choose the wanted multiplexer, else the run's former one, else the first that is there."""
         before = files.read_line(self.layout.multiplexer)
-        for kind in [wanted] if wanted else [before, *MULTIPLEXERS]:
-            if kind in MULTIPLEXERS and shutil.which(kind):
+        for kind in [wanted] if wanted else [before, *MULTIPLEXER_NAMES]:
+            if kind in MULTIPLEXER_NAMES and shutil.which(kind):
                 self.multiplexer = kind
                 return self._write(self.layout.multiplexer, kind)
         if wanted:
             raise Refusal(LACKING, f"there is no {wanted} on this machine")
-        neither = " nor ".join(MULTIPLEXERS)
+        neither = " nor ".join(MULTIPLEXER_NAMES)
         raise Refusal(LACKING, f"there is neither {neither} on this machine: install one of them")
 
     def _write(self, path: str, line: str) -> None:

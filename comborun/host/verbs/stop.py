@@ -14,13 +14,15 @@ import select
 import signal
 import time
 from collections.abc import Callable
+from itertools import starmap
 
 from comborun.host.dispatch.windows import dismiss
 from comborun.host.engines import slurm_of
 from comborun.host.engines.multiplexers import multiplexer
-from comborun.host.record import attempts, secrets
+from comborun.host.record import secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork
@@ -28,16 +30,12 @@ from comborun.host.system.driver import still_held
 from comborun.host.verb_errors import answer, complain, run_directory, say
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import SERVERS, AttemptLayout, bare
-from comborun.rules.vocabulary import outcome_of, several
+from comborun.rules.vocabulary import Life, outcome_of, several
 from comborun.words.endings import in_words, outcome_words
 
 _LOOK_S = 0.25
 """seconds between two looks at unsupervised processes: their end changes no file"""
 _BEGINS_S, _BURIED_S, _DISPATCHER_S = 5.0, 2.0, 2.0
-_STATES = {
-    "D": " (waits for a device or a disk in the kernel: no signal reaches it until that answers)",
-    "Z": " (it is dead, and its parent has not taken notice)",
-}
 
 
 def main(arguments: list[str]) -> int:
@@ -47,7 +45,7 @@ def main(arguments: list[str]) -> int:
 def _stop(arguments: list[str]) -> int:
     run, words = run_directory(arguments), arguments[1:]
     names = [SERVERS + name for name in words[1:]] if words[:1] == ["--server"] else words
-    found = attempts.RunDirectory(run)
+    found = RunDirectory(run)
     found.check_names(names)
     if names == words:  # servers are ended by the dispatcher
         Events(found.layout).order("stop", names)
@@ -91,9 +89,10 @@ class Stopping:
     """One stop of a run, or of some of its sessions."""
 
     def __init__(self, run: str) -> None:
-        self.attempts = attempts.RunDirectory(run)
+        self.attempts = RunDirectory(run)
         self.layout = self.attempts.layout
-        self.slurm = slurm_of(self.attempts)
+        slurm_of(self.attempts)
+        self.backend = self.attempts.backend
         self.active: dict[str, int] = {}
         """name -> the attempt that must still end"""
         self.marked: dict[str, int] = {}
@@ -109,10 +108,8 @@ class Stopping:
             self._end_dispatcher()
             dismiss(self.layout)
             names = files.entries(self.layout.sessions)
-        if self.slurm and self.slurm.silence:
-            complain("stop: Slurm does not answer")
-        elif self.slurm:  # tasks that wait are cancelled first
-            self.slurm.cancel_waiting(None if everything else names)
+        if flaw := self.backend.call_off(None if everything else names):
+            complain(f"stop: {flaw}")
         clean = self._round(names, named=not everything)
         if everything:
             servers = [SERVERS + name for name in files.entries(self.layout.servers)]
@@ -133,11 +130,8 @@ class Stopping:
                 files.remove(self._at(name, number).stop)
         for name, number in self.active.items():
             say(f"{bare(name)}: has not ended", session=bare(name))
-            claim = files.read(self._at(name, number).claim)
-            if self.slurm:
-                say(f"survives: {self.slurm.where(name, number)}")
-            elif process.named(claim, "supervisor"):
-                _name(int(claim["supervisor"]))
+            if survivor := self.backend.survivor(self._at(name, number)):
+                say(f"survives: {survivor}")
         clean, self.active = not self.active, {}
         return clean
 
@@ -162,16 +156,16 @@ class Stopping:
         number = self.attempts.latest(name)
         life = self.attempts.look(name, number).life
         before = "beginning"
-        if life in (attempts.QUEUED, attempts.ENDED) and not named:
+        if life in (Life.QUEUED, Life.ENDED) and not named:
             return
-        if life == attempts.ENDED:
+        if life == Life.ENDED:
             if name.startswith(SERVERS) or not self.attempts.follows(name, number):
                 say(f"{bare(name)}: has ended already", session=bare(name))
                 return
-            life, before = attempts.QUEUED, "another_attempt"
-        if life == attempts.QUEUED:
+            life, before = Life.QUEUED, "another_attempt"
+        if life == Life.QUEUED:
             number += 1
-        begins = life in (attempts.QUEUED, attempts.STARTING)
+        begins = life in (Life.QUEUED, Life.STARTING)
         reason = fact(Evidence.CANCELLED, before=before)
         why = in_words("", [reason])
         if begins and self.attempts.cancel_unstarted(name, number, "stopped", reason):
@@ -190,7 +184,7 @@ class Stopping:
         """Mark a session. The mark names the stopping process and is ignored once that is gone."""
         at = self._at(name, number)
         with Changes(at.directory) as changes:
-            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != attempts.STARTING)
+            _until(_BEGINS_S, changes, lambda: self.attempts.look(name, number).life != Life.STARTING)
         pid, start, boot = process.identity()
         if not files.write(at.stop, [("by", "stop"), ("pid", pid), ("start", start), ("boot", boot)]):
             files.append(at.stop)  # on a full disk it is empty
@@ -204,52 +198,32 @@ class Stopping:
     # INT, TERM, KILL
 
     def _ladder(self) -> None:
-        """Send the signals to all at once. Supervisors that do not react even after KILL are stopped or stuck; they are
-        killed.
-        """
+        """Send the signals to all at once."""
         kind = "server" if any(name.startswith(SERVERS) for name in self.active) else "session"
-        with Changes(*(self._at(name, number).directory for name, number in self.active.items())) as changes:
-            for number, word, default in process.STOP_STEPS:  # the last wait is for supervisors, which sweep and judge
+        with Changes(*(at.directory for at in starmap(self._at, self.active.items()))) as changes:
+            for _, word, default in process.STOP_STEPS:  # the last wait is for supervisors, which sweep and judge
                 if not self.active:
                     return
                 seconds = process.stop_s(word, default)
                 complain(f"stop: sent {word} to {several(len(self.active), kind)}, waiting up to {seconds:g} s")
-                self._signal(number, word)
+                if flaw := self.backend.signal(word, starmap(self._at, self.active.items())):
+                    complain(f"stop: {flaw}; the sessions look for themselves")
                 _until(seconds, changes, self._all_ended)
-            for name, attempt in {} if self.slurm else self.active.items():
-                claim = files.read(self._at(name, attempt).claim)
-                if process.named(claim, "supervisor"):
-                    process.send(int(claim["supervisor"]), signal.SIGKILL)
+            self.backend.kill_supervisors(starmap(self._at, self.active.items()))
             _until(_BURIED_S, changes, self._all_ended)
-
-    def _signal(self, number: int, word: str) -> None:
-        """Send a signal to the command's group, if it is still that command; on another node to its supervisor, through
-        Slurm.
-        """
-        if self.slurm:
-            flaw = self.slurm.signal(word, self.active.items())
-            if flaw:
-                complain(f"stop: Slurm does not pass it on ({flaw}); the sessions look for themselves")
-            return
-        for name, attempt in self.active.items():
-            begin = files.read(self._at(name, attempt).begin)
-            if process.named(begin, "pid"):
-                process.send_all(int(begin["pid"]), number)
-                process.send_all(int(begin["pid"]), signal.SIGCONT)  # a stopped process reacts to no other signal
 
     def _all_ended(self) -> bool:
         """Look at each session that must still end, and finalize those without a supervisor. True if none is left."""
-        if self.slurm:
-            self.slurm.refresh()
+        self.backend.refresh()
         for name, number in list(self.active.items()):
             seen = self.attempts.glance(name, number)
-            if seen.life == attempts.LOST and not files.read(self._at(name, number).claim):
+            if seen.life == Life.LOST and not files.read(self._at(name, number).claim):
                 seen = self.attempts.look(name, number)
-            if seen.life == attempts.LOST:
+            if seen.life == Life.LOST:
                 self.attempts.finalize_lost(name, number)
                 self._tell(name, number)
                 seen = self.attempts.glance(name, number)
-            if seen.life == attempts.ENDED:
+            if seen.life == Life.ENDED:
                 del self.active[name]
                 self._say_ended(name, seen.record)
         return not self.active
@@ -277,7 +251,7 @@ class Stopping:
         markers = [f"{run}/"] if everything else [self.attempts.marker(*one) for one in self.marked.items()]
         left = [pid for marker in markers for pid in descendants.sweep(marker, 0.0)]
         for pid in left:
-            _name(pid)
+            say(f"survives: {process.described(pid)}")
         return not left
 
 
@@ -285,9 +259,3 @@ def _until(seconds: float, changes: Changes, done: Callable[[], bool]) -> None:
     deadline = time.monotonic() + seconds
     while not done() and (left := deadline - time.monotonic()) > 0:
         changes.wait(min(left, _LOOK_S))
-
-
-def _name(pid: int) -> None:
-    seen = process.look(pid)
-    comm = process.read(f"{pid}/comm").decode("utf-8", "replace").strip()
-    say(f"survives: {pid} {comm}{_STATES.get(seen.state, '') if seen else ''}")

@@ -1,59 +1,93 @@
-"""The resource ledger of one host: what is allocated, and which request fits. Pure: dispatcher and plan use it."""
+"""The resource ledger of one host: what is leased, and which request fits. Pure: dispatcher and plan use it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from comborun.rules.facts import Fact
-from comborun.rules.room.placement import HEADROOM, Blocker
+from comborun.rules.names import attempt_number
+from comborun.rules.room.capacity import HEADROOM, Blocker, Request
 from comborun.rules.room.waits import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Dict, Iterable, Mapping, Tuple
+    from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, Tuple
 
-    from comborun.rules.room.placement import Capacity, Request
+    from comborun.rules.room.capacity import Capacity
 
     Gpus = Tuple[int, ...]
     OfGpu = Dict[int, int]
 
 
-@dataclass
-class Share:
-    who: str
+@dataclass(eq=False)
+class Lease:
+    """The resources that a session holds from its grant to its end. They count by its request or by its measured use,
+    whichever is more.
+    """
+
     run: str
-    """the run that it belongs to; empty for this one"""
+    """the run's id; empty in a plan"""
+    who: str
     request: Request
-    gpus: Gpus
-    alone: bool
-    mib: OfGpu
-    """GPU -> its request, or its measured use if that is more"""
-    memory: int
+    gpus: Gpus = ()
+    at: str = ""
+    """the attempt's folder; empty in a plan"""
+    cores: tuple[int, ...] = ()
+    since: int = 0
+    """seconds since 1970"""
+    mib: OfGpu = field(init=False)
+    """GPU -> MiB that count"""
+    memory: int = field(init=False)
+    """MiB of main memory that count"""
+
+    def __post_init__(self) -> None:
+        self.charge({}, 0)
 
     @property
-    def ours(self) -> bool:
-        return not self.run
+    def marker(self) -> str:
+        return f"{self.run}/{self.who}/{attempt_number(self.at.rpartition('/')[2])}"
+
+    def charge(self, held: Mapping[int, int], resident: int) -> None:
+        """Set the measured use: MiB of each GPU and of main memory."""
+        self.mib = {gpu: max(self.request.gpu_memory, held.get(gpu, 0)) for gpu in self.gpus}
+        self.memory = max(self.request.memory, resident)
+
+    def as_data(self) -> dict[str, Any]:
+        """For the file of its run, which runs of other versions read, too."""
+        held = {"gpus": self.gpus, "cores": self.cores, "request": asdict(self.request)}
+        return {"who": self.who, "at": self.at, "since": self.since, **held}
+
+    @classmethod
+    def of(cls, run: str, fields: Mapping[str, Any]) -> Lease:
+        """From the file of another run. Raises TypeError, KeyError, ValueError."""
+        request = {**fields["request"], "tokens": tuple(fields["request"]["tokens"]), "only": ()}
+        gpus, cores = tuple(map(int, fields["gpus"])), tuple(map(int, fields["cores"]))
+        return cls(run, str(fields["who"]), Request(**request), gpus, str(fields["at"]), cores, int(fields["since"]))
 
 
-class Tally:
+class Leased:
+    """Leases and their sums."""
+
     def __init__(self) -> None:
+        self.leases: dict[str, Lease] = {}
         self.cpus = self.memory = 0
         self.load: Counter[int] = Counter()
+        """GPU -> sessions"""
         self.mib: Counter[int] = Counter()
         self.alone: Counter[int] = Counter()
         self.groups: Counter[tuple[str, int | None]] = Counter()
 
-    def count(self, share: Share, sign: int) -> None:
-        """Add a share, or with -1 take it away."""
-        self.cpus += sign * share.request.cpus
-        self.memory += sign * share.memory
-        self.groups[share.request.group, None] += sign
-        for gpu in share.gpus:
+    def count(self, lease: Lease, sign: int) -> None:
+        """Add a lease, or with -1 take it away."""
+        self.cpus += sign * lease.request.cpus
+        self.memory += sign * lease.memory
+        self.groups[lease.request.group, None] += sign
+        for gpu in lease.gpus:
             self.load[gpu] += sign
-            self.mib[gpu] += sign * share.mib[gpu]
-            self.alone[gpu] += sign * share.alone
-            self.groups[share.request.group, gpu] += sign
+            self.mib[gpu] += sign * lease.mib[gpu]
+            self.alone[gpu] += sign * lease.request.alone
+            self.groups[lease.request.group, gpu] += sign
 
 
 @dataclass
@@ -67,61 +101,54 @@ class Reservation:
 
 
 class Ledger:
-    """All leases on a host: of this run, and of this user's other runs."""
+    """All leases on a host: of this run by session, and of this user's other runs by marker."""
 
-    def __init__(self, capacity: Capacity) -> None:
+    def __init__(self, capacity: Capacity, run: str = "") -> None:
         self.capacity = capacity
-        self.shares: dict[str, Share] = {}
-        self.ours, self.foreign = Tally(), Tally()
-        self.tokens: dict[str, tuple[str, str]] = {}
-        """token -> the session that has it, and its run if that is another one"""
-        self.back: dict[int, int] = {}
-        """GPU -> MiB that were given back, but that no measurement has shown to be free yet"""
-        self.kept = Reservation()
+        self.run = run
+        self.ours, self.foreign = Leased(), Leased()
+        self.pending_release: list[tuple[int, int, int]] = []
+        """GPU, MiB that were given back, and the number of the measurement that will show that they are free"""
+        self.reserved = Reservation()
 
-    def take(
-        self, key: str, request: Request, gpus: Iterable[int] = (), foreign: tuple[str, str] | None = None
-    ) -> Share:
-        """Lease a request. `foreign`: the session and its run, if that is not this one."""
-        gpus = tuple(gpus)
-        who, run = foreign or (key, "")
-        alone = request.alone if foreign else self.capacity.alone(request)
-        mib = dict.fromkeys(gpus, request.gpu_memory)
-        return self._enter(key, Share(who, run, request, gpus, alone, mib, request.memory))
+    def take(self, lease: Lease) -> None:
+        if lease.run == self.run:
+            lease.request = replace(lease.request, alone=self.capacity.alone(lease.request))
+        self._enter(lease)
 
-    def _enter(self, key: str, share: Share) -> Share:
-        self.shares[key] = share
-        self._tally(share).count(share, 1)
-        self.tokens.update(dict.fromkeys(share.request.tokens, (share.who, share.run)))
-        return share
+    def _enter(self, lease: Lease) -> None:
+        of_run = self._of_run(lease)
+        of_run.leases[lease.who if of_run is self.ours else lease.marker] = lease
+        of_run.count(lease, 1)
 
-    def _tally(self, share: Share) -> Tally:
-        return self.ours if share.ours else self.foreign
+    def _of_run(self, lease: Lease) -> Leased:
+        return self.ours if lease.run == self.run else self.foreign
 
-    def give_back(self, key: str) -> Share | None:
-        """End the lease of `key`."""
-        share = self.shares.pop(key, None)
-        if share:
-            self._tally(share).count(share, -1)
-            self.tokens = {token: by for token, by in self.tokens.items() if by != (share.who, share.run)}
-        return share
+    def __iter__(self) -> Iterator[Lease]:
+        yield from self.ours.leases.values()
+        yield from self.foreign.leases.values()
 
-    def charge(self, key: str, held: Mapping[int, int], resident: int = 0) -> None:
-        """Set the measured use of a lease. It counts if it is more than the request."""
-        share = self.shares[key]
-        tally = self._tally(share)
-        tally.count(share, -1)
-        for gpu in share.gpus:
-            share.mib[gpu] = max(share.request.gpu_memory, held.get(gpu, 0))
-        share.memory = max(share.request.memory, resident)
-        tally.count(share, 1)
+    def give_back(self, key: str) -> Lease | None:
+        """End a lease. `key`: the session, or the marker for another run."""
+        for of_run in (self.ours, self.foreign):
+            if lease := of_run.leases.pop(key, None):
+                of_run.count(lease, -1)
+                return lease
+        return None
 
-    def without(self, keys: Iterable[str]) -> Ledger:
-        """The ledger as it would be without these leases."""
-        other, gone = Ledger(self.capacity), set(keys)
-        for key, share in self.shares.items():
-            if key not in gone:
-                other._enter(key, share)
+    def charge(self, lease: Lease, held: Mapping[int, int], resident: int = 0) -> None:
+        """Set the measured use of a lease, in MiB."""
+        of_run = self._of_run(lease)
+        of_run.count(lease, -1)
+        lease.charge(held, resident)
+        of_run.count(lease, 1)
+
+    def without(self, sessions: Iterable[str]) -> Ledger:
+        """The ledger as it would be without the leases of these sessions."""
+        other, gone = Ledger(self.capacity, self.run), set(sessions)
+        for lease in self:
+            if lease.run != self.run or lease.who not in gone:
+                other._enter(lease)
         return other
 
     def load(self, gpu: int) -> int:
@@ -136,7 +163,10 @@ class Ledger:
         capacity = self.capacity.gpu_memory.get(gpu)
         if capacity is None:
             return None
-        return capacity - self.ours.mib[gpu] - self.foreign.mib[gpu] - self.back.get(gpu, 0)
+        return capacity - self.ours.mib[gpu] - self.foreign.mib[gpu] - self._pending(gpu)
+
+    def _pending(self, gpu: int) -> int:
+        return sum(mib for at, mib, _ in self.pending_release if at == gpu)
 
     def choose(
         self, request: Request, who: str = "", bars: Callable[[int], Blocker | None] = lambda _: None
@@ -170,8 +200,10 @@ class Ledger:
 
     def _host_blocks(self, request: Request, who: str) -> Blocker | None:
         for token in request.tokens:
-            holder, run = self.tokens.get(token) or (self.kept.tokens.get(token, who), "")
-            if (holder, run) != (who, ""):
+            lease = next((lease for lease in self if token in lease.request.tokens), None)
+            holder = lease.who if lease else self.reserved.tokens.get(token, who)
+            run = lease.run if lease and lease.run != self.run else ""
+            if run or holder != who:
                 return Blocker(Fact(Wait.TOKEN_TAKEN, token=token, session=holder, run=run), of=token)
         count = self._in_group(request.group, None)
         if request.group and 0 < request.per_host <= count:
@@ -179,7 +211,7 @@ class Ledger:
         return self._cpus_block(request) or self._main_memory_blocks(request)
 
     def _cpus_block(self, request: Request) -> Blocker | None:
-        limit, held, foreign, kept = self.capacity.cpus, self.ours.cpus, self.foreign.cpus, self.kept.cpus
+        limit, held, foreign, kept = self.capacity.cpus, self.ours.cpus, self.foreign.cpus, self.reserved.cpus
         if not request.cpus or limit is None or request.cpus <= limit - held - foreign - kept:
             return None
         return Blocker(Fact(Wait.CORES_TAKEN, needs=request.cpus, held=held, of=limit, foreign=foreign, kept=kept))
@@ -187,7 +219,7 @@ class Ledger:
     def _main_memory_blocks(self, request: Request) -> Blocker | None:
         if not request.memory:
             return None
-        capacity, held, foreign, kept = self.capacity, self.ours.memory, self.foreign.memory, self.kept.memory
+        capacity, held, foreign, kept = self.capacity, self.ours.memory, self.foreign.memory, self.reserved.memory
         if capacity.memory is None or not capacity.fresh:
             return Blocker(Fact(Wait.MEMORY_UNMEASURED), urgent=True)
         free = capacity.memory - held - foreign - kept
@@ -211,8 +243,8 @@ class Ledger:
         capacity, load = self.capacity, self.load(gpu)
         if gpu in capacity.quarantine:
             return Blocker(Fact(Wait.GPU_IN_QUARANTINE, gpu=gpu))
-        if self.kept.gpus.get(gpu, who) != who:
-            return Blocker(Fact(Wait.GPU_KEPT, gpu=gpu, session=self.kept.gpus[gpu]))
+        if self.reserved.gpus.get(gpu, who) != who:
+            return Blocker(Fact(Wait.GPU_KEPT, gpu=gpu, session=self.reserved.gpus[gpu]))
         if self.ours.alone[gpu] + self.foreign.alone[gpu]:
             return Blocker(Fact(Wait.GPU_USED_ALONE, gpu=gpu), 2)
         if load and capacity.alone(request):
@@ -242,7 +274,7 @@ class Ledger:
             pass
         elif free is None:
             blocker = Blocker(Fact(Wait.GPU_USE_UNKNOWN, gpu=gpu), 6)
-        elif free < asked <= free + self.back.get(gpu, 0):
+        elif free < asked <= free + self._pending(gpu):
             blocker = Blocker(Fact(Wait.GPU_MEASURED_AFTER_END, gpu=gpu), 5, urgent=True)
         elif free < asked:
             blocker = Blocker(self._gpu_memory_taken(gpu, asked, tenth=not request.gpu_memory), 4, free=free)
@@ -267,11 +299,11 @@ class Ledger:
             headroom_mib=HEADROOM,
         )
 
-    def keep(self, who: str, request: Request, gpus: Iterable[int]) -> None:
+    def reserve(self, who: str, request: Request, gpus: Iterable[int]) -> None:
         """Reserve what a request needs for the rest of this round."""
-        self.kept.cpus += request.cpus
-        self.kept.memory += request.memory
-        self.kept.gpus.update(dict.fromkeys(gpus, who))
+        self.reserved.cpus += request.cpus
+        self.reserved.memory += request.memory
+        self.reserved.gpus.update(dict.fromkeys(gpus, who))
 
     # If this run had no sessions
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from comborun.rules.room.capacity import Blocker, Request
 from comborun.rules.room.ledger import Ledger, Reservation
-from comborun.rules.room.placement import Blocker, Request
 from comborun.rules.room.waits import WaitFor
 
 _NOT_PASSED = frozenset((WaitFor.UNKNOWN, WaitFor.TOKEN, WaitFor.SLOT, WaitFor.LEASE))
@@ -31,19 +31,18 @@ class BackfillQueue:
     def round(self) -> None:
         self.refused.clear()
         self._barred.clear()
-        self.ledger.kept = Reservation()
+        self.ledger.reserved = Reservation()
 
     def refuse(self, who: str, request: Request, blocker: Blocker, barred: Iterable[int] = ()) -> None:
         """Let a request wait, and all equal ones. `barred`: GPUs that it may not use."""
         self.refused[request] = who, blocker
         self._barred[request] = frozenset(barred)
         for token in request.tokens:
-            self.ledger.kept.tokens.setdefault(token, who)
+            self.ledger.reserved.tokens.setdefault(token, who)
         if blocker.waits_for in _NOT_PASSED or blocker.of or not self.ledger.possible(request, barred):
             return
-        ours = sum(share.ours for share in self.ledger.shares.values())
-        if self._passes.setdefault(request, ours) <= 0:
-            self._keep(who, request)
+        if self._passes.setdefault(request, len(self.ledger.ours.leases)) <= 0:
+            self._reserve(who, request)
 
     def started(self, request: Request) -> None:
         """Count an overtaking for each waiting request that needs some of the same."""
@@ -52,13 +51,13 @@ class BackfillQueue:
             if asked in self._passes and _compete(asked, request):
                 self._passes[asked] -= 1
                 if self._passes[asked] == 0:
-                    self._keep(who, asked)
+                    self._reserve(who, asked)
 
-    def _keep(self, who: str, request: Request) -> None:
-        kept = self._barred[request].union(self.ledger.kept.gpus)
-        open_ = [gpu for gpu in self.ledger.open(request) if gpu not in kept]
-        gpus = self.ledger.least(open_, request.gpus) if len(open_) >= request.gpus else ()  # reserved for others
-        self.ledger.keep(who, request, gpus)
+    def _reserve(self, who: str, request: Request) -> None:
+        taken = self._barred[request].union(self.ledger.reserved.gpus)
+        free = [gpu for gpu in self.ledger.open(request) if gpu not in taken]
+        gpus = self.ledger.least(free, request.gpus) if len(free) >= request.gpus else ()  # reserved for others
+        self.ledger.reserve(who, request, gpus)
 
 
 def _compete(one: Request, other: Request) -> bool:
@@ -95,31 +94,35 @@ class WarmUp:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self.programs: dict[str, str] = {}
+        """session -> its program"""
         self.warm: set[str] = set()
         self._first: dict[str, tuple[str, float]] = {}
         """program -> the session that warms it up, and since when"""
 
-    def waits_for(self, who: str, program: str) -> str:
+    def waits_for(self, who: str) -> str:
         """The session that warms up this session's program; empty: none."""
-        first, _ = self._first.get(program, ("", 0.0))
+        first, _ = self._first.get(self.programs.get(who, ""), ("", 0.0))
         return "" if first == who else first
 
-    def started(self, who: str, program: str, now: float) -> bool:
+    def started(self, who: str, now: float) -> bool:
         """Note a start. Returns whether this session warms up its program."""
-        if not self.seconds or program in self.warm or program in self._first:
+        program = self.programs.get(who)
+        if not self.seconds or program is None or program in self.warm or program in self._first:
             return False
         self._first[program] = who, now
         return True
 
-    def reached(self, who: str, program: str) -> bool:
+    def reached(self, who: str) -> bool:
         """Note progress or a success. Returns whether others waited for it."""
-        if not self.failed(who, program):
-            return False
-        self.warm.add(program)
-        return True
+        waited = self.failed(who)
+        if waited:
+            self.warm.add(self.programs[who])
+        return waited
 
-    def failed(self, who: str, program: str) -> bool:
+    def failed(self, who: str) -> bool:
         """Note that it ended too early; the next session becomes the first."""
+        program = self.programs.get(who, "")
         first = self._first.get(program, ("", 0.0))[0] == who
         if first:
             del self._first[program]
@@ -127,10 +130,8 @@ class WarmUp:
 
     def late(self, now: float) -> list[str]:
         """First sessions that took too long; the others stop waiting for them."""
-        late = [(program, who) for program, (who, since) in self._first.items() if now - since >= self.seconds]
-        for program, who in late:
-            self.reached(who, program)
-        return [who for _, who in late]
+        late = [who for who, since in self._first.values() if now - since >= self.seconds]
+        return [who for who in late if self.reached(who)]
 
     def due(self) -> float:
         """The time when the next first session has taken too long."""

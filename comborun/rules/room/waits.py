@@ -124,6 +124,15 @@ def waits_for(fact: Fact) -> str:
     return _WAITS_FOR.get(fact.code, fact.code)
 
 
+class WarmedUp(Word):
+    """Why others wait no more for the first session of their program."""
+
+    PROGRESSED = "first_progressed"
+    ENDED = "first_ended"
+    LATE = "first_took_too_long"
+    """seconds"""
+
+
 class Never(Word):
     """Why a request can never start on this host."""
 

@@ -17,7 +17,7 @@ from comborun.model.judging import WatchRules
 from comborun.model.plan import Limits, Plan, Session
 from comborun.model.work import episodes_of, minus
 from comborun.planner import range_session, session_digest
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 
 def session(policy: str = "p", environment: str = "e", count: int = 4, **fields: object) -> Session:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 from monitor_stage import Seen, a_hold, a_plan, a_session, a_view, an_answer
@@ -74,3 +77,12 @@ def test_how_it_ended_goes_by_all_its_attempts() -> None:
         Seen("grass_act", 2, first=2).ended("exited", "none", code=1),
     )
     assert "2 of 3 partial (exit code 1)" in told
+
+
+def test_commands_work_where_home_is_not_set() -> None:
+    """As in some services: the password file knows it."""
+    without = {name: value for name, value in os.environ.items() if name != "HOME"}
+    done = subprocess.run(
+        [sys.executable, "-m", "comborun", "runs"], env=without, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -39,3 +39,17 @@ def test_other_files_and_other_secrets_are_other_work_and_other_sessions_to_repl
     shipping, secret = lay_out(grid(""), HOST, shipped="d1"), lay_out(grid("secrets: {A: host}\n"), HOST)
     assert plain.digest == replacing.digest
     assert len({plain.digest, shipping.digest, lay_out(grid(""), HOST, shipped="d2").digest, secret.digest}) == 4
+
+
+NAMED = "policies: [flat, pi0.5]\nenvironments: [a b]\ncommand: run {policy}\nsession_name: "
+
+
+def test_the_grid_says_how_sessions_are_called() -> None:
+    combos = gridtext.grid(f"{NAMED}'eval_{{environment}}_{{policy}}'\n").combos
+    assert [one.session for one in combos] == ["eval_a-b_flat", "eval_a-b_pi0-5"]
+
+
+@pytest.mark.parametrize("name", ["eval", "{environment}", "{policy}{policy}{environment}", "a b{policy}{environment}"])
+def test_a_session_name_that_sessions_would_share_is_refused(name: str) -> None:
+    with pytest.raises(GridError):
+        gridtext.grid(f"{NAMED}'{name}'\n")

@@ -78,7 +78,7 @@ def test_behavior_is_placed_as_its_options_say(
 def test_pattern_a_has_one_agent_with_its_simulator_on_each_gpu_and_one_alfred_at_a_time(planned: Planned) -> None:
     told = lines(planned("embodiedbench_a", host(4, RTX5090, 49)))
     assert told[0] == "embodiedbench_a: 16 sessions, 192 episodes"
-    assert told[1].startswith("at once 4, limited by `display-1`")
+    assert told[1].startswith("at once 4, limited by CPUs")
     assert next(line for line in told if "alfred_cosmos" in line) == "1 alfred_cosmos_e0-11 episodes 0-11, 1 GPU"
 
 
@@ -104,7 +104,7 @@ def test_arena_has_one_process_on_each_gpu_with_a_job_file_of_its_own(planned: P
 
 def test_embodichain_has_as_many_ranks_as_gpus_and_a_rendezvous_of_its_own(planned: Planned) -> None:
     told = lines(planned("embodichain", host(4, RTX5090, 64)))
-    assert told[0] == "embodichain: 1 session, 0 episodes"
+    assert told[0] == "embodichain: 1 session, 204800 steps"
     assert "1 push_cube_ppo steps 0-204799, 2 GPUs" in told
     script = planned("embodichain", host(4, RTX5090, 64), "--script", "push_cube_ppo").output
     assert '--standalone\n  --nproc_per_node="$COMBORUN_GPU_COUNT"' in script

@@ -13,14 +13,15 @@ from happened import events
 
 from comborun.host.admission.admission import Admission, Pick
 from comborun.host.admission.leasebook import Measured, Measuring
-from comborun.host.admission.leases import Lease, Leases
+from comborun.host.admission.leases import Leases
 from comborun.host.record.events import Events
 from comborun.host.system import driver, files, machine, process
 from comborun.rules.facts import Fact
 from comborun.rules.holds import Notice
 from comborun.rules.host import FolderFlaw
 from comborun.rules.names import RunLayout
-from comborun.rules.room.placement import Blocker, Card, Request
+from comborun.rules.room.capacity import Blocker, Card, Request
+from comborun.rules.room.ledger import Lease
 from comborun.rules.room.waits import Wait, waits_for
 
 # The driver
@@ -319,13 +320,13 @@ def test_what_a_waiting_server_needs_is_kept_unless_another_server_has_it(desk: 
     for name, mib in (("there", 5000), ("server", 8000), ("small", 1000)):
         desk.ask(name, 1, mib)
     desk.start("there")
-    assert isinstance(desk.admission.take("server", desk.at("server")), Blocker)
+    assert isinstance(desk.admission.lease("server", desk.at("server")), Blocker)
     desk.admission.round()
-    desk.admission.keep("server", [])
+    desk.admission.reserve("server", [])
     assert desk.admission.pick(["small"], desk.at) is None
     assert desk.admission.waits(["small"]) == [("small", Fact(Wait.GPU_KEPT, gpu=0, session="server"))]
     desk.admission.round()
-    desk.admission.keep("server", ["there"])
+    desk.admission.reserve("server", ["there"])
     assert desk.admission.pick(["small"], desk.at), "that one ends when its clients have"
 
 
@@ -336,6 +337,6 @@ def test_another_run_that_was_faster_leaves_no_room(desk: Desk, tmp_path: Path) 
     assert other.enter() is None
     assert other.write([Lease("other", "env_x", Request(gpus=1, gpu_memory=6000), (0,), at)])
     other.leave()
-    found = desk.admission.take("a", desk.at("a"))
+    found = desk.admission.lease("a", desk.at("a"))
     assert found.waits_for == "gpu_memory"
     assert found.fact.count("foreign_mib") == 6000

@@ -12,15 +12,15 @@ import pytest
 import recorded
 
 from comborun.host.engines.slurm import Slurm
-from comborun.host.record import attempt_lineage, attempts, judging
-from comborun.host.record.attempts import ENDED, LOST, ORPHANED, QUEUED, RUNNING, STARTING, RunDirectory
+from comborun.host.record import attempt_lineage, judging
 from comborun.host.record.judging import Rules
+from comborun.host.record.run_directory import NAMELESS_S, RunDirectory, stopping
 from comborun.host.supervise.attempt import Attempt
 from comborun.host.system import files, process
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.names import AttemptLayout
-from comborun.rules.vocabulary import outcome_of
+from comborun.rules.vocabulary import Life, outcome_of
 
 JUDGING = recorded.judging(policy="mason", environment="stairs", files=["*.jsonl"], ranged=True)
 DEAD = {"supervisor": "1", "supervisor_start": "never", "pid": "1", "pid_start": "never"}
@@ -68,36 +68,36 @@ def test_the_life_of_an_attempt(run: RunDirectory) -> None:
     assert run.latest("s") == 0
     at = run.at("s", 1)
     Path(at.directory).mkdir(parents=True)
-    assert (run.latest("s"), run.glance("s", 1).life) == (0, QUEUED)
+    assert (run.latest("s"), run.glance("s", 1).life) == (0, Life.QUEUED)
     Path(at.grant).write_text('{"gpus": "0"}\n')
-    assert (run.latest("s"), run.glance("s", 1).life) == (1, STARTING)
+    assert (run.latest("s"), run.glance("s", 1).life) == (1, Life.STARTING)
     pid, start, _ = process.identity()
     me = {"supervisor": pid, "supervisor_start": start}
     Path(at.claim).write_text(record(**DEAD))
-    assert run.look("s", 1).life == LOST
+    assert run.look("s", 1).life == Life.LOST
     Path(at.claim).write_text("")
     lock = files.lock(f"{run.path}/sessions/s/lock")
-    assert run.look("s", 1).life == STARTING, "it has not signed its claim yet"
+    assert run.look("s", 1).life == Life.STARTING, "it has not signed its claim yet"
     os.close(lock)
     Path(at.claim).write_text(record(**me))
-    assert run.glance("s", 1).life == STARTING
+    assert run.glance("s", 1).life == Life.STARTING
     Path(at.begin).write_text(record(**me))
-    assert run.glance("s", 1).life == RUNNING
+    assert run.glance("s", 1).life == Life.RUNNING
     Path(at.begin).write_text(record(supervisor=1, supervisor_start=2, pid=pid, pid_start=start))
-    assert run.look("s", 1).life == ORPHANED
+    assert run.look("s", 1).life == Life.ORPHANED
     Path(at.begin).write_text(record(**DEAD))
-    assert run.look("s", 1).life == LOST
+    assert run.look("s", 1).life == Life.LOST
     lock = files.lock(f"{run.path}/sessions/s/lock")
-    assert (run.glance("s", 1).life, run.look("s", 1).life) == (LOST, ORPHANED)
+    assert (run.glance("s", 1).life, run.look("s", 1).life) == (Life.LOST, Life.ORPHANED)
     os.close(lock)
     Path(at.end).write_text('{"cause": "exited"}\n')
-    assert run.look("s", 1).life == ENDED
+    assert run.look("s", 1).life == Life.ENDED
 
 
 @pytest.mark.parametrize("text", ["", "\0", '{"supervisor": ""}\n', "nonsense"])
 def test_a_claim_that_nobody_can_read_is_of_one_that_is_lost(run: RunDirectory, text: str) -> None:
     Path(claim(run, 1), "claim").write_text(text)
-    assert run.look("s", 1).life == LOST
+    assert run.look("s", 1).life == Life.LOST
 
 
 def test_an_end_of_another_start_is_none(run: RunDirectory) -> None:
@@ -158,19 +158,19 @@ def test_a_verdict_is_kept_as_a_fact(run: RunDirectory) -> None:
 def test_a_mark_whose_stopper_is_gone_stops_nothing(run: RunDirectory) -> None:
     at = run.at("s", 1)
     folder = claim(run, 1)
-    assert not attempts.stopping(at)
+    assert not stopping(at)
     (folder / "stop").write_text(record(by="stop", pid=1, start="never"))
-    assert not attempts.stopping(at)
+    assert not stopping(at)
     (folder / "stop").write_text(record(by="stop", pid=1, start="never", signalled=1))
-    assert attempts.stopping(at)
+    assert stopping(at)
     pid, start, _ = process.identity()
     (folder / "stop").write_text("")
-    assert attempts.stopping(at), "a full disk left no room for a name"
-    old = time.time() - attempts.NAMELESS_S - 1
+    assert stopping(at), "a full disk left no room for a name"
+    old = time.time() - NAMELESS_S - 1
     os.utime(folder / "stop", (old, old))
-    assert not attempts.stopping(at)
+    assert not stopping(at)
     (folder / "stop").write_text(record(by="stop", pid=pid, start=start))
-    assert attempts.stopping(at)
+    assert stopping(at)
     assert run.finalize_lost("s", 1)
     assert run.end("s", 1)["cause"] == "stopped"
 
@@ -283,13 +283,13 @@ class Nodes(Slurm):
 def test_of_attempts_on_other_machines_no_pid_and_no_lock_says_anything(run: RunDirectory) -> None:
     folder = claim(run, 1)
     lock = files.lock(f"{run.path}/sessions/s/lock")
-    run.backend = Nodes(RUNNING)
-    assert run.look("s", 1).life == STARTING
+    run.backend = Nodes(Life.RUNNING)
+    assert run.look("s", 1).life == Life.STARTING
     pid, start, _ = process.identity()
     (folder / "begin").write_text(record(supervisor=pid, supervisor_start=start))
-    assert run.look("s", 1).life == RUNNING
-    run.backend = nodes = Nodes(LOST)
-    assert run.look("s", 1).life == LOST
+    assert run.look("s", 1).life == Life.RUNNING
+    run.backend = nodes = Nodes(Life.LOST)
+    assert run.look("s", 1).life == Life.LOST
     assert run.finalize_lost("s", 1)
     os.close(lock)
     assert (run.end("s", 1)["cause"], nodes.frozen) == ("preempted", [str(folder)])

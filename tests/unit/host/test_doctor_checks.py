@@ -15,7 +15,7 @@ from comborun.host.doctor import Box, gpus, machine, sessions
 from comborun.host.system.driver import cards
 from comborun.host.verbs import publish
 from comborun.rules.findings import Finding, Level
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

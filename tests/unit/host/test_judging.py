@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import recorded
 
-from comborun.host.record import attempts, judging
+from comborun.host.record import judging
 from comborun.host.record.judging import Ending, Rules, Watched
+from comborun.host.record.run_directory import live_counts
 from comborun.host.system import files
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
@@ -71,11 +72,11 @@ def test_what_a_supervisor_has_counted_is_there_for_whoever_asks(tmp_path: Path)
     at = attempt(tmp_path)
     path = write(at, row(0) + '{"episode": 1, "policy": "rough"}\n')
     assert Watched(at, Rules.of(files.read(at.claim))).look().facts
-    kept = attempts.counts(at)
+    kept = live_counts(at)
     assert (kept.records, kept.refused) == (1, {"policy": 1})
     with path.open("a") as file:
         file.write(row(2))
-    assert attempts.counts(at).records == 1, "the supervisor reads it, and nobody else"
+    assert live_counts(at).records == 1, "the supervisor reads it, and nobody else"
 
 
 def test_what_the_grid_does_not_read_is_told_while_it_is_written(tmp_path: Path) -> None:

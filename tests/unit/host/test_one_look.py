@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from comborun.host.record import attempts
-from comborun.host.system import process
+from comborun.host.record.run_directory import RunDirectory
+from comborun.host.system import files, process
 from comborun.host.verbs.probe import Probe
 from comborun.rules.facts import Fact
 
@@ -38,14 +38,14 @@ def test_a_session_that_ends_between_two_questions_is_told_as_ended(tmp_path, mo
         (at / "end").write_text(END)
         return False
 
-    monkeypatch.setattr(attempts.files, "held", ends_meanwhile)
+    monkeypatch.setattr(files, "held", ends_meanwhile)
     told, tail = look(tmp_path)
     assert (told["life"], told["end"]["completeness"], tail) == ("ended", "complete", b"all done\n")
 
 
 def test_a_session_that_begins_while_it_is_looked_at_is_starting_and_not_dead(tmp_path, monkeypatch):
     at = run(tmp_path, grant='{"gpus": ""}\n')
-    look_at = attempts.RunDirectory.look
+    look_at = RunDirectory.look
 
     def begins_meanwhile(self, name, number):
         seen = look_at(self, name, number)
@@ -53,7 +53,7 @@ def test_a_session_that_begins_while_it_is_looked_at_is_starting_and_not_dead(tm
         (at / "begin").write_text(f'{{"supervisor": "{pid}", "supervisor_start": "{start}", "boot": "{boot}"}}\n')
         return seen
 
-    monkeypatch.setattr(attempts.RunDirectory, "look", begins_meanwhile)
+    monkeypatch.setattr(RunDirectory, "look", begins_meanwhile)
     told, _ = look(tmp_path)
     assert (told["life"], told["claimed"], "begin" in told) == ("starting", False, False)
 

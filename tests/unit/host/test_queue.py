@@ -9,7 +9,7 @@ from recorded import record
 
 from comborun.host.dispatch.messages import Fifo
 from comborun.host.record.queue import rows
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 
 
 def test_rows_are_read_and_what_is_no_row_is_passed_over(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from recorded import queue_rows, record
 
-from comborun.host.record.attempts import RunDirectory
 from comborun.host.record.holds import over
+from comborun.host.record.run_directory import RunDirectory
 from comborun.host.verbs import logs
 from comborun.host.verbs.fetch import Answer
 from comborun.host.verbs.probe import Probe

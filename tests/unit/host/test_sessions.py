@@ -78,7 +78,7 @@ def test_a_model_server_takes_no_slot_and_no_run_waits_for_it() -> None:
 
 
 def test_every_multiplexer_that_a_command_offers_has_a_class_that_tells_how_to_attach() -> None:
-    assert tuple(MULTIPLEXERS) == names.MULTIPLEXERS
+    assert tuple(MULTIPLEXERS) == names.MULTIPLEXER_NAMES
     for kind, engine in MULTIPLEXERS.items():
         for write in (False, True):
             words = engine.attach("address", "", local=False, write=write)

@@ -1,4 +1,4 @@
-"""Ends are told and counted once, whatever happens to the events and whenever the dispatcher is killed."""
+"""Ends and failures of servers are told once, whatever happens to the events and to the dispatcher."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from recorded import record
 
-from comborun.host.dispatch.run_policy import RunPolicy
+from comborun.host.dispatch.run_policy import END, RunPolicy, Told
 from comborun.host.dispatch.run_state import RunState
 from comborun.host.dispatch.sessions import Ended, Queue
-from comborun.host.record.attempts import RunDirectory
-from comborun.host.record.told import END, Told
+from comborun.host.record.run_directory import RunDirectory
+from comborun.rules.facts import Fact
+from comborun.rules.holds import Notice
 
 NAMES = ("env_one", "env_two")
 
@@ -47,10 +48,17 @@ class Run:
         return policy
 
     def _tell(self, kind: str, who: str, note: str) -> None:
-        if who == self.dies_at:
+        if who and who == self.dies_at:
             self.dies_at = ""
             raise SystemExit
         self.told.append((kind, who))
+
+
+def test_a_failure_of_a_server_is_told_once_whoever_watches(run: Run) -> None:
+    for attempt in (1, 1, 2):
+        for _ in range(2):
+            run.watch().report_server("servers/vlm", attempt, Fact(Notice.SERVER_SILENT, server="vlm"))
+    assert run.told.count(("host", "")) == 2
 
 
 @pytest.fixture

@@ -83,3 +83,12 @@ def test_a_part_of_several_names_is_answered_with_them() -> None:
     assert ", ".join(one.name for one in maze.sessions) in refused.value.hint, (
         "by the grid's own words, which no session's name has"
     )
+
+
+def test_an_exact_name_is_never_overridden_by_a_guess() -> None:
+    small, large = (replace(a_session(policy, "put bowl"), name=f"bowl_{policy}") for policy in ("pi0.5", "Pi0.5"))
+    plan = a_plan([small, large])
+    assert meant(plan, "pi0.5", "put bowl", guess=True) == ("bowl_pi0.5",)
+    assert meant(plan, "put bowl", "Pi0.5", guess=True) == ("bowl_Pi0.5",)
+    with pytest.raises(UserError):
+        meant(plan, "PI0.5", "put bowl", guess=True)

@@ -14,8 +14,11 @@ from rich.console import Console
 
 from comborun.monitor.screen import LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
 from comborun.monitor.status import Link, RunStatus, to_json
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB
+from comborun.words import say
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"
 VIEW = a_view(a_plan([a_session("act", "grass"), a_session("act", "stairs")], after=True))
@@ -86,6 +89,17 @@ def test_a_lost_link_is_told_once_and_once_when_it_is_back() -> None:
     ]
 
 
+def test_the_document_says_how_a_server_ended_in_facts_and_in_words_also_in_those_of_a_former_version() -> None:
+    why = Fact(Evidence.RAN_TOO_LONG, limit_s=3)
+    ended = {"name": "vlm", "attempt": 1, "state": "ended", "cause": "timed_out"}
+    told = ({**ended, "ending": [why.as_data()]}, {**ended, "why": "as it said"})
+    shown = json.loads(to_json(status_of(*a_busy_run(({"servers": list(told)},)))))
+    assert [(one["ending"], one["why"]) for one in shown["servers"]] == [
+        ([why.as_data()], say(why)),
+        ([], "as it said"),
+    ]
+
+
 def test_the_document_has_what_was_promised() -> None:
     server = {"name": "vlm", "attempt": 1, "state": "loading", "since": NOW - 180, "gpus": [0, 1], "port": 31337}
     host = (*a_host((42188, 81559, 97), (None, None, None)), {"servers": [server]})
@@ -120,6 +134,7 @@ def test_the_document_has_what_was_promised() -> None:
             "gpus": [0, 1],
             "port": 31337,
             "cause": None,
+            "ending": [],
             "why": None,
             "waits": None,
             "fact": None,

@@ -68,7 +68,11 @@ def test_a_note_says_what_the_outcome_does_not(end: End, words: str) -> None:
             "WRONG_GPU: 4312 MiB on GPU 0, 300 MiB on GPU 2, granted 2",
         ),
         (Seen("grass_act", wrong_gpu="garbage,0:x", gpus="2"), ""),
-        (Seen("grass_act", ending="it ran longer than 3 s"), "it is being ended: it ran longer than 3 s"),
+        (
+            Seen("grass_act", verdict=(fact(Evidence.RAN_TOO_LONG, limit_s=3),)),
+            "it is being ended: it ran longer than 3 s",
+        ),
+        (Seen("grass_act", ending="as a former version said it"), "it is being ended: as a former version said it"),
     ],
 )
 def test_the_table_says_where_the_memory_of_a_session_lies_and_why_it_should_end(seen: Seen, note: str) -> None:

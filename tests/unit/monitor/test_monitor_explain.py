@@ -27,6 +27,7 @@ from comborun.model.plan import Plan
 from comborun.model.servers import ModelServer
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
+from comborun.rules.endings.evidence import Evidence
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import Wait
@@ -259,13 +260,14 @@ def test_programs_get_the_same_and_the_log_without_what_acts_on_a_terminal() -> 
 def test_a_server_explains_itself() -> None:
     asking = replace(a_session("flat", "grass"), servers=(("vlm", "d1"),))
     plan = replace(a_plan([asking]), servers=(ModelServer("vlm", ("serve",), "", None, ()),))
-    server = {"name": "vlm", "attempt": 2, "state": "ended", "since": NOW - 20, "cause": "timed_out", "why": "slow"}
+    why = Fact(Evidence.RAN_TOO_LONG, limit_s=3).as_data()
+    server = {"name": "vlm", "attempt": 2, "state": "ended", "since": NOW - 20, "cause": "timed_out", "ending": [why]}
     ended = {"servers": [server]}
     view, history = a_view(plan), look_at(an_answer(host=(HALTED, ended), dispatcher=None))
     one = explain_server(view, classify(view, history), "vlm")
     assert (server_names(plan), one.state, one.attempt) == (("vlm",), "ended", 2)
     assert codes(one) == ["run_held", "server_is", "server_is_used", "server_start"]
-    state = Fact("server_state", state="ended", since_s=20, cause="timed_out", note="slow")
+    state = Fact("server_state", state="ended", since_s=20, cause="timed_out", ending=[why])
     assert reason(one, "server_is").fields["server"] == state.as_data()
     assert reason(one, "server_is_used").count("sessions") == 1
     assert [one.words.split()[0] for one in one.commands] == ["resume", "logs"]

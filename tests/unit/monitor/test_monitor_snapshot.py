@@ -10,7 +10,7 @@ from monitor_stage import Seen, StagedHost, an_answer, answer_of, look_at, plan_
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import load_run
 from comborun.monitor.snapshot import Snapshot, parse_snapshot
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 
 ANSWER: dict[str, object] = {"run": "r", "now": 5.5, "boot": "b", "dispatcher": None, "slots": 2, "attempts": []}
 

@@ -36,7 +36,7 @@ from comborun.monitor.wording import STYLES, SYMBOLS
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 from comborun.rules.room.waits import Wait
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import GIB

@@ -18,7 +18,7 @@ from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
 from comborun.monitor.status import RunStatus, to_json
 from comborun.rules.facts import Fact
-from comborun.rules.room.placement import Request
+from comborun.rules.room.capacity import Request
 from comborun.rules.vocabulary import Life, Outcome
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "monitor"

@@ -28,7 +28,7 @@ from comborun.planner.calibrating import (
     stops,
 )
 from comborun.planner.knowledge import Calibration, MeasuredCombo, Step, calibration_text, calibrations, knowledge_of
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 
 HOST = gridtext.host(cpus=8)
 GRID = "environments: [x, y]\nepisodes: 100\nname: g\ncommand: run {policy} {episodes} {first_episode} {output_dir}\n"

@@ -9,7 +9,7 @@ from gridtext import plan
 
 from comborun.errors import UserError
 from comborun.model.resources import HostFacts
-from comborun.rules.room.placement import Card
+from comborun.rules.room.capacity import Card
 
 H100 = HostFacts(
     host="h100", hostname="h100", cpus=32, memory=256 << 30, gpus=(0, 1), bash="5.2",

@@ -14,7 +14,7 @@ from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
 from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
 from comborun.planner.packing import Job, Stage, fits, outlook, simulate, stage
-from comborun.rules.room.placement import Capacity, Card, Request
+from comborun.rules.room.capacity import Capacity, Card, Request
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 
@@ -106,3 +106,12 @@ def test_an_outlook_gives_no_number_that_rests_on_a_guess() -> None:
     assert seen.sequential == 150
     assert seen.makespan == 96  # three times 25 s, 2 / 1.6 as long beside another, up to whole seconds
     assert seen.filled == ("memory 1152 MiB", "cpus 2 (its share of the cores)")
+
+
+def test_what_limits_a_grid_is_what_most_of_those_that_wait_lack() -> None:
+    """The first one that waits may lack what only a few others need."""
+    on = Stage(Capacity((), cpus=4), 8)
+    alone, others = Job(1, Request(cpus=1, tokens=("display-1",))), Job(1, Request(cpus=1))
+    assert simulate([alone, alone, *[others] * 9], on).short_of == "CPUs"
+    assert simulate([alone, alone, alone, others], on).short_of == "`display-1`"
+    assert simulate([alone, others], on).short_of == ""

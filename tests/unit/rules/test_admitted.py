@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
 
 from comborun.rules.facts import Fact
-from comborun.rules.room.ledger import Ledger
+from comborun.rules.room.capacity import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
+from comborun.rules.room.ledger import Lease, Ledger
 from comborun.rules.room.order import BackfillQueue
-from comborun.rules.room.placement import HEADROOM, Blocker, Capacity, Request, grantable, never, others_use
 from comborun.rules.room.waits import Never, Wait
 
 BIG = 1 << 40
@@ -52,7 +53,7 @@ def test_without_a_gpu_there_is_no_memory_of_one_and_without_a_group_no_cap() ->
 def test_the_least_loaded_gpu_is_taken_then_the_one_with_the_most_memory_free() -> None:
     host = ledger(10000, 35000, 20000)
     assert host.choose(Request(gpus=1, gpu_memory=8000)) == (1,)
-    host.take("a", Request(gpus=1, gpu_memory=1000), (1,))
+    host.take(Lease("", "a", Request(gpus=1, gpu_memory=1000), (1,)))
     assert host.choose(Request(gpus=1, gpu_memory=8000)) == (2,)
     assert host.choose(Request(gpus=2, gpu_memory=8000)) == (0, 2), "in the order of their numbers"
     assert host.choose(Request(gpus=1, gpu_memory=30000)) == (1,)
@@ -61,10 +62,10 @@ def test_the_least_loaded_gpu_is_taken_then_the_one_with_the_most_memory_free() 
 
 def test_who_says_no_memory_has_its_gpu_alone() -> None:
     host, there = ledger(10000), Request(gpus=1)
-    host.take("there", there, (0,))
+    host.take(Lease("", "there", there, (0,)))
     assert refused(host, Request(gpus=1, gpu_memory=10)).waits_for == "gpu"
     host.give_back("there")
-    host.take("other", Request(gpus=1, gpu_memory=10), (0,))
+    host.take(Lease("", "other", Request(gpus=1, gpu_memory=10), (0,)))
     assert refused(host, there).waits_for == "gpu"
     host.give_back("other")
     assert host.choose(there) == (0,)
@@ -72,19 +73,19 @@ def test_who_says_no_memory_has_its_gpu_alone() -> None:
 
 def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> None:
     host = ledger(10000, main=100)
-    host.take("a", Request(gpus=1, gpu_memory=4000, memory=10), (0,))
-    host.charge("a", {0: 7000}, 60)
+    host.take(Lease("", "a", Request(gpus=1, gpu_memory=4000, memory=10), (0,)))
+    host.charge(host.ours.leases["a"], {0: 7000}, 60)
     host.capacity.others = {0: 0}
     taken = {"needs_mib": 4000, "free_mib": 3000, "total_mib": 10128, "others_mib": 0, "sessions": 1, "held_mib": 7000}
     found = refused(host, Request(gpus=1, gpu_memory=4000)).fact
     assert (found.code, found.count("gpu"), taken.items() <= found.fields.items()) == (Wait.GPU_MEMORY_TAKEN, 0, True)
     assert refused(host, Request(gpus=1, gpu_memory=3001)).waits_for == "gpu_memory"
     assert refused(host, Request(memory=41)).waits_for == "host_memory"
-    host.charge("a", {0: 100}, 0)
+    host.charge(host.ours.leases["a"], {0: 100}, 0)
     assert host.free(0) == 6000
     host.give_back("a")
     assert (host.free(0), host.ours.memory, host.ours.load[0]) == (10000, 0, 0)
-    host.back = {0: 6000}
+    host.pending_release = [(0, 6000, 1)]
     found = refused(host, Request(gpus=1, gpu_memory=5000))
     assert (found.waits_for, found.urgent) == ("unknown", True), "given back, but no measurement shows it"
     assert host.choose(Request(gpus=1, gpu_memory=4000)) == (0,)
@@ -93,17 +94,37 @@ def test_what_a_session_holds_counts_where_that_is_more_than_it_asked_for() -> N
 def test_tokens_caps_and_cores_are_counted_over_all_runs() -> None:
     host = ledger(1000, 1000, cpus=4)
     mine = Request(gpus=1, gpu_memory=1, cpus=2, tokens=("ray",), group="kitchen", per_gpu=1, per_host=2)
-    host.take("other/a", mine, (0,), foreign=("a", "other"))
+    host.take(Lease("other", "a", mine, (0,), "/other/sessions/a/attempt-1"))
     blocker = refused(host, Request(tokens=("ray",)))
     assert (blocker.waits_for, blocker.of) == ("token", "ray")
     assert blocker.fact == Fact(Wait.TOKEN_TAKEN, token="ray", session="a", run="other")
     kitchen = Request(gpus=1, gpu_memory=1, group="kitchen", per_gpu=1, per_host=2)
     assert host.choose(kitchen) == (1,)
-    host.take("b", kitchen, (1,))
+    host.take(Lease("", "b", kitchen, (1,)))
     blocker = refused(host, kitchen)
     assert (blocker.waits_for, blocker.of) == ("cap", "kitchen")
     assert refused(host, Request(cpus=3)).waits_for == "cpus"
     assert host.choose(Request(cpus=2)) == ()
+
+
+def test_a_lease_is_read_from_the_file_of_another_run_as_it_was_written() -> None:
+    request = Request(gpus=2, gpu_memory=500, memory=70, tokens=("ray",), group="kitchen", per_gpu=1, alone=True)
+    lease = Lease("other", "a", request, (0, 3), "/runs/other/sessions/a/attempt-2", (4, 5), 1790000000)
+    read = Lease.of("other", json.loads(json.dumps(lease.as_data())))
+    assert read.as_data() == lease.as_data()
+    assert (read.marker, read.gpus, read.cores) == ("other/a/2", (0, 3), (4, 5))
+    assert (read.mib, read.memory) == ({0: 500, 3: 500}, 70)
+    assert read.request == request
+
+
+def test_a_lease_of_the_former_version_counts() -> None:
+    request = {"gpus": 1, "gpu_memory": 500, "cpus": 2, "memory": 0, "tokens": ["ray"], "group": "", "per_gpu": 0}
+    request |= {"per_host": 0, "only": [1], "alone": False}
+    former = {"run": "other", "who": "a", "request": request, "gpus": [1], "at": "/other/sessions/a/attempt-1"}
+    host = ledger(1000, 1000, cpus=2)
+    host.take(Lease.of("other", {**former, "cores": [0, 1], "since": 1790000000}))
+    assert (host.free(1), host.foreign.load[1]) == (500, 1)
+    assert refused(host, Request(cpus=1)).waits_for == "cpus"
 
 
 def test_what_is_not_known_and_what_is_old_is_not_free() -> None:
@@ -124,8 +145,8 @@ def test_sessions_of_a_run_that_say_no_memory_share_a_gpu_as_its_limits_say_what
     host, asks = ledger(24000, per_gpu=2), Request(gpus=1)
     host.capacity.has_driver = True
     host.capacity.measure_gpu(0, 24576, 0)
-    host.take("a", asks, (0,))
-    host.charge("a", {0: 23900})
+    host.take(Lease("", "a", asks, (0,)))
+    host.charge(host.ours.leases["a"], {0: 23900})
     assert host.choose(asks) == (0,)
 
 
@@ -148,8 +169,8 @@ def test_who_says_no_memory_starts_on_no_gpu_that_strangers_fill_or_whose_state_
 def test_of_several_gpus_the_reason_that_says_most_is_told() -> None:
     host = ledger(1000, 1000, 1000)
     host.capacity.quarantine = frozenset((0,))
-    host.take("a", Request(gpus=1, gpu_memory=900), (1,))
-    host.take("b", Request(gpus=1, gpu_memory=800), (2,))
+    host.take(Lease("", "a", Request(gpus=1, gpu_memory=900), (1,)))
+    host.take(Lease("", "b", Request(gpus=1, gpu_memory=800), (2,)))
     found = refused(host, Request(gpus=1, gpu_memory=500))
     assert (found.waits_for, found.free) == ("gpu_memory", 200), "the GPU with the most memory free"
 
@@ -190,7 +211,7 @@ class Queue:
                 self.line.refuse(who, request, found)
                 continue
             self.waiting.remove((who, request))
-            self.host.take(who, request, found)
+            self.host.take(Lease("", who, request, found))
             self.line.started(request)
             started.append(who)
         return started
@@ -217,7 +238,7 @@ def test_nothing_is_kept_for_who_waits_for_what_others_hold() -> None:
     wide, small = Request(gpus=2, gpu_memory=10), Request(gpus=1, gpu_memory=5)
     queue.waiting = [("wide", wide), *((f"s{i}", small) for i in range(9))]
     for turn in range(9):
-        for who in [key for key in queue.host.shares if queue.host.shares[key].ours]:
+        for who in list(queue.host.ours.leases):
             queue.host.give_back(who)
         assert queue.round(), turn
         if len(queue.waiting) == 1:

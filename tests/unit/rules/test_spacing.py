@@ -19,12 +19,14 @@ def test_starts_on_a_gpu_are_apart_and_those_without_one_on_the_host() -> None:
 
 def test_one_that_fails_leaves_the_place_to_the_next_and_one_that_takes_too_long_keeps_nobody() -> None:
     warm = WarmUp(60.0)
-    warm.started("a", "p", 0.0)
-    warm.failed("a", "p")
-    assert warm.started("b", "p", 5.0)
+    warm.programs = dict.fromkeys("abc", "p")
+    assert not warm.started("server", 0.0), "it has no program"
+    warm.started("a", 0.0)
+    warm.failed("a")
+    assert warm.started("b", 5.0)
     assert (warm.due(), warm.late(64.0), warm.late(65.0), warm.late(66.0)) == (65.0, [], ["b"], [])
     assert warm.due() == math.inf
-    assert not warm.waits_for("c", "p")
+    assert not warm.waits_for("c")
 
 
 def test_a_server_fails_in_a_row_unless_it_was_ready_for_long_or_a_person_had_a_hand_in_it() -> None:

@@ -15,9 +15,9 @@ from pathlib import Path
 from structure import CHECKOUT, modules
 
 from comborun.rules.facts import Fact
-from comborun.rules.holds import HoldReason, Notice, TaskLeft
+from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
 from comborun.rules.host import FolderFlaw, Lack, Limit
-from comborun.rules.room.waits import Never, Wait
+from comborun.rules.room.waits import Never, Wait, WarmedUp
 from comborun.words import MODULES, endings, rows, say, tables
 from comborun.words.times import FORMS
 
@@ -133,6 +133,12 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"done": 60, "planned": 100, "unit": "episode", "successes": 50, "recorded": 60},
         {"done": 60, "planned": 100, "unit": "step"},
     ],
+    "is_being_ended": [{"ending": [{"code": "ran_too_long", "limit_s": 60}]}, {"note": "as a former version said it"}],
+    "slurm_summary": [
+        {"pending": 3, "reasons": {"Resources": 2, "Priority": 1}, "running": 2, "nodes": ["n1", "n2"]},
+        {"pending": 1, "reasons": {"Priority": 1}},
+        {},
+    ],
     "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
     "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
     "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "note": "exit code 3"}],
@@ -151,7 +157,8 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "after_ended": [{"seconds": 600, "note": "exit code 3"}],
     "server_state": [
         {"state": "loading", "since_s": 200},
-        {"state": "ended", "since_s": 200, "cause": "signal", "note": "Killed"},
+        {"state": "ended", "since_s": 200, "cause": "signal", "ending": [{"code": "rebooted"}]},
+        {"state": "ended", "since_s": 200, "cause": "signal", "note": "as a former version said it"},
     ],
     "server_is": [{"server": {"code": "server_state", "state": "ready"}, "gpus": [0], "port": 31337}],
     "server_waits": [{"reason": {"code": "gpu_used_alone", "gpu": 1}}],
@@ -208,7 +215,7 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, Never, HoldReason, TaskLeft, Notice, Limit, FolderFlaw, Lack):
+    for kind in (Wait, WarmedUp, Never, HoldReason, TaskLeft, ServerStop, Notice, Limit, FolderFlaw, Lack):
         assert {member.value for member in kind} <= known
     found = [path for name, path in modules().items() if not name.startswith("comborun.words")]
     made = {code: path for path in found for code in codes_in(path)}

@@ -6,6 +6,7 @@ import os
 import re
 import time
 
+from comborun.host.record.backend import Backend, ThisMachine
 from comborun.host.system import descendants, files, process
 from comborun.host.system.process import setting
 from comborun.host.verb_errors import USAGE, Refusal
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from comborun.rules.names import AttemptLayout
 
 
-QUEUED, STARTING, RUNNING = Life.QUEUED, Life.STARTING, Life.RUNNING
-ORPHANED, LOST, ENDED = Life.ORPHANED, Life.LOST, Life.ENDED
 _SESSION = re.compile(f"({SERVERS})?{NAME}")
 NAMELESS_S = 900.0
 """seconds for which a stop counts if a full disk left its mark without a pid"""
@@ -60,45 +59,15 @@ class NextRetry:
         self.wait_s = wait_s
 
 
-class Backend:
-    """Where the attempts of a run live and die. `engines/slurm.py` has the other one than this machine."""
-
-    elsewhere = False
-    """whether they may run on other machines, where pids and locks of this one mean nothing"""
-
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:
-        """RUNNING, ORPHANED or LOST, of an attempt with a claim and no end. `record`: its begin, else its claim."""
-        raise NotImplementedError
-
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
-        """Cause and facts of an attempt that is lost."""
-        raise NotImplementedError
-
-    def freeze(self, at: AttemptLayout) -> None:
-        """Keep what a process elsewhere still writes out of an attempt that has ended."""
-
-
-class ThisMachine(Backend):
-    def life(self, at: AttemptLayout, record: Mapping[str, str]) -> Life:  # noqa: ARG002 - the record says it
-        if process.named(record, "supervisor"):
-            return RUNNING
-        return ORPHANED if process.named(record, "pid") else LOST
-
-    def why(self, claim: Mapping[str, str], begin: Mapping[str, str]) -> tuple[str, list[Fact]]:
-        if (begin or claim).get("boot") != process.boot_id():
-            return LOST, [fact(Evidence.REBOOTED)]
-        return LOST, [fact(Evidence.SUPERVISOR_DIED), *_killed(begin)]
-
-
 class RunDirectory:
-    def __init__(self, path: str, backend: Backend | None = None) -> None:
+    def __init__(self, path: str) -> None:
         """Raises LookupError if this is not a run directory."""
         self.path = os.path.abspath(path)
         self.layout = RunLayout(self.path)
         self.id = files.read_line(self.layout.id).strip()
         if not self.id:
             raise LookupError(f"{path} is not a run directory")
-        self.backend: Backend = backend or ThisMachine()
+        self.backend: Backend = ThisMachine(self.layout)
         self.policy: dict[str, str] = {}
         self.read_policy()
 
@@ -134,27 +103,27 @@ class RunDirectory:
         at = self.at(name, number)
         end = self._own_end(at)
         if end:
-            return AttemptState(ENDED, end)
+            return AttemptState(Life.ENDED, end)
         begin = files.read(at.begin)
         if begin:
             return AttemptState(self.backend.life(at, begin), begin)
         if os.path.exists(at.claim):
             claim = files.read(at.claim)  # empty if the disk was full
-            return AttemptState(LOST if self.backend.life(at, claim) == LOST else STARTING, claim)
-        return AttemptState(STARTING if files.size(at.grant) else QUEUED, {})
+            return AttemptState(Life.LOST if self.backend.life(at, claim) == Life.LOST else Life.STARTING, claim)
+        return AttemptState(Life.STARTING if files.size(at.grant) else Life.QUEUED, {})
 
     def look(self, name: str, number: int) -> AttemptState:
         """The state. An attempt that `glance` calls lost is orphaned while a process holds the session's lock."""
         seen = self.glance(name, number)
-        if seen.life != LOST or self.backend.elsewhere:
+        if seen.life != Life.LOST or self.backend.elsewhere:
             return seen
         at = self.at(name, number)
         if files.held(self.layout.session_lock(name)):
             # A child of the command holds it, the begin was not recorded, or it is being claimed just now.
             claimed = files.size(at.claim) or os.path.exists(at.begin)
-            return AttemptState(ORPHANED if claimed else STARTING, seen.record)
+            return AttemptState(Life.ORPHANED if claimed else Life.STARTING, seen.record)
         end = self._own_end(at)  # it may have been written meanwhile
-        return AttemptState(ENDED, end) if end else seen
+        return AttemptState(Life.ENDED, end) if end else seen
 
     def end(self, name: str, number: int) -> dict[str, str]:
         """Its end record; empty while there is none."""
@@ -225,7 +194,7 @@ class RunDirectory:
             return judging.Ending(Cause.STOPPED.value), 0.0
         verdict = files.read(at.verdict)
         if verdict:
-            ending = judging.Ending(verdict.get("cause", LOST), verdict.get("note", ""))
+            ending = judging.Ending(verdict.get("cause", Cause.LOST.value), verdict.get("note", ""))
             ending.facts += records.ending(verdict)
             ending.add(fact(Evidence.SUPERVISOR_DIED))
             return ending, 0.0
@@ -261,7 +230,8 @@ class RunDirectory:
             return None
         budgets = retry.Budgets.of_policy(self.policy)
         numbers = range(self.retried_after(name) + 1, number + 1)
-        used = retry.spent(budgets, [self._tried(name, one) for one in numbers], failure)
+        ends = (files.read(self.at(name, one).end) for one in numbers)
+        used = retry.spent(budgets, [(end.get("cause", ""), end.get("class", "error")) for end in ends], failure)
         if not used.left:
             return None
         wait = retry.wait_s(budgets, failure, used.failures)
@@ -269,18 +239,14 @@ class RunDirectory:
         left = wait if ended is None else ended + wait - time.time()
         return NextRetry(failure, used.failures, min(max(left, 0.0), wait))  # even if the clock was changed
 
-    def _tried(self, name: str, number: int) -> retry.Tried:
-        end = files.read(self.at(name, number).end)
-        return end.get("cause", ""), end.get("class", "error")
 
-
-def names(run: RunLayout) -> list[str]:
+def session_names(run: RunLayout) -> list[str]:
     """The sessions of a run in order, `after` last."""
     found = [name for row in files.read_rows(run.queue) if re.fullmatch(NAME, name := str(row.get("name", "")))]
     return [*found, AFTER] if os.path.isdir(run.session(AFTER)) else found
 
 
-def counts(at: AttemptLayout) -> Counts:
+def live_counts(at: AttemptLayout) -> Counts:
     """The counts of a running attempt: those of its supervisor, else from its files."""
     if kept := files.read(at.counts):
         return Counts.of(kept)
@@ -306,12 +272,3 @@ def _lock(path: str) -> int:
         return files.lock(path, 5.0)
     except OSError:
         return -1
-
-
-def _killed(begin: Mapping[str, str]) -> list[Fact]:
-    """How many processes the kernel has killed for lack of memory since the attempt began."""
-    from comborun.host.system import machine
-
-    group, _, host = begin.get("kills", "").partition(",")
-    count, where = machine.kills_since(f",{host}") if host else (0, "")
-    return [fact(Evidence.KILLED_FOR_MEMORY, where=where, count=count)] if count and (group or host) else []
