@@ -44,7 +44,7 @@ from comborun.words.rows import why_not_counted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from comborun.model.attempt import EpisodeRecord
+    from comborun.model.attempt import Aggregate, EpisodeRecord
     from comborun.model.work import Combo
     from comborun.rules.results.fields import ResultRules
 
@@ -310,7 +310,7 @@ def _names_in_rows(sessions: Iterable[Session]) -> dict[str, dict[str, str]]:
 
 def _not_in_grid(collected: Collected, plan: Plan) -> Iterator[Defect]:
     """Rows whose policy or environment no session has, with the names that the grid could give them."""
-    entries = (*collected.records, *collected.aggregates)
+    entries: list[EpisodeRecord | Aggregate] = [*collected.records, *collected.aggregates]
     for kind in ("policy", "environment"):
         known = dict.fromkeys(getattr(one, kind) for one in plan.sessions)
         told = Counter(getattr(one, kind) for one in entries)

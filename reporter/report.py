@@ -30,6 +30,7 @@ from comborun.text import alike
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from comborun.model.attempt import Aggregate, EpisodeRecord
     from comborun.model.plan import Plan
     from comborun.reporter.pages.between import Between
 
@@ -73,7 +74,8 @@ def report_folder(
     """Report any folder of results. Raises UserError if nothing in it counts."""
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
     planned = {combo_of(session) for session in plan.sessions} if plan else None
-    if not any(planned is None or one.combo in planned for one in (*collected.records, *collected.aggregates)):
+    entries: list[EpisodeRecord | Aggregate] = [*collected.records, *collected.aggregates]
+    if not any(planned is None or one.combo in planned for one in entries):
         error = _nothing(directory, collected)
         error.exit_code = 1 if planned and collected.files else error.exit_code  # files were read, and none counts
         raise error

@@ -113,7 +113,8 @@ def _not_in_grid(fact: Fact) -> str:
     kind, rows = fact.text("kind"), fact.count("rows")
     named, known = (", ".join(map(repr, fact.texts(key))) for key in ("named", "known"))
     told = f"{rows} row{'s' * (rows != 1)} of {kind} {named}, which the grid does not know: it has {known}"
-    hint = f"`results: {{{kind}: {{values: {{NAME: {flow(fact.texts('named')[0])}}}}}}}` maps a name of the grid to it"
+    name = flow(next(iter(fact.texts("named")), ""))
+    hint = f"`results: {{{kind}: {{values: {{NAME: {name}}}}}}}` maps a name of the grid to it"
     return told + (_line(fact) if proposed(fact) else f"; {hint}")
 
 

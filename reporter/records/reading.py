@@ -194,17 +194,16 @@ class Reading:
 
     def translate(self, names: Mapping[str, Mapping[str, str]]) -> None:
         """Give its records the names of a grid. `names`: by kind, what rows say -> the name."""
+        policies, environments = names["policy"], names["environment"]
 
-        def own(one: EpisodeRecord | Aggregate) -> dict[str, str]:
-            return {kind: names[kind].get(getattr(one, kind), getattr(one, kind)) for kind in names}
+        def own(combo: Combo) -> Combo:
+            return policies.get(combo[0], combo[0]), environments.get(combo[1], combo[1])
 
-        self.records = [replace(one, **own(one)) for one in self.records]
-        self.aggregates = [replace(one, **own(one)) for one in self.aggregates]
-        combos = {
-            key: (names["policy"].get(key[1][0], key[1][0]), names["environment"].get(key[1][1], key[1][1]))
-            for key in self.codings
-        }
-        self.codings = {(key[0], combos[key], key[2]): one for key, one in self.codings.items()}
+        records = ((one, own(one.combo)) for one in self.records)
+        self.records = [replace(one, policy=combo[0], environment=combo[1]) for one, combo in records]
+        aggregates = ((one, own(one.combo)) for one in self.aggregates)
+        self.aggregates = [replace(one, policy=combo[0], environment=combo[1]) for one, combo in aggregates]
+        self.codings = {(key[0], own(key[1]), key[2]): one for key, one in self.codings.items()}
 
     def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
         identity = context.identity

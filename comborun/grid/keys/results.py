@@ -158,7 +158,7 @@ class ResultKeys(Keys):
         "the field of the verdict, perhaps with a test; `none`: there is none", Field("success")
     )
     episode: EpisodeField = key(
-        "the field of the episode's index; `line`: rows are numbered in their order; a list: fields that tell it together",
+        "the field of the episode's index; `line`: rows are numbered in their order; a list: fields that tell it",
         Field("episode"),
     )
     policy: PolicyField = key(

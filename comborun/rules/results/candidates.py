@@ -1,4 +1,4 @@
-"""Finds what looks like episodes in a parsed document, and chooses what counts of it by the number of planned ones. Pure.
+"""Finds what looks like episodes in a document, and chooses what counts of it by the number of planned ones. Pure.
 
 A candidate is a list of objects, an object of objects, an object with the verdict itself, lists of equal length side by
 side, or k of n. How surely it holds episodes is its rank; a lower rank is surer.
@@ -32,14 +32,20 @@ METRICS = ("metrics", "info", "final_info")
 FITS, PARTLY, ARRAYS, NAMED = range(4)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
 GOOD_COUNTS = frozenset(
-    "success successes num_success num_successes n_success n_successes success_count successful num_successful passed"
-    " solved total_successes succeeded".split()
+    (
+        *("success", "successes", "num_success", "num_successes", "n_success", "n_successes"),
+        *("success_count", "successful", "num_successful", "passed", "solved", "total_successes"),
+        *("succeeded"),
+    )
 )
 ALL_COUNTS = frozenset(
-    "total n count num_episodes n_episodes episodes total_episodes num_trials n_trials trials num_total total_count"
-    " num_rollouts n_rollouts rollouts total_num_tasks attempts".split()
+    (
+        *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes"),
+        *("num_trials", "n_trials", "trials", "num_total", "total_count", "num_rollouts"),
+        *("n_rollouts", "rollouts", "total_num_tasks", "attempts"),
+    )
 )
-RATES = frozenset("success_rate sr success_ratio mean_success avg_success success_mean".split())
+RATES = frozenset(["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean"])
 """names of numbers of successes, of episodes, and of rates"""
 _DEPTH = 8
 _TEXT_MOST = 200
@@ -49,7 +55,8 @@ _WORDS_MOST = 50
 _SHOWN = 6
 _INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
 _EPISODE_NAME = re.compile(
-    r"(?:.*?[_.-])?(?:episodes?|eps?|trials?|rollouts?|demos?|traj|idx|i)?[_-]?(\d{1,6})(?:_res(?:ults?)?)?", re.I
+    r"(?:.*?[_.-])?(?:episodes?|eps?|trials?|rollouts?|demos?|traj|idx|i)?[_-]?(\d{1,6})(?:_res(?:ults?)?)?",
+    re.IGNORECASE,
 )
 _NO_EPISODE = re.compile(
     r"(?:.*[_.-])?(?:seed|run|attempt|rank|shard|v|version|step|ckpt|checkpoint|epoch|part|rebuild|task|gpu|job|set)s?[_-]?\d+"
@@ -59,12 +66,10 @@ _NO_EPISODE = re.compile(
 
 
 class Candidate:
-    __slots__ = ("named", "path", "rank", "rows")
+    __slots__ = ("path", "rank", "rows")
 
-    def __init__(self, rank: int, path: Path, rows: list[Any], named: bool = False) -> None:
+    def __init__(self, rank: int, path: Path, rows: list[Any]) -> None:
         self.rank, self.path, self.rows = rank, path, rows
-        self.named = named
-        """whether each row is told apart by its name or place alone"""
 
     @property
     def about(self) -> str:
@@ -72,7 +77,7 @@ class Candidate:
 
 
 def episodes(value: Any, identity: Identity, path: str = "") -> list[Row]:
-    """The rows of the candidate that counts; `path` is the file's. Raises RefusedError if there is none, or several that
+    """The rows of the candidate that counts; `path` is the file's. Raises RefusedError if there is none, or if several
     contradict each other.
     """
     found = _surest(value, identity, path)
@@ -121,28 +126,23 @@ def _telling(rows: list[Any]) -> bool:
 
 def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) -> Iterator[Candidate]:
     """Lists and objects of objects that may be episodes."""
-    if depth > _DEPTH:
-        return
+    inner: Iterable[tuple[str, Any]] = ()
     if isinstance(value, list):
         name = path[-1] if path and not path[-1].startswith("[") else ""
         sure = rank(value, identity, name, depth)
         if sure is not None:
             rows = [_within(around, row) if isinstance(row, dict) else row for row in value]
             yield Candidate(sure if sure < NAMED else NAMED + depth, path, rows)
-            if sure < NAMED:
-                return
-        for at, entry in enumerate(value):
-            if isinstance(entry, (dict, list)):
-                yield from _lists(entry, identity, (*path, f"[{at}]"), around, depth + 1)
+        inner = ((f"[{at}]", one) for at, one in enumerate(value)) if sure is None or sure >= NAMED else ()
     elif isinstance(value, dict):
-        words = {**around, **_words(value)}
+        around = {**around, **_words(value)}
         keyed = _keyed(value, identity)
         if keyed:
-            yield Candidate(PARTLY, path, [_within(words, row) for row in keyed], named=True)
-            return
-        for key, entry in value.items():
-            if isinstance(entry, (dict, list)):
-                yield from _lists(entry, identity, (*path, key), words, depth + 1)
+            yield Candidate(PARTLY, path, [_within(around, row) for row in keyed])
+        inner = () if keyed else value.items()
+    for key, entry in inner if depth < _DEPTH else ():
+        if isinstance(entry, (dict, list)):
+            yield from _lists(entry, identity, (*path, key), around, depth + 1)
 
 
 def _keyed(value: Row, identity: Identity) -> list[Row]:

@@ -1,4 +1,4 @@
-"""How a program writes its verdicts: whether the values of a field can be read as such, and the line that says how. Pure.
+"""How a program writes its verdicts: whether the values of a field are verdicts, and the line that says which. Pure.
 
 Without a test of the grid only true and false, 1 and 0 are verdicts. A field that mixes them with other numbers or with
 words is a percentage, a score or a coding of its own: then even its 0 and 1 may mean something else, so nothing of it
@@ -21,14 +21,76 @@ _FEW = 3
 GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
 BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
 _MORE_GOOD = GOOD.union(
-    "y t okay complete completed finished win won reached wahr ja vrai oui verdadero vero np.true_ true_".split()
+    {
+        *(
+            "y",
+            "t",
+            "okay",
+            "complete",
+            "completed",
+            "finished",
+            "win",
+            "won",
+            "reached",
+            "wahr",
+            "ja",
+            "vrai",
+        ),
+        *(
+            "oui",
+            "verdadero",
+            "vero",
+            "np.true_",
+            "true_",
+        ),
+    }
 )
 _MORE_BAD = BAD.union(
-    "n f incomplete lost falsch nein faux falso np.false_ false_ unsolved unsuccessful".split(), ["not completed"]
+    {
+        *(
+            "n",
+            "f",
+            "incomplete",
+            "lost",
+            "falsch",
+            "nein",
+            "faux",
+            "falso",
+            "np.false_",
+            "false_",
+            "unsolved",
+        ),
+        *(
+            "unsuccessful",
+            "not completed",
+        ),
+    }
 )
 """words that are known when they are seen, and are proposed only"""
 ERRORED = frozenset(
-    "error errored crash crashed exception nan n/a na none null nil unknown skipped invalid aborted - ?".split()
+    {
+        *(
+            "error",
+            "errored",
+            "crash",
+            "crashed",
+            "exception",
+            "nan",
+            "n/a",
+            "na",
+            "none",
+            "null",
+            "nil",
+            "unknown",
+        ),
+        *(
+            "skipped",
+            "invalid",
+            "aborted",
+            "-",
+            "?",
+        ),
+    }
 )
 """words of an episode without a verdict"""
 _DENIAL = re.compile(r"not? (?:an? )?|un")
@@ -104,7 +166,7 @@ class Coding:
         """What to write for `success`, if the values show which of them mean a success; empty otherwise."""
         numbers = [value for value in self.others if not isinstance(value, str)]
         if numbers and len(numbers) == len(self.others) and all(text[:1].isdigit() for text in self.truths):
-            most = max(max(numbers), 1.0 if any(text.startswith("1") for text in self.truths) else 0.0)
+            most = max(*numbers, 1.0 if any(text.startswith("1") for text in self.truths) else 0.0)
             least = 1.0 if most <= 1 else most
             return {"field": field, "at_least": int(least) if float(least).is_integer() else least}
         good = [value for value in self.others if isinstance(value, str) and _word(value) is True]

@@ -87,25 +87,23 @@ def evaluation(file: Whole) -> Iterator[Entry]:
         own = {file.identity.policy_field.name: name} if apart else {}
         rows: list[Row] = []
         tasks = _tasks(file, value.get(PER_TASK), Counter() if apart else taken)
-        for line, row, remark, order in (*tasks, *_episodes(file, value.get(PER_EPISODE))):
-            if isinstance(row, dict):
-                row = {**own, **row}
-                rows.append(row)
-            yield line, row, remark, order
+        for line, told, remark, order in (*tasks, *_episodes(file, value.get(PER_EPISODE))):
+            if isinstance(told, dict):
+                rows.append({**own, **told})
+            yield line, rows[-1] if isinstance(told, dict) else told, remark, order
         for group, total in _totals(value).items():
             yield from _compared(file, rows, group, total) if rows else _counted(file, total, group)
 
 
 def _evaluations(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Row]]:
     """The evaluations in a document, each with the key under which it lies."""
-    inner = list(value.items()) if isinstance(value, dict) else []
-    if isinstance(value, dict) and any(isinstance(value.get(key), list) for key in (PER_TASK, PER_EPISODE)):
+    if not isinstance(value, dict) or depth > _DEPTH:
+        return
+    if any(isinstance(value.get(key), list) for key in (PER_TASK, PER_EPISODE)) or _totals(value):
         yield name, value
-    elif isinstance(value, dict) and _totals(value):
-        yield name, value
-    elif depth < _DEPTH:
-        for key, entry in inner:
-            yield from _evaluations(entry, key, depth + 1)
+        return
+    for key, entry in value.items():
+        yield from _evaluations(entry, key, depth + 1)
 
 
 def _number(pattern: re.Pattern[str], name: str) -> int:

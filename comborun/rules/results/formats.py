@@ -53,7 +53,7 @@ _ARRAY = b"\x93NUMPY"
 _FOREIGN = (
     ("HDF5", (".h5", ".hdf5"), b"\x89HDF\r\n\x1a\n"),
     ("Parquet", (".parquet",), b"PAR1"),
-    ("YAML", (".yaml", ".yml"), b"---\n"),
+    ("YAML", (".yaml", ".yml"), b"%YAML"),
     ("MATLAB", (".mat",), b"MATLAB 5.0 MAT-file"),
 )
 """kinds of files that the standard library does not read: name, suffixes, first bytes"""
@@ -267,10 +267,8 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
         raise RefusedError(UNREADABLE, "pickle" if foreign == "pickle" else "foreign_kind", kind=foreign)
     if head.startswith(_SQLITE) or asked == DATABASE:
         return File(DATABASE, stream.seek(0, os.SEEK_END), str(getattr(stream, "name", "")))
-    if head.startswith(_ARRAY):
-        return File(ARRAYS, 0)
-    if suffix_of(path) in _ARCHIVES:
-        return File(_ARCHIVES[suffix_of(path)], 0)
+    if archive := ARRAYS if head.startswith(_ARRAY) else _ARCHIVES.get(suffix_of(path)):
+        return File(archive, 0)
     if packed := packing(head):
         content = _unpacked(stream, packed)
         file = look(content, unpacked_name(path), identity, asked)
@@ -279,16 +277,20 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     if head.startswith(WIDE_MARKS):
         raise RefusedError(UNREADABLE, "utf_16")
     start = len(MARK) if head.startswith(MARK) else 0
-    kind: str | None = asked
-    if not asked and is_log(path):
+    return File(asked or _recognized(stream, path, head[start:], identity), start)
+
+
+def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) -> str:
+    """The format of plain text; `head` is its beginning. Raises RefusedError."""
+    if not is_log(path):
+        kind = file_format(path, head, identity)
+    else:
         kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
-    elif not asked:
-        kind = file_format(path, head[start:], identity)
     if kind is None:
         raise RefusedError(FORMAT, "unknown_text" if is_log(path) else "unknown_format")
     if kind == SUMMARY:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
-    return File(kind, start)
+    return kind
 
 
 def foreign_kind(path: str, head: bytes) -> str:
@@ -315,7 +317,7 @@ def _unpacked(stream: BinaryIO, packer: str) -> BinaryIO:
             content = packed.read(UNPACKED_MOST + 1)
     except EOFError as error:
         raise RefusedError(TORN, "half_written_archive") from error
-    except Exception as error:  # noqa: BLE001  # each module has its own
+    except Exception as error:  # each module has its own
         raise RefusedError(UNREADABLE, "unreadable_archive", error=type(error).__name__) from error
     if len(content) > UNPACKED_MOST:
         raise RefusedError(UNREADABLE, "file_too_large", most_mib=UNPACKED_MOST >> 20)

@@ -179,7 +179,8 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
             if _last(path) == wanted and (isinstance(value, bool) or value in (0, 1)):
                 yield {"success": path}
                 return
-    sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 and span[1] > 1)
+    indexed = any(identity.episode.find(row) is not MISSING for row in samples)
+    sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
     if any(isinstance(value, float) for _, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
 

@@ -69,12 +69,10 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
         if number:
             counts.refused[reason] = number
     repeated = counts.refused.get(REPEATED, 0)
-    why = (
-        why_repeated([(path, rows.kept) for path, rows in files.rows], identity, span)
-        if repeated and len(found.verdicts) < (span[1] or found.taken)
-        else {}
-    )
-    said = [*_reasons(found, identity), *_of_episodes(counts, outside, span, why)]
+    differ: dict[str, Any] = {}
+    if repeated and len(found.verdicts) < (span[1] or found.taken):
+        differ = why_repeated([(path, rows.kept) for path, rows in files.rows], identity, span)
+    said = [*_reasons(found, identity), *_of_episodes(counts, outside, span, differ)]
     torn = found.refusals.get(TORN)
     if over and torn:
         said.append(Fact(reasons.REFUSED, **torn.fields(counts.rows)))

@@ -52,7 +52,7 @@ DOCUMENTS: dict[str, Any] = {
     "keys that end in indexes": keyed("episode_{}"),
     "deep, beside numbers": {"success_rate": 0.6, "eval": {"details": keyed("rollout-{}"), "seconds": 12}},
     "beside a mean": {**keyed("ep{}"), "mean": 0.6},
-    "names": {name: row for name, row in zip("abcdefghij", rows(TEN), strict=True)},
+    "names": dict(zip("abcdefghij", rows(TEN), strict=True)),
     "tasks with lists": {"tasks": {"0": {"per_episode": rows(TEN[:5])}, "1": {"per_episode": rows(TEN[5:])}}},
     "lists by task": {"open": TEN[:5], "close": TEN[5:]},
     "a warm-up beside them": {"warmup": rows(TEN[:2]), "measured": rows(TEN)},

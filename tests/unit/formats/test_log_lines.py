@@ -14,18 +14,29 @@ from comborun.rules.results.rows import Rows
 
 INDEXED = r"Episode (?P<episode>\d+): (?P<verdict>\w+)"
 PLAIN = r"success[: =]+(?P<success>True|False)"
-CASES = {
-    "a list on one line": (r"\((?P<success>[01]), (?P<episode>\d+)\)", "list: [(1, 0), (0, 1), (1, 2)]\n", {0: True, 1: False, 2: True}),
+PAIRS = r"\((?P<success>[01]), (?P<episode>\d+)\)"
+BAR = "Episode 0: success 1/9\rEpisode 0: success 2/9\rEpisode 1: fail\n"
+LONG = " ".join(f"Episode {at}: success," for at in range(300)) + "\n"
+CASES: dict[str, tuple[str, str, dict[int, bool]]] = {
+    "a list on one line": (
+        r"\((?P<success>[01]), (?P<episode>\d+)\)",
+        "list: [(1, 0), (0, 1), (1, 2)]\n",
+        {0: True, 1: False, 2: True},
+    ),
     "a list without indexes": (r"(?P<verdict>ok|fail)", "ok ok fail\nok\n", {0: True, 1: True, 2: False, 3: True}),
-    "a long list": (INDEXED, " ".join(f"Episode {at}: success," for at in range(300)) + "\n", dict.fromkeys(range(300), True)),
+    "a long list": (INDEXED, LONG, dict.fromkeys(range(300), True)),
     "records that a carriage return ends": (INDEXED, "Episode 0: success\rEpisode 1: fail\r", {0: True, 1: False}),
-    "a bar that is painted again": (INDEXED, "Episode 0: success 1/9\rEpisode 0: success 2/9\rEpisode 1: fail\n", {0: True, 1: False}),
+    "a bar that is painted again": (
+        INDEXED,
+        "Episode 0: success 1/9\rEpisode 0: success 2/9\rEpisode 1: fail\n",
+        {0: True, 1: False},
+    ),
     "the last word of an episode": (INDEXED, "Episode 0: fail\rEpisode 0: success\n", {0: True}),
     "a bar without an index": (PLAIN, "success: False\rsuccess: True\r\nsuccess: False\r\n", {0: True, 1: False}),
     "painted over by other text": (PLAIN, "success: False\r100%|###|\nsuccess=True\n", {0: True}),
     "windows line ends": (PLAIN, "success: True\r\nsuccess: False\r\n", {0: True, 1: False}),
     "two tasks on one line": (r"T(?P<task>\d) E(?P<episode>\d) (?P<verdict>\w+)", "T0 E1 ok T1 E1 fail\n", {1: True}),
-}  # fmt: skip
+}
 
 
 def host(pattern: str, text: str, over: bool = True, **rules: object) -> Rows:

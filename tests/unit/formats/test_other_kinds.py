@@ -1,4 +1,4 @@
-"""Files of other kinds: what the standard library reads is read, of the rest the message names the kind and a way out."""
+"""What the standard library reads is read; of files of other kinds the message names the kind and a way out."""
 
 from __future__ import annotations
 
