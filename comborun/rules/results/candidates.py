@@ -321,22 +321,17 @@ def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
 
 def _count(value: Row) -> Count | None:
     """k of n, or a rate of n, that this object states; None if it states none."""
-    held = {_last(key): number(one) for key, one in _opened(value).items() if isinstance(one, (int, float))}
-    total = next(
-        (int(one) for key, one in held.items() if key in ALL_COUNTS and one and one > 0 and one.is_integer()), 0
-    )
+    held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None}
+    whole = {key: one for key, one in held.items() if isinstance(one, int)}
+    total = next((one for key, one in whole.items() if key in ALL_COUNTS), 0)
+    good = next((one for key, one in whole.items() if key in GOOD_COUNTS), -1)
+    rate = next((number(one) for key, one in held.items() if key in RATES), None)
     if not 0 < total <= EPISODES_MOST:
         return None
-    good = next(
-        (int(one) for key, one in held.items() if key in GOOD_COUNTS and one is not None and one.is_integer()), -1
-    )
-    rate = next((one for key, one in held.items() if key in RATES and one is not None), None)
-    if 0 <= good <= total and not (rate is None and good <= 1 and total > 1 and "success" in value):
+    if 0 <= good <= total:
         return Count(good, total)
-    if rate is None:
-        return Count(good, total) if 0 <= good <= total else None
     try:
-        return count(repr(rate), total, 1 if rate <= 1 else 100)
+        return None if rate is None else count(repr(rate), total, 1 if rate <= 1 else 100)
     except RefusedError:
         return None
 
