@@ -80,6 +80,9 @@ class RecordCollector:
         if not expected and reading.format in {"", TABLE, EPISODES, DATABASE} and not reading.entries:
             self._pass_over(path, reading)
             return
+        if not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not _decides(reading):
+            if found := _line_for(path):
+                reading.defect(0, say(found))
         if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or say(Fact("unknown_format")), RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
@@ -93,10 +96,8 @@ class RecordCollector:
         if any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects):
             self.files.append(reading)
             return
-        identity, suffix = Identity("", ""), ending_of(path.name)
-        held = Folder(str(path.parent), [glob.escape(path.name)], identity, "").read()
-        found = uncounted(held, identity, (0, 0), {"files": f"**/*{suffix}"})
-        why = say(Fact(found.code, **{**found.fields, "file": ""})) if found else reading.unknown
+        found = _line_for(path)
+        why = say(found) if found else reading.unknown
         passed = Reading(reading.path)
         passed.defect(0, why or say(Fact("unknown_format")))
         if found and proposed(found).get("success") != NO_VERDICTS:
@@ -165,6 +166,18 @@ class RecordCollector:
         for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
             others = f", like {several(len(alike) - 1, 'other file')}" if len(alike) > 1 else ""
             yield Defect(alike[0].path, 0, f"read as {name}: {why}{others}")
+
+
+def _decides(reading: Reading) -> bool:
+    return bool(reading.aggregates) or any(record.success is not None for record in reading.records)
+
+
+def _line_for(path: Path) -> Fact | None:
+    """That a file holds episodes, with the line of a grid that counts them, if there is one."""
+    identity = Identity("", "")
+    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "").read()
+    found = uncounted(held, identity, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
+    return Fact(found.code, **{**found.fields, "file": ""}) if found else None
 
 
 def _read(path: Path, context: Context, unread: str) -> Reading:

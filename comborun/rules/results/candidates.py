@@ -32,18 +32,17 @@ METRICS = ("metrics", "info", "final_info")
 FITS, PARTLY, ARRAYS, NAMED = range(4)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
 GOOD_COUNTS = frozenset(
-    (
-        *("success", "successes", "num_success", "num_successes", "n_success", "n_successes"),
-        *("success_count", "successful", "num_successful", "passed", "solved", "total_successes"),
-        *("succeeded"),
-    )
+    {
+        *("success", "successes", "num_success", "num_successes", "n_success", "n_successes", "success_count"),
+        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded"),
+    }
 )
 ALL_COUNTS = frozenset(
-    (
-        *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes"),
-        *("num_trials", "n_trials", "trials", "num_total", "total_count", "num_rollouts"),
-        *("n_rollouts", "rollouts", "total_num_tasks", "attempts"),
-    )
+    {
+        *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes", "num_trials"),
+        *("n_trials", "trials", "num_total", "total_count", "num_rollouts", "n_rollouts", "rollouts"),
+        *("total_num_tasks", "attempts"),
+    }
 )
 RATES = frozenset(["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean"])
 """names of numbers of successes, of episodes, and of rates"""

@@ -22,74 +22,21 @@ GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "ye
 BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
 _MORE_GOOD = GOOD.union(
     {
-        *(
-            "y",
-            "t",
-            "okay",
-            "complete",
-            "completed",
-            "finished",
-            "win",
-            "won",
-            "reached",
-            "wahr",
-            "ja",
-            "vrai",
-        ),
-        *(
-            "oui",
-            "verdadero",
-            "vero",
-            "np.true_",
-            "true_",
-        ),
+        *("y", "t", "okay", "complete", "completed", "finished", "win", "won", "reached", "wahr", "ja"),
+        *("vrai", "oui", "verdadero", "vero", "np.true_", "true_"),
     }
 )
 _MORE_BAD = BAD.union(
     {
-        *(
-            "n",
-            "f",
-            "incomplete",
-            "lost",
-            "falsch",
-            "nein",
-            "faux",
-            "falso",
-            "np.false_",
-            "false_",
-            "unsolved",
-        ),
-        *(
-            "unsuccessful",
-            "not completed",
-        ),
+        *("n", "f", "incomplete", "lost", "falsch", "nein", "faux", "falso", "np.false_", "false_"),
+        *("unsolved", "unsuccessful", "not completed"),
     }
 )
 """words that are known when they are seen, and are proposed only"""
 ERRORED = frozenset(
     {
-        *(
-            "error",
-            "errored",
-            "crash",
-            "crashed",
-            "exception",
-            "nan",
-            "n/a",
-            "na",
-            "none",
-            "null",
-            "nil",
-            "unknown",
-        ),
-        *(
-            "skipped",
-            "invalid",
-            "aborted",
-            "-",
-            "?",
-        ),
+        *("error", "errored", "crash", "crashed", "exception", "nan", "n/a", "na", "none", "null", "nil"),
+        *("unknown", "skipped", "invalid", "aborted", "-", "?"),
     }
 )
 """words of an episode without a verdict"""

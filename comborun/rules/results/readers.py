@@ -54,6 +54,9 @@ NOTHING = object()
 EPISODES_PER_COPY = 20
 """with so many episodes of each copy, the bias of the first K is too small to be seen"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
+_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
+_UNNAMED = ("", "Unnamed: 0")
+"""headers of a column that only numbers the rows"""
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
 _TELLS = re.compile(r"ep|trial|rollout|task|scene|env|id|rank|inst|seed|suite|index|^i$|^n$|number", re.IGNORECASE)
 """names of groups that tell one episode from another"""
@@ -346,7 +349,8 @@ class Table(Lines):
         if len(cells) != len(self._header):
             yield self.refused(NO_RECORD, "other_number_of_cells", cells=len(cells), header=len(self._header))
         else:
-            yield self.row({name: cell(text) for name, text in zip(self._header, cells)})
+            comma = self._between != ","
+            yield self.row({name: cell(text, comma) for name, text in zip(self._header, cells) if name not in _UNNAMED})
 
 
 def _split(line: str, between: str) -> list[str]:
@@ -361,9 +365,11 @@ def _split(line: str, between: str) -> list[str]:
         return [line]
 
 
-def cell(text: str) -> Any:
-    """The value of a cell: a number, true or false, nothing, or text."""
+def cell(text: str, comma: bool = False) -> Any:
+    """The value of a cell: a number, true or false, nothing, or text. `comma`: it may stand for the decimal point."""
     text = text.strip()
+    if comma and _DECIMAL_COMMA.fullmatch(text):
+        return float(text.replace(",", "."))
     if text.lower() in _CELLS:
         return _CELLS[text.lower()]
     if len(text) < 400 and _NUMBER.fullmatch(text):

@@ -52,3 +52,26 @@ def test_packed_rows_are_read(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "rows.jsonl.gz", "wt") as stream:
         stream.write(LINES)
     assert len(collect_folder(tmp_path).records) == 10
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([{"scene": at // 5, "success": True} for at in range(10)], "episode: line"),
+        ([{**row, "solved": row["success"]} for row in ROWS], ""),
+        ([{"policy": "p", "environment": "e", "episode": at, "solved": True} for at in range(10)], "success: solved"),
+    ],
+)
+def test_rows_of_which_none_has_a_verdict_come_with_the_line(tmp_path: Path, rows: list[object], line: str) -> None:
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = [defect.reason for defect in collect_folder(tmp_path).defects if "`results:" in defect.reason]
+    assert [line in one for one in said] == [True] * bool(line)
+
+
+def test_a_table_of_a_spreadsheet_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    text = ";policy;environment;episode;success;distance_m\n"
+    text += "".join(f"{at};p;e;{at};{at % 2};{at},25\n" for at in range(4))
+    (tmp_path / "r.csv").write_text(text)
+    records = collect_folder(tmp_path).records
+    assert [record.metrics for record in records] == [{"distance_m": at + 0.25} for at in range(4)]
+    assert [record.success for record in records] == [False, True, False, True]
