@@ -267,9 +267,6 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     ),
     "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
     "several_counts": _several_counts,
-    "document_without_index": lambda fact: (
-        f"one object with a verdict, whose episode neither a field {fact.text('field')!r} nor its name tells"
-    ),
     "unknown_text": lambda _: f"text of no format that is known: have the program write JSON lines, {_PRINTED}",
     "pickle": lambda _: f"a pickle, which is never opened: have its numbers written as JSON, {_PRINTED}",
     "foreign_kind": lambda fact: (

@@ -80,9 +80,9 @@ class RecordCollector:
         if not expected and reading.format in {"", TABLE, EPISODES, DATABASE} and not reading.entries:
             self._pass_over(path, reading)
             return
-        if not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not _decides(reading):
-            if found := _line_for(path):
-                reading.defect(0, say(found))
+        unsure = not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not _decides(reading)
+        if unsure and (found := _line_for(path)):
+            reading.defect(0, say(found))
         if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or say(Fact("unknown_format")), RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
@@ -93,7 +93,8 @@ class RecordCollector:
     def _pass_over(self, path: Path, reading: Reading) -> None:
         """Name a file that is no result file by its name alone: because it is broken, or holds verdicts. Any table and
         any document may lie in a folder."""
-        if any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects):
+        broken = any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects)
+        if broken or (reading.format == EPISODES and reading.rejects):
             self.files.append(reading)
             return
         found = _line_for(path)

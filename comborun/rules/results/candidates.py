@@ -29,7 +29,7 @@ SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "suc
 """names of a list of verdicts"""
 METRICS = ("metrics", "info", "final_info")
 """objects in an episode whose fields count as the episode's own"""
-FITS, PARTLY, ARRAYS, NAMED = range(4)
+FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
 """how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
 GOOD_COUNTS = frozenset(
     {
@@ -75,9 +75,10 @@ class Candidate:
         return f"{'.'.join(self.path)[:TEXT_MOST] or 'the whole'}: {len(self.rows)}"
 
 
-def episodes(value: Any, identity: Identity, path: str = "") -> list[Row]:
-    """The rows of the candidate that counts; `path` is the file's. Raises RefusedError if there is none, or if several
-    contradict each other.
+def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, int | None]]:
+    """The rows of the candidate that counts, with their positions; `path` is the file's.
+
+    Raises RefusedError if there is none, or if several contradict each other.
     """
     found = _surest(value, identity, path)
     if not found and not identity.success.word:
@@ -88,7 +89,8 @@ def episodes(value: Any, identity: Identity, path: str = "") -> list[Row]:
                 raise RefusedError(FORMAT, "verdict_elsewhere", episodes=sum(len(one.rows) for one in found), keys=keys)
     if not found:
         raise unknown_document(value)
-    return [row for one in _chosen(found, identity) for row in one.rows]
+    rows = [row for one in _chosen(found, identity) for row in one.rows]
+    return [(row, None if found[0].rank == SINGLE else at) for at, row in enumerate(rows)]
 
 
 def _surest(value: Any, identity: Identity, path: str) -> list[Candidate]:
@@ -175,10 +177,11 @@ def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
     row, field = _within({}, value), identity.episode
     if field.find(row) is MISSING and not field.word:
         index = _number_in(path)
-        if index is None and identity.planned != 1:
-            raise RefusedError(FORMAT, "document_without_index", field=field.name, keys=_keys(value))
-        row = {**row, field.name: field.origin if index is None else index}
-    return [Candidate(FITS, (), [row])]
+        if index is None and identity.planned == 1:
+            index = field.origin
+        if index is not None:
+            row[field.name] = index
+    return [Candidate(SINGLE, (), [row])]
 
 
 def _number_in(path: str) -> int | None:

@@ -32,7 +32,7 @@ def read(file: Whole) -> Iterator[Entry]:
 def found_in(value: Any, file: Whole) -> Iterator[Entry]:
     """What counts of a document's tree. Raises RefusedError."""
     try:
-        return numbered(episodes(value, file.identity, file.path))
+        return iter([(0, row, None, at) for row, at in episodes(value, file.identity, file.path)])
     except RefusedError:
         counted = aggregate(value, file.identity.planned)
         if not counted:

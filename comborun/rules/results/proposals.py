@@ -158,7 +158,8 @@ def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[K
             origin = min(known) - first
             fits = not count or max(known) <= first + count
             yield {"episode": {"field": name, "from": 1} if origin == 1 and fits else name}
-    yield {"episode": LINE}
+    if len(samples) > 1 or count == 1:
+        yield {"episode": LINE}
 
 
 _ANY_COMBO = {POLICY: IGNORE, ENVIRONMENT: IGNORE}

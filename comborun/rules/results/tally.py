@@ -19,6 +19,7 @@ from comborun.rules.results.fields import (
     UNREADABLE,
 )
 from comborun.rules.results.proposals import propose, proposed
+from comborun.rules.results.readers import SAMPLES
 from comborun.rules.results.repeats import why_repeated
 from comborun.rules.results.rows import Refusals, Rows
 
@@ -48,8 +49,10 @@ class Files:
 
     @property
     def samples(self) -> list[Any]:
-        """Some rows of the first file that has any."""
-        return next((rows.samples for _, rows in self.rows if rows.samples), [])
+        """Some rows of the first file that has any; of all files if each has one."""
+        first = next((rows.samples for _, rows in self.rows if rows.samples), [])
+        ones = [rows.samples[0] for _, rows in self.rows if len(rows.samples) == 1]
+        return ones[:SAMPLES] if len(first) == 1 else first
 
 
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:

@@ -98,6 +98,13 @@ def test_a_document_that_is_one_episode_has_its_index_in_a_field_or_a_name(tmp_p
     assert told(counted(tmp_path, FOLDERS[case], 10)) == (6, 10, 10)
 
 
+def test_documents_without_an_index_come_with_the_line_that_numbers_them(tmp_path: Path) -> None:
+    files = {f"turning_on_radio_{at}_0.json": row for at, row in enumerate(rows(TEN))}
+    counts = counted(tmp_path, files, 10)
+    assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"episode": "line"}]
+    assert told(counted(tmp_path, {}, 10, episode="line")) == (6, 10, 10)
+
+
 def test_documents_that_count_from_one_come_with_the_line_that_says_so(tmp_path: Path) -> None:
     counts = counted(tmp_path, {f"episode_{at + 1}.json": row for at, row in enumerate(rows(TEN))}, 10)
     assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"episode": {"field": "episode", "from": 1}}]
@@ -109,7 +116,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "two lists that differ": ({"a": rows(TEN), "b": rows([not one for one in TEN])}, "several_candidates"),
     "two lists of bare verdicts": ({"reach": TEN, "push": TEN}, "several_candidates"),
     "counts of other numbers": ({"a": {"success": 3, "total": 7}, "b": {"success": 3, "total": 9}}, "several_counts"),
-    "one verdict for all": ({"success": True, "message": "finished"}, "document_without_index"),
+    "one verdict for all": ({"success": True, "message": "finished"}, "no_index_field"),
     "a configuration": ({"seed": 1, "model": {"lr": 0.1}}, "unknown_document"),
 }
 
