@@ -24,7 +24,7 @@ from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, c
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Starts
 from comborun.reporter.comparing.pairing import arm as side_of
-from comborun.reporter.comparing.stopping import Stopping, standings
+from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
@@ -78,7 +78,7 @@ def arm(policy: str, outcomes: Sequence[bool | None], seeds: Sequence[int] | Non
     )
 
 
-def only(a: Arm, b: Arm, stopping: Stopping | None = None) -> Comparison:
+def only(a: Arm, b: Arm, stopping: EarlyStopping | None = None) -> Comparison:
     (found,) = compare({"stairs": [a, b]}, stopping).all
     return found
 
@@ -134,7 +134,7 @@ def looking(*, paired: bool) -> Draw:
             seeds = range(n) if paired else None
             first, second = arm("a", a[:n], seeds), arm("b", b[:n], seeds)
             found = standings(rule, {("a", "stairs"): first, ("b", "stairs"): second}, alike=False)
-            if only(first, second, Stopping(rule, found, so_far=True)).decided:
+            if only(first, second, EarlyStopping(rule, found, so_far=True)).decided:
                 return True
         return False
 
@@ -166,7 +166,9 @@ def disagreeing(rng: np.random.Generator) -> bool:
     arms = {(name, one.environment): arm(name, drawn(rng, rate, 60), range(60))
             for one in planned for name, rate in (("a", 0.75), ("b", 0.5))}  # fmt: skip
     found = standings(rule, arms)
-    report = compare({one.environment: [arms[combo] for combo in one.combos] for one in planned}, Stopping(rule, found))
+    report = compare(
+        {one.environment: [arms[combo] for combo in one.combos] for one in planned}, EarlyStopping(rule, found)
+    )
     return [one.winner for one in found] != [one.better for one in report.all]
 
 

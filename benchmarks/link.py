@@ -30,7 +30,7 @@ from network import await_that
 from comborun.generate.bundle import bundle
 from comborun.grid import load_grid
 from comborun.model.plan import Plan
-from comborun.planner import lay_out
+from comborun.planner.laying import lay_out
 from comborun.remote.host import host_facts
 from comborun.remote.library import library_files
 

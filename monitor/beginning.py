@@ -11,7 +11,7 @@ from comborun.errors import UserError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, load_run
 from comborun.monitor.status import SMOKE
-from comborun.monitor.waiting import Question, held, queued
+from comborun.monitor.waiting import Subject, held, queued
 from comborun.monitor.watch import Clock, Settings, Source, once, until_answered
 from comborun.planner.calibrating import LENGTH_S
 from comborun.remote.program import Beginning, await_first, dispatcher_output
@@ -110,24 +110,20 @@ def refuse_halted(status: RunStatus, options: str = "") -> None:
 
 
 def first_wait(view: RunView, history: History, status: RunStatus) -> Fact | None:
-    """What the first queued session waits for; None if no reason is known."""
-    first = _first(status)
-    if first is None:
-        return None
-    session = next(one for one in view.plan.sessions if one.name == first.name)
-    reason = queued(Question(view, history, status, session, first))[0]
-    return reason if reason.code in _WAITS else Fact("has_not_begun", reason=reason.as_data())
-
-
-def _first(status: RunStatus) -> SessionStatus | None:
-    """The first queued session with a known wait; one that waits for the smoke test only if there is no other."""
+    """What the first queued session with a known wait waits for; None without one. A session that waits for the smoke
+    test counts only if there is no other.
+    """
     if status.dispatcher is None and status.hold is None:
         return None
     there = [one for one in status.sessions if one.life is Life.QUEUED]
-    full = status.use.disk is not None and not status.use.disk.free
-    waiting = [one for one in there if one.waiting] or (there if status.hold or full else [])
-    last = [one for one in waiting if one.waiting and one.waiting.waits_for == WaitFor.SMOKE]
-    return next((one for one in waiting if one not in last), next(iter(last), None))
+    waiting = [one for one in there if one.waiting] or (there if status.hold or status.disk_full else [])
+    smoke = [one for one in waiting if one.waiting and one.waiting.waits_for == WaitFor.SMOKE]
+    first = next((one for one in waiting if one not in smoke), next(iter(smoke), None))
+    if first is None:
+        return None
+    session = next(one for one in view.plan.sessions if one.name == first.name)
+    reason = queued(Subject(view, history, status, session, first))[0]
+    return reason if reason.code in _WAITS else Fact("has_not_begun", reason=reason.as_data())
 
 
 def lacking(seen: RunStatus) -> str:

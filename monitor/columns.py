@@ -1,34 +1,21 @@
-"""The columns of the table at a given width, and the text of their cells."""
+"""The columns of the table, one row each, and which of them fit into a given width."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from comborun.monitor.status import SUPERSEDED, RunStatus, SessionStatus
-from comborun.monitor.wording import STYLES, SYMBOLS, visible
+from comborun.monitor.wording import MARKS, visible
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.words.endings import outcome_words
 from comborun.words.times import brief, duration, span
 
 PADDING = 2
-LAST_LINE = "last line"
-_NAME = "session"
 _SHORTEST_NAME = 8
-
-
-class Column(NamedTuple):
-    title: str
-    cell: Callable[[SessionStatus, int], Text]
-    """the cell of a session in a column of this width"""
-    needed: bool = True
-    """False if all its cells are empty"""
-    width: int = 0
-    justify: Literal["left", "right"] = "left"
 
 
 class _Level(NamedTuple):
@@ -38,14 +25,154 @@ class _Level(NamedTuple):
     """most cells of a session's name"""
     bar: int = 20
     dropped: int = 0
-    """number of columns of _DROPPED that are left out"""
+    """number of columns that are left out, in the order of their priority"""
     ranges: bool = True
     """whether the time left is shown as a range"""
+    words: bool = True
+    """whether a state has its word beside its symbol"""
     last_line: int = 40
     """least cells of the last line"""
 
 
-_DROPPED = (LAST_LINE, "attempt", "node", "GPU", "idle", "left", "state", "successes")
+class Setting(NamedTuple):
+    """What the cells of a column have in common."""
+
+    level: _Level = _Level()
+    width: int = 0
+    now: float | None = None
+    digits: int = 1
+    """of the largest number of episodes"""
+
+
+class Column(NamedTuple):
+    """`title` is the heading; that of the episodes is the unit of the run."""
+
+    title: str
+    line: str
+    """its line in docs/grid.md"""
+    cell: Callable[[SessionStatus, Setting], Text]
+    keys: Mapping[str, str]
+    """attributes of a session, such as `latest.log_size` -> their keys in the JSON document"""
+    used: Callable[[SessionStatus], object] | None = None
+    """the column is there if this holds for a session; None: always"""
+    priority: int | None = None
+    """a narrow table leaves out the lowest one first; None: it always stays"""
+    justify: Literal["left", "right"] = "left"
+    setting: Setting = Setting()
+
+    @property
+    def width(self) -> int:
+        return self.setting.width
+
+    def resized(self, width: int) -> Column:
+        return self._replace(setting=self.setting._replace(width=width))
+
+
+# Cells
+
+
+def _state(session: SessionStatus, at: Setting) -> Text:
+    symbol, style, _ = MARKS[session.word]
+    return Text(f"{symbol} {outcome_words(session.word)}" if at.level.words else symbol, style)
+
+
+def _name(session: SessionStatus, at: Setting) -> Text:
+    """Long names are cut in the middle, because names of one grid often differ at the end."""
+    name, tail = session.name + (f" ({SUPERSEDED})" if session.part == SUPERSEDED else ""), (at.width - 1) // 2
+    if cell_len(name) > at.width:
+        name = f"{set_cell_size(name, at.width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
+    return Text(name, _emphasis(session))
+
+
+def _emphasis(session: SessionStatus) -> str:
+    return "dim" if session.life is Life.QUEUED else ""
+
+
+def _episodes(session: SessionStatus, at: Setting) -> Text:
+    done = "-" if session.done is None else str(session.done)
+    planned = f"/{session.planned:<{at.digits}}" if session.planned else ""
+    numbers = f"{done:>{at.digits}}{planned}"
+    if not at.level.bar:
+        return Text(numbers, _emphasis(session))
+    drawn = bar(session.done or 0, session.planned, at.level.bar, MARKS[session.word].style)
+    return drawn.append(f" {numbers}", _emphasis(session) or "default")
+
+
+def _successes(session: SessionStatus, _: Setting) -> Text:
+    if session.successes is None or not session.recorded:
+        return Text("-", "dim")
+    return Text(f"{session.successes} of {session.recorded}")
+
+
+def _idle(session: SessionStatus, _: Setting) -> Text:
+    """Dim if the program is known to print nothing for long."""
+    return Text("" if session.idle is None else brief(session.idle), "dim" if session.silent else "")
+
+
+def _left(session: SessionStatus, at: Setting) -> Text:
+    """The time until the estimated end; `-` for a running session without one."""
+    end = session.expected
+    if session.life is Life.ENDED:
+        return Text()
+    if end is None or at.now is None:
+        return Text("-", "dim")
+    shown = span(end.earliest - at.now, end.latest - at.now) if at.level.ranges else brief(end.likeliest - at.now)
+    return Text(shown, _emphasis(session))
+
+
+def _attempt(session: SessionStatus, _: Setting) -> Text:
+    return Text(str(session.attempt) if session.attempt > 1 else "")
+
+
+def _gpus(session: SessionStatus, _: Setting) -> Text:
+    return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
+
+
+def _node(session: SessionStatus, _: Setting) -> Text:
+    return Text(visible(session.node), "" if session.alive else "dim")
+
+
+def _last_line(session: SessionStatus, at: Setting) -> Text:
+    """Its note, if it has one, and the last line of its log."""
+    if remarked := session.remark:
+        line = Text(remarked, note_style(session))
+        line.append(f"  {session.last_line}" if session.last_line else "", "dim")
+    elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:
+        line = Text(f"took {duration(session.seconds)}", "dim")
+    else:
+        line = Text(session.last_line, "" if session.alive else "dim")
+    return cut(line, at.width)
+
+
+COLUMNS = (
+    Column("state", "its state, or its outcome once it has ended", _state, {"life": "state", "outcome": "outcome"}),
+    Column("session", "its name", _name, {"name": "name"}),
+    Column("episodes", "how many of its episodes (or steps) are done, as a bar and in numbers", _episodes,
+           {"done": "episodes_done", "planned": "episodes_planned", "unit": "unit"}),
+    Column("successes", "how many of its episodes with a verdict succeeded", _successes,
+           {"successes": "successes", "recorded": "episodes_recorded"}, priority=70, justify="right"),
+    Column("idle", "the time since the last line of its log", _idle, {"idle": "idle_seconds", "silent": "silent"},
+           lambda session: session.idle is not None, 50, "right"),
+    Column("left", "the time until it ends, by the episodes that it has done", _left,
+           {"likely_end": "estimated_end", "likely_ends": "estimated_end_range"},
+           lambda session: session.life is not Life.ENDED, 60, "right"),
+    Column("attempt", "the number of its latest attempt, from the second one on", _attempt, {"attempt": "attempt"},
+           lambda session: session.attempt > 1, 20, "right"),
+    Column("node", "its node, on Slurm", _node, {"node": "node"}, lambda session: session.node, 30),
+    Column("GPU", "the GPUs of its latest attempt", _gpus, {"gpus": "gpus"}, lambda session: session.gpus, 40),
+    Column("last line", "why its rows don't count, how it ended, or the last line of its log", _last_line,
+           {"last_line": "last_line", "note": "note"}, priority=10),
+)  # fmt: skip
+LAST_LINE = COLUMNS[-1]
+
+
+def grid_lines() -> list[str]:
+    """The lines about columns in docs/grid.md."""
+    return [f"- **{column.title}**: {column.line}" for column in COLUMNS]
+
+
+# Which columns fit
+
 _LEVELS = (
     _Level(),
     _Level(60, 10, last_line=24),
@@ -55,127 +182,46 @@ _LEVELS = (
     _Level(30, 6, 2),
     _Level(30, 4, 2),
     _Level(30, 6, 2, ranges=False),
-    *(_Level(30, 0, count, ranges=False) for count in range(1, len(_DROPPED) + 1)),
+    *(_Level(30, 0, count, ranges=False) for count in range(1, 7)),
+    *(_Level(30, 0, count, ranges=False, words=False) for count in range(6, 10)),  # for columns that may be added, too
 )
 
 
 def columns(status: RunStatus, width: int) -> tuple[Column, ...]:
     """As many columns as fit. If even the narrowest level does not fit, names are shortened."""
     for level in _LEVELS:
-        chosen = _chosen(status, level)
-        free = width - sum(column.width for column in chosen) - PADDING * (len(chosen) - 1)
+        chosen = _of_level(status, level)
+        free = width - sum(one.width for one in chosen) - PADDING * (len(chosen) - 1)
         if level.dropped and free >= 0:
             return chosen
         if not level.dropped and free - PADDING >= level.last_line:
-            return (*chosen, Column(LAST_LINE, _last_line, width=free - PADDING))
-    return tuple(
-        column._replace(width=max(_SHORTEST_NAME, column.width + free)) if column.title == _NAME else column
-        for column in chosen
-    )
+            return (*chosen, LAST_LINE.resized(free - PADDING))
+    return tuple(one.resized(max(_SHORTEST_NAME, one.width + free)) if one.cell is _name else one for one in chosen)
 
 
-def _chosen(status: RunStatus, level: _Level) -> tuple[Column, ...]:
+def _of_level(status: RunStatus, level: _Level) -> tuple[Column, ...]:
     """The columns of a level, except the last line; each as wide as its longest cell."""
-    sessions, without = status.sessions, _DROPPED[: level.dropped]
+    leaving = sorted((one for one in COLUMNS if one.priority is not None), key=lambda one: one.priority or 0)
+    sessions, without = status.sessions, (LAST_LINE, *leaving[: level.dropped])
     digits = max((len(str(max(one.planned, one.done or 0))) for one in sessions), default=1)
-    left = partial(_left, status.now, level.ranges)
-    every = (
-        Column("" if "state" in without else "state", partial(_state, "state" not in without)),
-        Column(_NAME, _name),
-        Column(status.unit, partial(_episodes, level.bar, digits)),
-        Column("successes", _successes, justify="right"),
-        Column("idle", _idle, any(one.idle is not None for one in sessions), justify="right"),
-        Column("left", left, any(one.life is not Life.ENDED for one in sessions), justify="right"),
-        Column("attempt", _attempt, any(one.attempt > 1 for one in sessions), justify="right"),
-        Column("node", _node, any(one.node for one in sessions)),
-        Column("GPU", _gpus, any(one.gpus for one in sessions)),
-    )
-    kept = [column for column in every if column.title not in without and column.needed]
-    return tuple(column._replace(width=_width(column, status, level)) for column in kept)
+    setting = Setting(level, level.names, status.now, digits)
+    chosen = []
+    for one in COLUMNS:
+        if one in without or (one.used and not any(map(one.used, sessions))):
+            continue
+        title = status.unit if one.cell is _episodes else one.title
+        title = title if one.cell is not _state or level.words else ""
+        widest = max((one.cell(session, setting).cell_len for session in sessions), default=0)
+        chosen.append(one._replace(title=title, setting=setting).resized(max(widest, cell_len(title))))
+    return tuple(chosen)
 
 
-def _width(column: Column, status: RunStatus, level: _Level) -> int:
-    widest = max((column.cell(session, level.names).cell_len for session in status.sessions), default=0)
-    width = max(widest, cell_len(column.title))
-    return min(width, level.names) if column.title == _NAME else width
-
-
-def _state(in_words: bool, session: SessionStatus, _: int) -> Text:
-    word = session.word
-    return Text(f"{SYMBOLS[word]} {outcome_words(word)}" if in_words else SYMBOLS[word], STYLES[word])
-
-
-def _name(session: SessionStatus, width: int) -> Text:
-    """Long names are cut in the middle, because names of one grid often differ at the end."""
-    name, tail = session.name + (f" ({SUPERSEDED})" if session.part == SUPERSEDED else ""), (width - 1) // 2
-    if cell_len(name) > width:
-        name = f"{set_cell_size(name, width - 1 - tail)}…{set_cell_size(name[::-1], tail)[::-1]}"
-    return Text(name, _emphasis(session))
-
-
-def _emphasis(session: SessionStatus) -> str:
-    return "dim" if session.life is Life.QUEUED else ""
-
-
-def _episodes(cells: int, digits: int, session: SessionStatus, _: int) -> Text:
-    done = "-" if session.done is None else str(session.done)
-    planned = f"/{session.planned:<{digits}}" if session.planned else ""
-    numbers = f"{done:>{digits}}{planned}"
-    if not cells:
-        return Text(numbers, _emphasis(session))
-    drawn = bar(session.done or 0, session.planned, cells, STYLES[session.word])
-    return drawn.append(f" {numbers}", _emphasis(session) or "default")
-
-
-def _successes(session: SessionStatus, _: int) -> Text:
-    if session.successes is None or not session.recorded:
-        return Text("-", "dim")
-    return Text(f"{session.successes} of {session.recorded}")
-
-
-def _idle(session: SessionStatus, _: int) -> Text:
-    """Dim if the program is known to print nothing for long."""
-    return Text("" if session.idle is None else brief(session.idle), "dim" if session.silent else "")
-
-
-def _left(now: float | None, ranges: bool, session: SessionStatus, _: int) -> Text:
-    """The time until the estimated end; `-` for a running session without one."""
-    end = session.expected
-    if session.life is Life.ENDED:
-        return Text()
-    if end is None or now is None:
-        return Text("-", "dim")
-    shown = span(end.earliest - now, end.latest - now) if ranges else brief(end.likeliest - now)
-    return Text(shown, _emphasis(session))
-
-
-def _attempt(session: SessionStatus, _: int) -> Text:
-    return Text(str(session.attempt) if session.attempt > 1 else "")
-
-
-def _gpus(session: SessionStatus, _: int) -> Text:
-    return Text(",".join(map(str, session.gpus)), "" if session.alive else "dim")
-
-
-def _node(session: SessionStatus, _: int) -> Text:
-    return Text(visible(session.node), "" if session.alive else "dim")
-
-
-def _last_line(session: SessionStatus, width: int) -> Text:
-    """Its note, if it has one, and the last line of its log."""
-    if remarked := session.remark:
-        line = Text(remarked, note_style(session))
-        line.append(f"  {session.last_line}" if session.last_line else "", "dim")
-    elif session.outcome is Outcome.SUCCEEDED and session.seconds is not None:
-        line = Text(f"took {duration(session.seconds)}", "dim")
-    else:
-        line = Text(session.last_line, "" if session.alive else "dim")
-    return cut(line, width)
+# Parts of cells, for the table too
 
 
 def note_style(session: SessionStatus) -> str:
     """A note of a successful session is a warning."""
-    return "yellow" if session.outcome is Outcome.SUCCEEDED else STYLES[session.outcome or session.life]
+    return "yellow" if session.outcome is Outcome.SUCCEEDED else MARKS[session.word].style
 
 
 def bar(done: int, planned: int, width: int, style: str) -> Text:

@@ -76,7 +76,8 @@ def _ends(
         free = ending[max(0, len(ending) - slots) :] + [now] * (slots - len(ending))
         heapq.heapify(free)
         while queued:
-            one = _next(queued, free[0])
+            # for a slot that is free then: the first that is ready, else the earliest
+            one = next((one for one in queued if _ready(one) <= free[0]), None) or min(queued, key=_ready)
             length = _length(one, paces, level)
             if length is None:
                 break
@@ -84,11 +85,6 @@ def _ends(
             ends[one.name] = max(free[0], _ready(one)) + length
             heapq.heapreplace(free, ends[one.name])
     return ends
-
-
-def _next(queued: Sequence[SessionStatus], moment: float) -> SessionStatus:
-    """The next session for a slot that is free at `moment`: the first that is ready then, else the earliest."""
-    return next((one for one in queued if _ready(one) <= moment), None) or min(queued, key=_ready)
 
 
 def _ready(one: SessionStatus) -> float:
@@ -104,13 +100,14 @@ def _ran(one: SessionStatus, now: float) -> float:
 def _left(one: SessionStatus, paces: Mapping[Unit, _Pace], now: float, level: float) -> float | None:
     """Seconds until a running session ends; None if its pace is unknown."""
     ran, likely = _ran(one, now), _length(one, paces, _LIKELIEST)
-    overdue = not one.own and one.remaining and likely is not None and ran > likely  # its pace differs from the run's
-    if one.life is Life.STALLED or not one.whole or overdue:
+    # its pace differs from the run's
+    overdue = not one.latest.done and one.remaining and likely is not None and ran > likely
+    if one.life is Life.STALLED or not one.latest.whole or overdue:
         return None
-    if _shows_pace(one, now) and one.own >= ENOUGH:
-        return _Pace(ran / one.own, one.own, _DRIFT).seconds(one.remaining, level)
+    if _shows_pace(one, now) and one.latest.done >= ENOUGH:
+        return _Pace(ran / one.latest.done, one.latest.done, _DRIFT).seconds(one.remaining, level)
     length = _length(one, paces, level)
-    spent = 0.0 if one.own else ran  # for episodes that are not done yet
+    spent = 0.0 if one.latest.done else ran  # for episodes that are not done yet
     return None if length is None else max(0.0, length - spent)
 
 
@@ -123,7 +120,7 @@ def _length(one: SessionStatus, paces: Mapping[Unit, _Pace], level: float) -> fl
 
 def _shows_pace(one: SessionStatus, now: float) -> bool:
     """Whether its latest attempt shows a pace. The run time of a lost attempt is unknown."""
-    return one.whole and one.own > 0 and _ran(one, now) > _SHORTEST_S and one.outcome is not Outcome.LOST
+    return one.latest.whole and one.latest.done > 0 and _ran(one, now) > _SHORTEST_S and one.outcome is not Outcome.LOST
 
 
 def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace]:
@@ -132,10 +129,10 @@ def _paces(sessions: Sequence[SessionStatus], now: float) -> Mapping[Unit, _Pace
     units: set[Unit] = {one.unit for one in sessions}
     for unit in units:
         paced = [one for one in sessions if one.unit == unit and _shows_pace(one, now)]
-        done = sum(one.own for one in paced)
+        done = sum(one.latest.done for one in paced)
         if done >= ENOUGH:
             mean = sum(_ran(one, now) for one in paced) / done
-            single = [_ran(one, now) / one.own for one in paced if one.own >= ENOUGH]
+            single = [_ran(one, now) / one.latest.done for one in paced if one.latest.done >= ENOUGH]
             apart = _APART
             if mean and len(single) >= 3:  # `statistics.stdev` is slow to import
                 middle = sum(single) / len(single)

@@ -8,18 +8,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from comborun.model.plan import Plan, Session
-from comborun.model.servers import ServerInstance
-from comborun.monitor.classify import ended_by, session_status
+from comborun.model.resources import ServerInstance
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.snapshot import Server
+from comborun.monitor.snapshot import ServerStatus
+from comborun.monitor.states import Case, session_status
 from comborun.monitor.status import RunStatus, SessionStatus
-from comborun.monitor.waiting import Question, blocked, budget, queued
+from comborun.monitor.waiting import Subject, blocked, budget, queued
 from comborun.monitor.wording import indented
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.names import AFTER
 from comborun.rules.room.waits import WaitFor
 from comborun.rules.vocabulary import Life, Outcome
+from comborun.text import harmless
 from comborun.words import say
 
 MOST_LINES = 10
@@ -54,7 +55,7 @@ class Explanation:
 
 def to_document(explanation: Explanation) -> dict[str, Any]:
     commands = [{"command": f"combo {one.words}", "does": one.does} for one in explanation.commands]
-    reasons = {"reasons": list(map(say, explanation.reasons)), "facts": data_of(explanation.reasons)}
+    reasons = {"reasons": [harmless(say(one)) for one in explanation.reasons], "facts": data_of(explanation.reasons)}
     return {**asdict(replace(explanation, reasons=())), **reasons, "commands": commands}
 
 
@@ -65,58 +66,53 @@ def explain(view: RunView, history: History, status: RunStatus, name: str) -> Ex
     else:
         session = next(one for one in view.plan.sessions if one.name == name)
         known = next((one for one in status.sessions if one.name == name), None)
-        seen = known or session_status(session, history.of(name), status.now or 0.0)
-        reasons = _reasons(Question(view, history, status, session, seen))
+        seen = known or session_status(Case(view.plan, session, history.of(name), status.now or 0.0))
+        reasons = _reasons(Subject(view, history, status, session, seen))
     commands = tuple(_commands(view, status, seen))
     outcome = str(seen.outcome) if seen.outcome else None
     words = (seen.policy, seen.environment, str(seen.life), outcome)
     return Explanation(view.id, name, *words, seen.attempt, tuple(reasons), commands)
 
 
-def _reasons(question: Question) -> Iterator[Fact]:
-    if question.session.flag == "dropped":
+def _reasons(subject: Subject) -> Iterator[Fact]:
+    if subject.session.flag == "dropped":
         yield Fact("session_is_dropped")
-    elif question.seen.life is Life.QUEUED:
-        yield from queued(question)
-    if question.seen.alive:
-        yield from _alive(question)
-    elif question.seen.life is Life.ENDED:
-        yield from _ended(question)
-    for one in question.attempts[:-1]:
-        how = ended_by(one.end) if one.end else ""
-        yield Fact("earlier_attempt", attempt=one.number, note=how, done=one.done, unit=question.session.unit)
+    elif subject.seen.life is Life.QUEUED:
+        yield from queued(subject)
+    if subject.seen.alive:
+        yield from _alive(subject)
+    elif subject.seen.life is Life.ENDED:
+        yield from _ended(subject)
+    for one in subject.attempts[:-1]:
+        how = one.end and one.end.how.as_data()
+        yield Fact("earlier_attempt", attempt=one.number, how=how, done=one.done, unit=subject.session.unit)
 
 
-def _alive(question: Question) -> Iterator[Fact]:
-    seen = question.seen
+def _alive(subject: Subject) -> Iterator[Fact]:
+    seen = subject.seen
     where = {"gpus": list(seen.gpus), "node": seen.node, "task": seen.task.job if seen.task else ""}
     if seen.life is Life.STARTING:
-        yield Fact("attempt_starts", attempt=seen.attempt, **where, slurm=question.status.scheduler is not None)
+        yield Fact("attempt_starts", attempt=seen.attempt, **where, slurm=subject.status.scheduler is not None)
         return
     yield Fact("attempt_runs", attempt=seen.attempt, **where, seconds=seen.seconds or 0.0)
     if seen.life is Life.ORPHANED:
         yield Fact("supervisor_is_gone")
     yield from _work(seen)
     if seen.stalled is not None:
-        yield Fact("no_progress_since", at=seen.stalled, seconds=question.now - seen.stalled)
+        yield Fact("no_progress_since", at=seen.stalled, seconds=subject.now - seen.stalled)
     else:
         yield from seen.facts
     if seen.idle is not None:
         yield Fact("log_grew", ago_s=seen.idle)
-    yield from _limits(question)
-    if seen.expected:
-        yield seen.expected.fact(question.now)
-
-
-def _limits(question: Question) -> Iterator[Fact]:
-    """Which limits would end it."""
-    watch, seen = question.session.watch, question.seen
-    if watch.stall_s:
-        yield Fact("stall_limit", seconds=watch.stall_s)
+    limits = subject.session.watch
+    if limits.stall_s:
+        yield Fact("stall_limit", seconds=limits.stall_s)
     elif seen.stalled is not None:
         yield Fact("no_stall_limit")
-    if watch.max_s:
-        yield Fact("time_limit", seconds=watch.max_s, in_s=watch.max_s - (seen.seconds or 0.0))
+    if limits.max_s:
+        yield Fact("time_limit", seconds=limits.max_s, in_s=limits.max_s - (seen.seconds or 0.0))
+    if seen.expected:
+        yield seen.expected.fact(subject.now)
 
 
 def _work(seen: SessionStatus) -> Iterator[Fact]:
@@ -124,26 +120,26 @@ def _work(seen: SessionStatus) -> Iterator[Fact]:
         recorded = seen.recorded if seen.successes is not None else None
         counts = {"done": seen.done, "planned": seen.planned, "unit": seen.unit}
         yield Fact("work_done", **counts, successes=seen.successes, recorded=recorded)
-    if seen.uncounted:
-        yield Fact("rows_not_counted", note=seen.uncounted)
+    if seen.reasons:
+        yield Fact("rows_not_counted", reasons=data_of(seen.reasons))
 
 
-def _ended(question: Question) -> Iterator[Fact]:
-    seen, end = question.seen, question.attempts[-1].end if question.attempts else None
+def _ended(subject: Subject) -> Iterator[Fact]:
+    seen, end = subject.seen, subject.attempts[-1].end if subject.attempts else None
     if not seen.attempt:
         yield Fact("queued_when_stopped")
         return
     code = "attempt_was_called_off" if _never_began(seen) else "attempt_ended"
-    yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, note=seen.note)
+    yield Fact(code, attempt=seen.attempt, at=end and end.ended, seconds=seen.seconds, how=data_of(seen.facts))
     if _never_began(seen):
         return
     yield from _work(seen)
     if seen.outcome is not Outcome.SUCCEEDED:
-        yield _evidence(question.session)
-    if seen.peak_memory is not None:
-        yield Fact("peak_memory", bytes=seen.peak_memory)
+        yield _evidence(subject.session)
+    if end and end.peak_memory is not None:
+        yield Fact("peak_memory", bytes=end.peak_memory)
     if seen.failure:
-        yield _retries(question)
+        yield _retries(subject)
 
 
 def _never_began(seen: SessionStatus) -> bool:
@@ -159,14 +155,14 @@ def _evidence(session: Session) -> Fact:
     return Fact("evidence_needed", **records, line=rules.line, files=list(rules.files))
 
 
-def _retries(question: Question) -> Fact:
-    failure, plan, status = question.seen.failure, question.view.plan, question.status
+def _retries(subject: Subject) -> Fact:
+    failure, plan, status = subject.seen.failure, subject.view.plan, subject.status
     assert failure
-    renewed, most = dict(status.again).get(question.seen.name, 0), plan.limits.attempts
-    if renewed >= question.seen.attempt:
+    renewed, most = dict(status.again).get(subject.seen.name, 0), plan.limits.attempts
+    if renewed >= subject.seen.attempt:
         return Fact("start_was_asked_for", failure=str(failure))
-    spent = budget(plan, [one for one in question.attempts if one.number > renewed], failure)
-    used = {"failure": str(failure), "made": spent.made, "most": most, "renewed": spent.made != question.seen.attempt}
+    spent = budget(plan, [one for one in subject.attempts if one.number > renewed], failure)
+    used = {"failure": str(failure), "made": spent.made, "most": most, "renewed": spent.made != subject.seen.attempt}
     if spent.left:
         return Fact("starts_left", **used, left=spent.left, held=bool(status.finished or status.hold))
     times = {rule.failure: rule.times for rule in plan.retry}
@@ -178,7 +174,7 @@ def _after(status: RunStatus, seen: SessionStatus) -> Iterator[Fact]:
     if seen.life is Life.QUEUED:
         yield Fact("after_waits", sessions=sum(one.life is not Life.ENDED for one in status.sessions))
     elif seen.life is Life.ENDED:
-        yield Fact("after_ended", seconds=seen.seconds, note=seen.note)
+        yield Fact("after_ended", seconds=seen.seconds, how=data_of(seen.facts))
     else:
         yield Fact("after_runs", seconds=seen.seconds or 0.0)
 
@@ -216,7 +212,7 @@ def server_names(plan: Plan) -> tuple[str, ...]:
 def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     """`name` is one of `server_names`."""
     one = next(one for one in view.plan.server_instances if one.name == name)
-    seen = next((seen for seen in status.servers if seen.name == name), Server(name, "queued"))
+    seen = next((seen for seen in status.servers if seen.name == name), ServerStatus(name, "queued"))
     commands = []
     if status.stopped or status.hold:
         commands.append(Command(f"resume {shlex.quote(view.id)}", "lets the run go on"))
@@ -228,7 +224,7 @@ def explain_server(view: RunView, status: RunStatus, name: str) -> Explanation:
     return Explanation(view.id, name, "", "", seen.state or "queued", None, seen.attempt, reasons, tuple(commands))
 
 
-def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: Server) -> Iterator[Fact]:
+def _of_server(plan: Plan, status: RunStatus, one: ServerInstance, seen: ServerStatus) -> Iterator[Fact]:
     if stopping := blocked(status):
         yield stopping
     yield Fact("server_is", server=seen.fact(status.now).as_data(), gpus=list(seen.gpus), port=seen.port)

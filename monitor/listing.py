@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from comborun.errors import UserError
+from comborun.model.codec import chosen
 from comborun.monitor.observe import last_look, load_run
 from comborun.monitor.watch import Clock, Source, last_seen, once
 from comborun.monitor.wording import listed
@@ -80,20 +81,12 @@ def to_document(one: Listing, run: Run) -> dict[str, Any]:
     kind, why = (run.held.get(key, "") for key in ("kind", "why"))
     hold = {"kind": kind, "since": number(run.held.get("at")), "why": why}
     return {
-        "run": run.id,
-        "grid": run.grid,
-        "canary": run.canary,
         "host": one.host,
-        "directory": run.directory,
+        **chosen(run, "grid", "canary", "directory", "finished", "counts", "smoke", "started", "seconds", id="run"),
         "reachable": not one.complaint,
         "last_seen_seconds": max(0.0, time.time() - one.seen) if one.seen else None,
-        "finished": run.finished,
         "stopped": kind == "stopped",
         "hold": hold if kind not in {"", "stopped"} else None,
-        "counts": run.counts,
-        "smoke": run.smoke,
-        "started": run.started,
-        "seconds": run.seconds,
     }
 
 

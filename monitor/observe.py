@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from comborun.errors import HostError, RunGoneError, UserError
 from comborun.model.plan import Plan, Session
-from comborun.monitor.progress import Counter, Observation, Workload, counted
+from comborun.monitor.progress import LogProgress, Observation, Workload, counted
 from comborun.monitor.snapshot import Attempt, Snapshot
 from comborun.remote import program
 from comborun.remote.runs import copy_of, read_plan
@@ -124,13 +124,13 @@ def fold(history: History, snapshot: Snapshot, sessions: Mapping[str, Session] =
     return History(snapshot, MappingProxyType(ordered))
 
 
-def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> Counter:
+def _counter(one: Attempt, session: Session, now: float, *, late: bool) -> LogProgress:
     """The progress in its log, including this look; `late`: this is the first look at the run."""
     begin, rules = one.begin, session.progress
     first, count = (begin.first, begin.count) if begin and begin.count else (session.first, session.count)
     workload = Workload(first - session.results.base, count)
     if rules.each and workload.count and one.end and one.end.completeness is Completeness.COMPLETE:
-        return Counter(workload.count)  # perhaps no look has seen the bar at its end
+        return LogProgress(workload.count)  # perhaps no look has seen the bar at its end
     if not one.tail:
         return one.counter
     started = begin.started if begin else None

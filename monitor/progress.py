@@ -43,7 +43,7 @@ class Observation(NamedTuple):
 ALL_SEEN = Observation()
 
 
-class Counter(NamedTuple):
+class LogProgress(NamedTuple):
     """The progress of one attempt, from its log so far."""
 
     done: int | None = None
@@ -60,12 +60,12 @@ class Counter(NamedTuple):
     """whether parts may have been missed, so that `done` is a lower bound"""
 
 
-NOTHING = Counter()
+NOTHING = LogProgress()
 
 
 def counted(
-    before: Counter, pieces: Iterator[str], rules: ProgressRules, workload: Workload, look: Observation = ALL_SEEN
-) -> Counter:
+    before: LogProgress, pieces: Iterator[str], rules: ProgressRules, workload: Workload, look: Observation = ALL_SEEN
+) -> LogProgress:
     """The counter, updated by these pieces of the log."""
     pattern = _compiled(rules.pattern) if rules.pattern else None
     if pattern and rules.each:
@@ -75,7 +75,7 @@ def counted(
         found = [
             _done(done, total, rules.counts_from, workload) for done, total in _found(pattern, pieces) if total != 0
         ]
-        return Counter(max((one for one in (before.done, *found) if one is not None), default=None))
+        return LogProgress(max((one for one in (before.done, *found) if one is not None), default=None))
     if rules.guess and not before.doubted:
         return _guessed(before, [one for piece in pieces if (one := guess(piece, workload.count)) is not None])
     return before
@@ -116,8 +116,8 @@ def _done(done: int, total: int | None, counts_from: int | None, workload: Workl
 
 
 def _started_again(
-    before: Counter, drawn: Sequence[tuple[int, int]], each: int, workload: Workload, look: Observation
-) -> Counter:
+    before: LogProgress, drawn: Sequence[tuple[int, int]], each: int, workload: Workload, look: Observation
+) -> LogProgress:
     """The episodes of finished parts, plus the share of the current one."""
     missed = before.missed or look.late
     if not drawn:
@@ -127,15 +127,15 @@ def _started_again(
     passed = max(back, before.passed + (before.at is not None and at < before.at))
     done = max(before.done or 0, workload.most(passed * each + at * each // total))
     unseen = 2 * done / each * (look.age - before.age) > look.age  # unseen for half the time of a part
-    return Counter(done, passed=passed, at=at, age=look.age, missed=missed or unseen)
+    return LogProgress(done, passed=passed, at=at, age=look.age, missed=missed or unseen)
 
 
-def _guessed(before: Counter, found: Sequence[int]) -> Counter:
+def _guessed(before: LogProgress, found: Sequence[int]) -> LogProgress:
     """The counter without a pattern. Tails overlap, so only the order within a tail and its last number show a step
     back.
     """
     if not found:
         return before
     if list(found) != sorted(found) or found[-1] < (before.done or 0):
-        return Counter(doubted=True)
-    return Counter(found[-1])
+        return LogProgress(doubted=True)
+    return LogProgress(found[-1])

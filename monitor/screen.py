@@ -11,10 +11,10 @@ from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from comborun.errors import shape
-from comborun.monitor.slurm import summary_line
-from comborun.monitor.status import UP, RunStatus, SessionStatus, to_json
+from comborun.monitor.document import to_json
+from comborun.monitor.status import UP, RunStatus, SessionStatus
 from comborun.monitor.table import host_facts, render
-from comborun.monitor.wording import SYMBOLS, clock_words, listed, visible
+from comborun.monitor.wording import MARKS, clock_words, listed, visible
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike
@@ -29,7 +29,7 @@ _PARTS = 10
 """how often the progress of the whole run is printed"""
 
 
-class Screen(ABC):
+class StatusScreen(ABC):
     ticking = False
     """whether it also shows the time that passes between two looks"""
 
@@ -40,7 +40,7 @@ class Screen(ABC):
         """Restore the terminal, with the last picture on it; may be called twice."""
 
 
-class LiveScreen(Screen):
+class LiveScreen(StatusScreen):
     """The table, redrawn in place and at most as high as the terminal. The last one is complete and stays."""
 
     ticking = True
@@ -76,7 +76,7 @@ class LiveScreen(Screen):
         live.stop()
 
 
-class PlainScreen(Screen):
+class PlainScreen(StatusScreen):
     def __init__(self, console: Console) -> None:
         self._console = console
         self._last: RunStatus | None = None
@@ -87,7 +87,7 @@ class PlainScreen(Screen):
         self._last = status
 
 
-class JsonScreen(Screen):
+class JsonScreen(StatusScreen):
     """A document per look, each on a line."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
@@ -101,7 +101,7 @@ def show_once(console: Console, status: RunStatus) -> None:
     console.print(render(status, console.width))
 
 
-def open_screen(console: Console, *, plain: bool = False) -> Screen:
+def open_screen(console: Console, *, plain: bool = False) -> StatusScreen:
     """A screen that redraws on a terminal that can move its cursor, else one that prints lines."""
     if plain or not console.is_terminal or console.is_dumb_terminal:
         return PlainScreen(console)
@@ -159,25 +159,25 @@ def _link(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
         yield f"! {link.trouble} since {clock(link.since)}{why}"
     if link.reachable and not was.reachable:
         yield "reachable again"
-    event, known = after.host_event, before.host_event if before else None
-    if event and not (known and set(known.sessions) >= set(event.sessions)):
-        yield f"! {say(event.fact(after.host))}"
+    outage, known = after.outage, before.outage if before else None
+    if outage and not (known and set(known.sessions) >= set(outage.sessions)):
+        yield f"! {say(outage.fact(after.host))}"
 
 
 def _cluster(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     """Slurm's summary at the first look that has one; then only whether Slurm answers."""
-    if after.scheduler is None or after.now is None:
+    if after.scheduler is None or after.slurm is None:
         return
-    earlier = before.scheduler if before else None
-    if earlier is None or (earlier.answered and not after.scheduler.answered):
-        yield summary_line(after.scheduler, after.tasks, after.now)
-    elif after.scheduler.answered and not earlier.answered:
+    earlier, answered = before.scheduler if before else None, after.scheduler.answered
+    if earlier is None or (earlier.answered and not answered):
+        yield f"{'' if answered else '! '}{say(after.slurm)}"
+    elif answered and not earlier.answered:
         yield "Slurm answers again"
 
 
 def _sessions(before: RunStatus | None, after: RunStatus) -> Iterator[str]:
     known = {session.name: _key(session) for session in before.every} if before else {}
-    ended_by_host = after.host_event.sessions if after.host_event else ()
+    ended_by_host = after.outage.sessions if after.outage else ()
     for session in after.every:
         if session.name not in ended_by_host and _key(session) != known.get(session.name, (Life.QUEUED, None, 0)):
             yield _line(session)
@@ -188,7 +188,7 @@ def _key(session: SessionStatus) -> tuple[object, ...]:
 
 
 def _line(session: SessionStatus) -> str:
-    parts = [f"{SYMBOLS[session.word]} {session.name}: {outcome_words(session.word)}"]
+    parts = [f"{MARKS[session.word].symbol} {session.name}: {outcome_words(session.word)}"]
     if session.attempt > 1:
         parts.append(f"attempt {session.attempt}")
     if session.done is not None and (session.done or session.life is Life.ENDED):
@@ -200,9 +200,9 @@ def _line(session: SessionStatus) -> str:
     if session.uncounted or session.note:
         parts += [session.note] if session.note else []
         failed = session.life is Life.ENDED and session.outcome is not Outcome.SUCCEEDED
-        last = session.last_line
+        last, ending = session.last_line, session.latest.end.facts if session.latest.end else ()
         told = not last or last.startswith("comborun: ")  # a line of ours, whose fact is shown
-        told = told or any(one.code == Evidence.LOG_SAYS or one.text("said") == last for one in session.ending)
+        told = told or any(one.code == Evidence.LOG_SAYS or one.text("said") == last for one in ending)
         parts += [f"last line: {session.last_line}"] if failed and not told else []
     return ", ".join(parts)
 

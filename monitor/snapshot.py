@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.model.attempt import Begin, End
 from comborun.model.codec import decoded
-from comborun.monitor.progress import NOTHING, Counter
-from comborun.monitor.slurm import Scheduler, Task
+from comborun.monitor.progress import NOTHING, LogProgress
 from comborun.monitor.wording import visible
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.holds import LEAVING
 from comborun.rules.results.counts import Counts
 from comborun.rules.room.capacity import Card
 from comborun.rules.room.waits import waits_for
+from comborun.rules.slurm import PENDING, is_held, plain
 from comborun.rules.vocabulary import Life
 from comborun.text import harmless
 from comborun.words import say
@@ -90,7 +90,7 @@ def _because(reason: Fact | None, words: str) -> dict[str, object]:
     return {"reason": reason.as_data()} if reason else {"words": harmless(words)} if words else {}
 
 
-class Server(NamedTuple):
+class ServerStatus(NamedTuple):
     name: str
     state: str
     """queued, starting, loading, ready, silent (it does not answer) or ended"""
@@ -119,6 +119,67 @@ class Server(NamedTuple):
             fields |= {"cause": visible(self.cause), "ending": data_of(self.ending)}
             fields |= {"note": visible(self.why)} if self.why else {}
         return Fact("server_state", **fields)
+
+
+class SlurmTask(NamedTuple):
+    """A task of a Slurm array. Times are seconds since 1970 on the host's clock."""
+
+    session: str
+    attempt: int
+    """the attempt that it makes or will make"""
+    job: str
+    """`12_7`: array and index"""
+    id: str = ""
+    """its own job number, for steps; empty before it has one"""
+    state: str = PENDING
+    node: str = ""
+    start: float | None = None
+    """expected start, if Slurm gives one"""
+    reason: str = ""
+    """Slurm's reason why it does not run; empty while Slurm has not looked at it"""
+
+    @property
+    def pending(self) -> bool:
+        return not self.begun and self.state != "COMPLETING"
+
+    @property
+    def begun(self) -> bool:
+        return self.state in {"RUNNING", "CONFIGURING"}
+
+    @property
+    def held(self) -> bool:
+        return self.pending and is_held(self.reason)
+
+    @property
+    def array(self) -> str:
+        """The job number of the array; empty if Slurm's answer has none."""
+        number = self.job.partition("_")[0]
+        return number if number.isdecimal() else ""
+
+    @property
+    def why(self) -> str:
+        """The reason as Slurm's documents spell it."""
+        return visible(plain(self.reason))
+
+    @property
+    def fact(self) -> Fact:
+        """What Slurm says of it."""
+        if self.why:
+            return Fact("task_held_by_slurm" if self.held else "task_waits", reason=self.why)
+        return Fact("task_not_looked_at") if self.pending else Fact("task_state", state=self.state.lower())
+
+
+class Scheduler(NamedTuple):
+    at: float | None = None
+    """time of the last answer; None: never"""
+    answered: bool = True
+    why: str = ""
+    """its message instead of an answer"""
+
+    def silence(self, now: float) -> Fact:
+        """Slurm does not answer: since when, and its words."""
+        since = {} if self.at is None else {"ago_s": now - self.at}
+        return Fact("slurm_is_silent", **since, said=visible(self.why))
 
 
 @dataclass(frozen=True)
@@ -162,8 +223,10 @@ class Attempt(NamedTuple):
     """a supervisor has claimed it, though it may not have written `begin` yet"""
     stalled: float | None = None
     """since when it has shown no progress, if that is longer than allowed"""
+    problems: tuple[Fact, ...] = ()
+    """memory on a GPU that was not granted"""
     wrong_gpu: str = ""
-    """`GPU:MiB,GPU:MiB` of its processes, if some of it is on a GPU that was not granted"""
+    """as a former version said it: `GPU:MiB,GPU:MiB` of its processes"""
     verdict: tuple[Fact, ...] = ()
     """why its supervisor ends it just now"""
     ending: str = ""
@@ -174,7 +237,7 @@ class Attempt(NamedTuple):
     log_changed: float | None = None
     tail: bytes = b""
     """the last bytes of the log: untrusted"""
-    counter: Counter = NOTHING
+    counter: LogProgress = NOTHING
     """progress by its log; kept by the watcher"""
     progressed: float | None = None
     """when its progress was last seen to grow; kept by the watcher"""
@@ -202,6 +265,9 @@ class Attempt(NamedTuple):
         return self.life in (Life.RUNNING, Life.ORPHANED) or (self.life == Life.STARTING and self.claimed)
 
 
+NOT_STARTED = Attempt("", 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
     """What a probe reports about a run as a whole."""
@@ -214,7 +280,7 @@ class RunFacts:
     slots: int | None = None
     use: HostUse = UNKNOWN_USE
     multiplexer: str = ""
-    servers: tuple[Server, ...] = ()
+    servers: tuple[ServerStatus, ...] = ()
     """the model servers of its sessions"""
     scheduler: Scheduler | None = None
     """None unless Slurm starts the sessions"""
@@ -238,24 +304,11 @@ class Snapshot(RunFacts):
     notice_failed: tuple[int, float] | None = None
     """exit code and time of the notify command, if it failed for the latest notice"""
     waiting: tuple[Waiting, ...] = ()
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[SlurmTask, ...] = ()
 
 
 def parse_snapshot(answer: bytes) -> Snapshot:
     """Read the probe's standard output. Raises HostError if it is not one, UserError for another version."""
-    document, tails = _cut(answer)
-    try:
-        for one in document["attempts"]:
-            length = one.get("tail", 0)
-            one["tail"], tails = tails[:length], tails[length:]
-        snapshot: Snapshot = decoded(Snapshot, document)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise HostError(f"the probe's answer can't be read: {type(error).__name__}: {error!s:.200}") from error
-    return snapshot
-
-
-def _cut(answer: bytes) -> tuple[dict[str, Any], bytes]:
-    """The document, and what follows it."""
     start = 0 if answer.startswith(_MAGIC) else answer.find(b"\n" + _MAGIC) + 1
     if not answer.startswith(_MAGIC, start):
         excerpt = repr(answer[:80].decode("utf-8", "replace")) if answer else "nothing"
@@ -274,4 +327,11 @@ def _cut(answer: bytes) -> tuple[dict[str, Any], bytes]:
         document = None
     if not isinstance(document, dict):
         raise HostError("the probe's answer is cut off", "the next look will show whether that was the link")
-    return document, tails
+    try:
+        for one in document["attempts"]:
+            length = one.get("tail", 0)
+            one["tail"], tails = tails[:length], tails[length:]
+        snapshot: Snapshot = decoded(Snapshot, document)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise HostError(f"the probe's answer can't be read: {type(error).__name__}: {error!s:.200}") from error
+    return snapshot

@@ -1,33 +1,28 @@
-"""The status of a run as values, and as the JSON document of `--json`.
+"""The status of a run as values.
 
 Times are seconds since 1970 on the host's clock.
 """
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from comborun.documents import as_data, chosen
 from comborun.model.plan import Unit
 from comborun.model.work import Spans, grouped, size, union
-from comborun.monitor.slurm import Task
-from comborun.monitor.snapshot import Hold, RunFacts, Waiting
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, RunFacts, SlurmTask, Waiting
 from comborun.monitor.wording import visible
 from comborun.rules.endings.failures import Failure
-from comborun.rules.facts import Fact, data_of
-from comborun.rules.records import clean
+from comborun.rules.facts import Fact
+from comborun.rules.records import NOTE_MOST
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import alike, harmless
 from comborun.words import say
-from comborun.words.endings import in_words
 from comborun.words.rows import why_not_counted
 
-SCHEMA = 1
-"""version of the JSON document"""
 SMOKE, SUPERSEDED = "smoke", "superseded"
 
 
@@ -64,7 +59,7 @@ class Link(NamedTuple):
 UP = Link()
 
 
-class HostEvent(NamedTuple):
+class Outage(NamedTuple):
     """Something that happened to the host and ended many sessions at once."""
 
     kind: Literal["restarted", "vanished"]
@@ -109,16 +104,8 @@ class SessionStatus(NamedTuple):
     started: float | None = None
     seconds: float | None = None
     """run time of its latest attempt so far"""
-    own: int = 0
-    """episodes (or steps) that its latest attempt has done"""
-    whole: bool = True
-    """whether `own` is exact; otherwise it is a lower bound and gives no pace"""
-    progressed: float | None = None
-    """when its progress was last seen to grow"""
     facts: tuple[Fact, ...] = ()
-    """details beyond its state and outcome"""
-    end_note: str = ""
-    """how its latest attempt ended, in words"""
+    """details beyond its state and outcome, such as how it ended"""
     expected: Expected | None = None
     part: str = ""
     """its difference from other sessions of its combo: `smoke`, `superseded`, or its range"""
@@ -128,18 +115,15 @@ class SessionStatus(NamedTuple):
     """set if it waits for more than its turn"""
     failure: Failure | None = None
     """the class of its latest attempt's failure"""
-    peak_memory: int | None = None
-    """bytes: the highest sample of its latest attempt"""
-    ending: tuple[Fact, ...] = ()
-    """how its latest attempt ended"""
     node: str = ""
     """the node of its latest attempt; empty without Slurm"""
-    task: Task | None = None
+    task: SlurmTask | None = None
+    latest: Attempt = NOT_STARTED
 
     @property
     def uncounted(self) -> str:
         """The reasons in one sentence."""
-        return clean(harmless(why_not_counted(self.reasons)))
+        return visible(why_not_counted(self.reasons), NOTE_MOST)
 
     @property
     def word(self) -> str:
@@ -148,7 +132,7 @@ class SessionStatus(NamedTuple):
 
     @property
     def note(self) -> str:
-        return "; ".join(filter(None, (self.end_note, *map(say, self.facts))))
+        return "; ".join(harmless(say(fact)) for fact in self.facts)
 
     @property
     def extra(self) -> bool:
@@ -159,6 +143,14 @@ class SessionStatus(NamedTuple):
     def remark(self) -> str:
         """Why its rows don't count, and its note."""
         return "; ".join(filter(None, (self.uncounted, self.note)))
+
+    @property
+    def likely_end(self) -> float | None:
+        return self.expected and self.expected.likeliest
+
+    @property
+    def likely_ends(self) -> tuple[float, float] | None:
+        return self.expected and (self.expected.earliest, self.expected.latest)
 
     @property
     def alive(self) -> bool:
@@ -196,7 +188,7 @@ class RunStatus(RunFacts):
     expected: Expected | None = None
     """the end of the last session"""
     finished: bool = False
-    host_event: HostEvent | None = None
+    outage: Outage | None = None
     advice: Fact | None = None
     """what to do, for example if nothing starts any more"""
     notify_problem: Fact | None = None
@@ -212,6 +204,10 @@ class RunStatus(RunFacts):
         """Whether its dispatcher is gone before the end, without a stop or a hold."""
         held = self.stopped or self.hold is not None
         return self.now is not None and not self.finished and self.dispatcher is None and not held
+
+    @property
+    def disk_full(self) -> bool:
+        return self.use.disk is not None and not self.use.disk.free
 
     @property
     def every(self) -> tuple[SessionStatus, ...]:
@@ -259,8 +255,20 @@ class RunStatus(RunFacts):
         return sum(session.successes or 0 for session in self.proper)
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[SlurmTask, ...]:
         return tuple(session.task for session in self.sessions if session.task)
+
+    @property
+    def slurm(self) -> Fact | None:
+        """What Slurm does with the tasks, or that it does not answer; None without Slurm."""
+        if self.scheduler is None or self.now is None:
+            return None
+        if not self.scheduler.answered:
+            return self.scheduler.silence(self.now)
+        pending, begun = [one for one in self.tasks if one.pending], [one for one in self.tasks if one.begun]
+        reasons = dict(Counter(one.why for one in pending).most_common(3))
+        nodes = sorted({visible(one.node) for one in begun if one.node})
+        return Fact("slurm_summary", pending=len(pending), reasons=reasons, running=len(begun), nodes=nodes)
 
     @property
     def uncounted(self) -> list[str]:
@@ -279,88 +287,3 @@ class RunStatus(RunFacts):
 def _tally(sessions: Sequence[SessionStatus]) -> dict[str, int]:
     words = [session.word for session in sessions]
     return {str(word): words.count(str(word)) for word in (*Life, *Outcome) if str(word) in words}
-
-
-# The JSON document
-
-
-def document(status: RunStatus) -> dict[str, Any]:
-    """The document of `--json`; times are seconds since 1970 on the host's clock."""
-    slurm, link = status.scheduler, status.link
-    return {
-        "schema": SCHEMA,
-        **chosen(status, "run", "grid", "host", "directory"),
-        "reachable": link.reachable,
-        "unreachable_since": None if link.reachable else link.since,
-        "complaint": link.complaint or None,
-        "last_seen_seconds": link.last_seen,
-        "hold": status.hold and _hold(status.hold),
-        **chosen(status, "finished", "stopped", "quarantine", "dispatcher", "slots"),
-        "servers": [
-            _or_null(as_data(one) | {"why": in_words(one.why, one.ending)}, "cause", "why")
-            | _server_waits(status.server_waits.get(one.name))
-            for one in status.servers
-        ],
-        "slurm": slurm and {"answered": slurm.answered, "last_answer": slurm.at, "complaint": slurm.why or None},
-        **as_data(status.use),
-        **chosen(status, "now", "started", "seconds", "successes", "host_event"),
-        **_expected(status.expected),
-        **chosen(status, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
-        "counts": status.counts(),
-        "smoke": status.smoke(),
-        "sessions": [_session(session) for session in status.sessions],
-        "after": _session(status.after) if status.after else None,
-        **_or_null(chosen(status, "multiplexer", "undecided")),
-        "hint": status.advice and say(status.advice),
-        "unheard": status.notify_problem and say(status.notify_problem),
-        "facts": data_of(filter(None, (status.advice, status.notify_problem))),
-    }
-
-
-def to_json(status: RunStatus, *, indent: int | None = 1) -> str:
-    """The document as text, in ASCII, so that no terminal interprets it. `indent` None: on one line, for a stream."""
-    return json.dumps(document(status), indent=indent, allow_nan=False)
-
-
-def _session(session: SessionStatus) -> dict[str, Any]:
-    waits = session.waiting
-    return {
-        **chosen(session, "name", "policy", "environment", "extra", "attempt", "gpus", "unit", "successes", "silent"),
-        **chosen(session, "progressed", "last_line", "started", "seconds", "outcome", "failure", "peak_memory", "note"),
-        **chosen(session, done="episodes_done", recorded="episodes_recorded", planned="episodes_planned"),
-        **chosen(session, life="state", idle="idle_seconds", stalled="stalled_since"),
-        **_or_null(chosen(session, "part", "window", "node", "uncounted")),
-        **_expected(session.expected),
-        "task": _task(session.task),
-        "facts": data_of((*session.reasons, *session.facts)),
-        "waiting": waits and {"for": waits.waits_for, "until": waits.until, **_because(waits)},
-        "ending": data_of(session.ending),
-    }
-
-
-def _because(waits: Waiting) -> dict[str, Any]:
-    return {"detail": waits.words, "fact": waits.fact and waits.fact.as_data()}
-
-
-def _hold(hold: Hold) -> dict[str, Any]:
-    return {"kind": hold.kind, "since": hold.since, "why": hold.words, "fact": hold.reason and hold.reason.as_data()}
-
-
-def _server_waits(waits: Waiting | None) -> dict[str, Any]:
-    return {"waits": waits and waits.words, "fact": waits and waits.fact and waits.fact.as_data()}
-
-
-def _task(task: Task | None) -> dict[str, Any] | None:
-    return task and _or_null(chosen(task, "job", "attempt", "state", "reason", "node", "start"), "reason", "node")
-
-
-def _or_null(data: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """With null for texts that are empty: for those of `keys`, or for all."""
-    return {key: None if value == "" and (not keys or key in keys) else value for key, value in data.items()}
-
-
-def _expected(end: Expected | None) -> dict[str, Any]:
-    return {
-        "estimated_end": end.likeliest if end else None,
-        "estimated_end_range": [end.earliest, end.latest] if end else None,
-    }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from comborun.model.codec import chosen
 from comborun.model.work import describe, size
-from comborun.monitor.slurm import summary as tasks_fact
 from comborun.rules.facts import Fact, data_of
 from comborun.rules.vocabulary import Life
 from comborun.words import say
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stopping:
+class PlannedStop:
     """What `combo stop` would end."""
 
     run: str
@@ -54,7 +54,7 @@ class Stopping:
         return (f"{say(fact)}: {self.unseen}" if self.unseen else say(fact) for fact in self.facts())
 
     @classmethod
-    def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> Stopping:
+    def of(cls, view: RunView, seen: RunStatus, names: tuple[str, ...]) -> PlannedStop:
         meant = [one for one in seen.every if not names or one.name in names]
         running = tuple(one for one in meant if one.alive)
         ranged = {one.name for one in view.plan.sessions if one.ranged}
@@ -71,7 +71,7 @@ class Stopping:
 
 
 @dataclass(frozen=True)
-class Resuming:
+class PlannedResume:
     """What `combo resume` would do with a run."""
 
     view: RunView
@@ -100,17 +100,21 @@ class Resuming:
         return self.seen.dispatcher is None and not self.seen.finished
 
 
-def resume_facts(going: Resuming) -> Iterator[Fact]:
+def resume_facts(going: PlannedResume) -> Iterator[Fact]:
     """What a resume does; the first fact is about the run as a whole."""
     what, seen = going.what, going.seen
     if going.nothing:
         yield Fact("nothing_to_resume", run=going.view.id, coming=len(going.coming), futile=bool(what.futile))
-        if seen.scheduler and going.coming and seen.now is not None:
-            yield tasks_fact(seen.scheduler, seen.tasks, seen.now)
+        if seen.slurm and going.coming:
+            yield seen.slurm
         yield from map(_futile, what.futile)
         return
     yield Fact("resumes", run=going.view.id)
-    yield from _ended_holds(seen)
+    if seen.hold:
+        yield Fact("no_longer_held", hold=seen.hold.kind, **seen.hold.because)
+    if seen.stopped:
+        yield Fact("no_longer_stopped")
+    yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
     if going.kept and not seen.hold and not seen.stopped:
         yield Fact("tasks_released", tasks=going.kept)
     ranged = {one.name for one in going.view.plan.sessions if one.ranged}
@@ -129,19 +133,10 @@ def resume_facts(going: Resuming) -> Iterator[Fact]:
         yield Fact("dispatcher_ends_run")
 
 
-def resume_lines(going: Resuming) -> Iterator[str]:
+def resume_lines(going: PlannedResume) -> Iterator[str]:
     first, *others = map(say, resume_facts(going))
     yield first
     yield from (f"  {line}" for line in others)
-
-
-def _ended_holds(seen: RunStatus) -> Iterator[Fact]:
-    """The holds that a resume ends."""
-    if seen.hold:
-        yield Fact("no_longer_held", hold=seen.hold.kind, **seen.hold.because)
-    if seen.stopped:
-        yield Fact("no_longer_stopped")
-    yield from (Fact("gpu_used_again", gpu=one.gpu, failure=one.failure) for one in seen.quarantine)
 
 
 def _futile(one: Futile) -> Fact:
@@ -157,22 +152,18 @@ def _why(rejected: Rejected | None) -> Fact:
     return Fact("records_are_rejected", said=rejected.reason, place=rejected.place)
 
 
-def resume_document(going: Resuming, *, done: bool) -> dict[str, object]:
+def resume_document(going: PlannedResume, *, done: bool) -> dict[str, object]:
     return {
         "run": going.view.id,
         "done": done,
         "lifted": going.held or bool(going.kept),
         "again": [one.name for one in going.what.again],
         "repeated": {one.name: one.repeated for one in going.what.again if one.repeated},
-        "added": [
-            {"session": one.name, "policy": one.policy, "environment": one.environment, "first": one.first,
-             "count": one.count}
-            for one in going.what.added
-        ],
+        "added": [chosen(one, "policy", "environment", "first", "count", name="session") for one in going.what.added],
         "futile": [
-            {"session": one.name, "episodes": describe(one.lacking), "why": say(_why(one.rejected)),
-             "fact": _why(one.rejected).as_data()}
+            {"session": one.name, "episodes": describe(one.lacking), "why": say(why), "fact": why.as_data()}
             for one in going.what.futile
+            for why in [_why(one.rejected)]
         ],
         "going_on": list(going.coming),
-    }  # fmt: skip
+    }

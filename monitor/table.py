@@ -12,10 +12,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from comborun.monitor.columns import LAST_LINE, PADDING, Column, bar, columns, cut, note_style
-from comborun.monitor.slurm import summary_line
-from comborun.monitor.snapshot import HostUse, Server, Space, Waiting
+from comborun.monitor.snapshot import HostUse, ServerStatus, Space, Waiting
 from comborun.monitor.status import SMOKE, RunStatus, SessionStatus
-from comborun.monitor.wording import SERVER_SYMBOLS, STYLES, SYMBOLS, clock_words, listed, sizes, visible
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED, clock_words, listed, sizes, visible
 from comborun.rules.room.capacity import Card
 from comborun.rules.vocabulary import Life, Outcome
 from comborun.text import MIB, printable, several
@@ -27,19 +26,11 @@ GAP = "   "
 _SCARCE = "yellow"
 _WIDE, _HIGH, _LOW = 80, 20, 12
 """columns and lines of a terminal. From _WIDE and _HIGH on there are two lines about the host, below _LOW none"""
-_SERVER_STYLES = {"ready": "green", "loading": "cyan", "starting": "cyan", "silent": "yellow", "ended": "yellow"}
 MOST_ROWS = 100
 _FEWEST_ROWS = 3
 _MOST_UNCOUNTED = 2
 _MOST_PROBLEMS = 5
 _MOST_SERVERS = 8
-_PLACES = (
-    (Life.RUNNING, Life.STALLED, Life.ORPHANED, Life.STARTING),
-    (Outcome.FAILED, Outcome.PARTIAL, Outcome.LOST, Outcome.CANCELLED),
-    (Life.QUEUED,),
-    (Outcome.SUCCEEDED, Outcome.NOT_NEEDED),
-)
-_PLACE = {str(word): place for place, words in enumerate(_PLACES) for word in words}
 
 
 def render(status: RunStatus, width: int, height: int | None = None) -> RenderableType:
@@ -47,7 +38,7 @@ def render(status: RunStatus, width: int, height: int | None = None) -> Renderab
     ordered = sorted(status.sessions, key=_urgency)
     chosen = columns(status, width)
     above = _title(status, width, height)
-    has_logs = any(column.title == LAST_LINE for column in chosen)
+    has_logs = any(one.title == LAST_LINE.title for one in chosen)
     below = _footer(status, width, problems=() if has_logs else ordered)
     faded = "" if status.link.reachable else "dim"
     rows = _room(width, height, len(ordered), [*above, *below])
@@ -65,19 +56,19 @@ def render(status: RunStatus, width: int, height: int | None = None) -> Renderab
 def _urgency(session: SessionStatus) -> tuple[bool, int]:
     """Sort key: by state, an unfinished smoke test first."""
     ahead = session.part == SMOKE and session.outcome is not Outcome.SUCCEEDED
-    return not ahead, _PLACE[session.word]
+    return not ahead, MARKS[session.word].place
 
 
 def _table(chosen: Sequence[Column], sessions: Sequence[SessionStatus], style: str) -> Iterator[Text]:
-    yield _row(chosen, [Text(column.title) for column in chosen], "dim")
+    yield _row(chosen, [Text(one.title) for one in chosen], "dim")
     for session in sessions:
-        yield _row(chosen, [column.cell(session, column.width) for column in chosen], style)
+        yield _row(chosen, [one.cell(session, one.setting) for one in chosen], style)
 
 
 def _row(chosen: Sequence[Column], cells: Sequence[Text], style: str) -> Text:
     line = Text(style=style, no_wrap=True, overflow="crop")
-    for column, cell in zip(chosen, cells, strict=True):
-        cut(cell, column.width).align(column.justify, column.width)
+    for one, cell in zip(chosen, cells, strict=True):
+        cut(cell, one.width).align(one.justify, one.width)
         line.append_text(cell).append(" " * PADDING)
     return line
 
@@ -91,8 +82,8 @@ def _room(width: int, height: int | None, rows: int, others: Sequence[Text]) -> 
 
 
 def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
-    counts = sorted(status.counts().items(), key=lambda item: _PLACE[item[0]])
-    facts = [Text(f"{SYMBOLS[word]} {count} {outcome_words(word)}", STYLES[word]) for word, count in counts]
+    counts = sorted(status.counts().items(), key=lambda item: MARKS[item[0]].place)
+    facts = [Text(f"{MARKS[word].symbol} {count} {outcome_words(word)}", MARKS[word].style) for word, count in counts]
     facts += [Text(f"smoke test: {listed(status.smoke())}", "dim")] if status.smoke() else []
     name = Text.assemble((visible(status.run), "bold"), (" on ", "dim"), visible(status.host))
     times = _times(status)
@@ -103,17 +94,17 @@ def _title(status: RunStatus, width: int, height: int | None) -> list[Text]:
     else:
         facts += map(Text, times)
     lines = [name, _progress(status, width), *packed(facts, width)]
-    if not status.finished and status.scheduler and status.now is not None:
-        style = "" if status.scheduler.answered else "yellow"
-        lines.append(cut(Text(summary_line(status.scheduler, status.tasks, status.now), style), width))
+    if status.slurm and not status.finished:
+        silent = status.scheduler and not status.scheduler.answered
+        lines.append(cut(Text(f"! {say(status.slurm)}", "yellow") if silent else Text(say(status.slurm)), width))
     if not status.finished:
         lines += host_lines(status.use, width, height)
     if not status.link.reachable:
         for line in lines:
             line.stylize("dim")
         lines += _unreachable(status)
-    if status.host_event:
-        lines.append(Text(f"! {say(status.host_event.fact(status.host))}", "bold yellow"))
+    if status.outage:
+        lines.append(Text(f"! {say(status.outage.fact(status.host))}", "bold yellow"))
     clocks = clock_words(status.ahead, status.host)
     advice = map(say, filter(None, (status.advice, status.notify_problem)))
     said = [clocks, *advice, status.undecided, *status.uncounted[:_MOST_UNCOUNTED]]
@@ -140,7 +131,7 @@ def _progress(status: RunStatus, width: int) -> Text:
     successes = f"{status.successes} of {status.recorded} successful"
     if status.recorded and width >= len(words) + len(successes) + 16:
         words = f"{words}, {successes}"
-    style = STYLES[Outcome.SUCCEEDED if status.finished else Life.RUNNING]
+    style = MARKS[Outcome.SUCCEEDED if status.finished else Life.RUNNING].style
     return bar(done, planned, width - len(words) - 1, style).append(f" {words}", "default")
 
 
@@ -156,7 +147,10 @@ def _unreachable(status: RunStatus) -> list[Text]:
 
 def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) -> list[Text]:
     noted = [session for session in problems if session.remark]
-    lines = [_problem(session, width) for session in noted[:_MOST_PROBLEMS]]
+    lines = []
+    for session in noted[:_MOST_PROBLEMS]:
+        line = Text(f"{MARKS[session.word].symbol} {session.name}: {session.remark}", note_style(session))
+        lines.append(cut(line.append(f"  {session.last_line}" if session.last_line else "", "dim"), width))
     if len(noted) > _MOST_PROBLEMS:
         lines.append(Text(f"and {len(noted) - _MOST_PROBLEMS} more with a note", "dim"))
     waits = status.server_waits
@@ -168,15 +162,9 @@ def _footer(status: RunStatus, width: int, problems: Sequence[SessionStatus]) ->
     return [Text(), *lines] if lines else []
 
 
-def _problem(session: SessionStatus, width: int) -> Text:
-    line = Text(f"{SYMBOLS[session.word]} {session.name}: {session.remark}", note_style(session))
-    line.append(f"  {session.last_line}" if session.last_line else "", "dim")
-    return cut(line, width)
-
-
 def _after(after: SessionStatus, width: int) -> Text:
-    word = after.word
-    line = Text.assemble(("after  ", "dim"), (f"{SYMBOLS[word]} {outcome_words(word)}", STYLES[word]))
+    symbol, style, _ = MARKS[after.word]
+    line = Text.assemble(("after  ", "dim"), (f"{symbol} {outcome_words(after.word)}", style))
     if after.seconds is not None:
         line.append(f"  {brief(after.seconds)}")
     said = after.note or after.last_line
@@ -244,10 +232,10 @@ def _sum(gpus: Sequence[Card]) -> Text:
     return text
 
 
-def server_line(server: Server, now: float | None, waits: Waiting | None, width: int) -> Text:
+def server_line(server: ServerStatus, now: float | None, waits: Waiting | None, width: int) -> Text:
     """One model server; `waits` says what delays its start."""
-    name = f"{SERVER_SYMBOLS.get(server.state, '·')} {visible(server.name)}"
-    line = Text.assemble(("server  ", "dim"), (name, _SERVER_STYLES.get(server.state, "dim")))
+    symbol, style, _ = SERVER_MARKS.get(server.state, UNMARKED)
+    line = Text.assemble(("server  ", "dim"), (f"{symbol} {visible(server.name)}", style))
     line.append(f" {say(server.fact(now))}")
     if server.port and server.state in {"ready", "silent"}:
         line.append(f" on port {server.port}", "dim")

@@ -10,13 +10,13 @@ from comborun.errors import HostError, UserError
 from comborun.model.resources import HostFacts
 from comborun.monitor.beginning import await_beginning, first_wait, refuse_halted, timing
 from comborun.monitor.observe import History, load_run
-from comborun.monitor.screen import Screen
+from comborun.monitor.screen import StatusScreen
 from comborun.monitor.watch import Clock, Settings, Source, watch
-from comborun.planner import lay_out
+from comborun.planner.laying import lay_out
 from comborun.remote.grids import not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
 from comborun.remote.program import StartOptions, laptop_secrets, start, stop
-from comborun.remote.publish import Draft, publish
+from comborun.remote.publish import RunContent, publish
 from comborun.remote.runs import list_runs, remove
 from comborun.remote.shipping import compare_files, deliver, digest_of, survey
 from comborun.remote.transport import LOCAL
@@ -125,7 +125,7 @@ def carry_out(setup: TrialSetup, plan: Plan, look: Callable[[RunStatus], None]) 
 
     Returns the run's directory and its attempts.
     """
-    draft = Draft(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
+    draft = RunContent(plan, setup.grid.record, setup.root, {"comborun": __version__, "tries": True})
     directory = publish(setup.transport, draft, "new").directory
     try:
         setup.ready(directory.rpartition("/")[0])
@@ -162,7 +162,7 @@ def _leave(setup: TrialSetup, directory: str, *, keep: bool) -> None:
 
 
 @dataclass
-class _Trial(Screen):
+class _Trial(StatusScreen):
     """Follows a trial run: counts its ended sessions, and says what it waits for."""
 
     setup: TrialSetup

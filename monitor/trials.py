@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from comborun.errors import HostError, UserError
 from comborun.grid.combos import names_of
+from comborun.model.codec import chosen as json_of
 from comborun.model.command import START_TIME
 from comborun.monitor.beginning import timing
 from comborun.monitor.trial_setup import carry_out
-from comborun.planner import first_episodes
 from comborun.planner.calibrating import (
-    Seen,
+    DoneAt,
     Trial,
     alone,
     beside,
@@ -27,14 +27,13 @@ from comborun.planner.calibrating import (
     second_trial,
     step,
     stops,
-    trial_plan,
 )
 from comborun.planner.knowledge import Step
 from comborun.planner.laying import with_threads
+from comborun.planner.ranges import first_episodes, trial_plan
 from comborun.remote import program
 from comborun.remote.host import host_facts
 from comborun.remote.runs import remove
-from comborun.rules.facts import data_of
 from comborun.rules.names import AttemptLayout, RunLayout
 from comborun.rules.results.counts import where_it_ran
 from comborun.rules.vocabulary import Outcome
@@ -133,8 +132,8 @@ class _Use:
 def _sample(setup: TrialSetup, status: RunStatus, uses: defaultdict[str, _Use]) -> None:
     """Sample the resources of the sessions once. A failed sample is skipped."""
     for one in status.sessions:
-        if one.progressed:
-            uses[one.name].done[one.progressed] = one.own
+        if one.latest.progressed:
+            uses[one.name].done[one.latest.progressed] = one.latest.done
     try:
         answer = json.loads(program.run(setup.transport, status.directory, "sample", timeout=_SAMPLE_S).text)
         for marker, use in answer["uses"].items():
@@ -159,7 +158,7 @@ def _trial(found: Sequence[Attempt], session: Session, use: _Use) -> Trial:
         ended=end.ended,
         whole=end.outcome is Outcome.SUCCEEDED,
         how=f"{end.outcome}{f', {end.failure}' if end.failure else ''}{f' ({end.note})' if end.note else ''}",
-        seen=tuple(Seen(at - started, done) for at, done in use.done.items() if at < end.ended),
+        seen=tuple(DoneAt(at - started, done) for at, done in use.done.items() if at < end.ended),
         memory=use.memory_kib * KIB // MIB,
         gpu_memory=use.gpu_mib,
         cores=use.cpu_s / elapsed if elapsed > 1 else None,
@@ -218,23 +217,12 @@ class TryResult:
     def document(self) -> dict[str, Any]:
         end, counts = self.end, self.end.counts
         return {
-            "policy": self.session.policy,
-            "environment": self.session.environment,
-            "episodes": self.session.count,
-            "command": self.command,
-            "folder": self.attempt,
-            "seconds": self.seconds,
-            "code": end.code,
-            "outcome": str(end.outcome),
-            "note": end.note,
+            **json_of(self.session, "policy", "environment", count="episodes"),
+            **json_of(self, "command", "seconds", "counts", "seed", attempt="folder"),
+            **json_of(end, "code", "outcome", "note"),
             "files": [{"path": path, "bytes": size} for path, size in self.files],
-            "counted": counts.records,
-            "successes": counts.successes,
-            "verdicts": counts.verdicts,
+            **json_of(counts, "successes", "verdicts", "facts", records="counted"),
             "why": why_not_counted(counts.facts),
-            "facts": data_of(counts.facts),
-            "counts": self.counts,
-            "seed": self.seed,
         }
 
 

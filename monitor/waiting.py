@@ -9,8 +9,7 @@ from comborun.generate.slurm_jobs import kind_of
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import NO_SLURM
 from comborun.monitor.observe import History, RunView
-from comborun.monitor.slurm import Scheduler, silence
-from comborun.monitor.snapshot import Attempt, Hold, Quarantine, Server, Snapshot, Waiting
+from comborun.monitor.snapshot import Attempt, Hold, Quarantine, Scheduler, ServerStatus, Snapshot, Waiting
 from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.endings.failures import Failure
 from comborun.rules.endings.retry import Budgets, Spent, spent
@@ -59,7 +58,7 @@ def advice(status: RunStatus) -> Fact | None:
     if status.finished:
         cut = any(one.life is Life.QUEUED or one.outcome is Outcome.CANCELLED for one in status.proper)
         return Fact("run_was_stopped", **run, **_lacking(status)) if status.stopped and cut else None
-    if _full_disk(status) and status.dispatcher is not None:
+    if status.disk_full and status.dispatcher is not None:
         return Fact("run_disk_full", **run)
     if status.stopped:  # it is being stopped, or the stop was interrupted
         return Fact("run_is_being_stopped", **run)
@@ -94,10 +93,6 @@ def _lacking(status: RunStatus) -> dict[str, object]:
     return {"lack": len(lacking), "never": sum(not one.attempt for one in lacking), "sessions": len(status.proper)}
 
 
-def _full_disk(status: RunStatus) -> bool:
-    return status.use.disk is not None and not status.use.disk.free
-
-
 def notify_problem(run: str, snapshot: Snapshot) -> Fact | None:
     """Says that notices fail; None if they work."""
     if snapshot.notice_failed is None:
@@ -118,7 +113,7 @@ def _quarantined(quarantine: Sequence[Quarantine]) -> dict[str, object]:
 def blocked(status: RunStatus) -> Fact | None:
     """Why no session can start; None if sessions can."""
     gone = status.dispatcher is None and not status.finished
-    if not (status.stopped or status.hold or gone or _full_disk(status)):
+    if not (status.stopped or status.hold or gone or status.disk_full):
         return None
     return status.advice or Fact("nothing_starts")
 
@@ -126,7 +121,7 @@ def blocked(status: RunStatus) -> Fact | None:
 # One queued session
 
 
-class Question(NamedTuple):
+class Subject(NamedTuple):
     view: RunView
     history: History
     status: RunStatus
@@ -154,25 +149,25 @@ class Question(NamedTuple):
         return {"at": moment, "in_s": moment - (self.status.now or moment)}
 
 
-def queued(question: Question) -> list[Fact]:
+def queued(subject: Subject) -> list[Fact]:
     """Why a session has not started, the most important first."""
-    status, stopping = question.status, blocked(question.status)
+    status, stopping = subject.status, blocked(subject.status)
     facts = [stopping] if stopping else []
     if status.hold and not status.stopped:
-        since = question.at(status.hold.since) if status.hold.since is not None else {}
+        since = subject.at(status.hold.since) if status.hold.since is not None else {}
         facts = [held(status.hold), Fact("nothing_starts_until_resume", run=status.run, **since)]
-    facts += _waits(question)
+    facts += _waits(subject)
     if status.scheduler:
-        return [*facts, *_slurm(question, status.scheduler)]
-    return [*facts, *_gpus(question), *_turn(question, nothing_starts=stopping is not None)]
+        return [*facts, *_slurm(subject, status.scheduler)]
+    return [*facts, *_gpus(subject), *_turn(subject, nothing_starts=stopping is not None)]
 
 
-def _waits(question: Question) -> Iterator[Fact]:
-    waiting, status = question.seen.waiting, question.status
+def _waits(subject: Subject) -> Iterator[Fact]:
+    waiting, status = subject.seen.waiting, subject.status
     if waiting is None:
         return
     if waiting.waits_for == WaitFor.RETRY:
-        yield from _again(question, waiting)
+        yield from _again(subject, waiting)
         return
     if waiting.waits_for == WaitFor.SMOKE:
         yield Fact("waits_for_smoke_test", counts=status.smoke())
@@ -181,15 +176,15 @@ def _waits(question: Question) -> Iterator[Fact]:
         yield from _server(status, kind)
     else:
         yield Fact("waits", waits_for=waiting.waits_for, **waiting.because)
-    if waiting.until is not None and waiting.until > question.now:
-        yield Fact("is_tried_at", **question.at(waiting.until))
+    if waiting.until is not None and waiting.until > subject.now:
+        yield Fact("is_tried_at", **subject.at(waiting.until))
 
 
-def _again(question: Question, waiting: Waiting) -> Iterator[Fact]:
+def _again(subject: Subject, waiting: Waiting) -> Iterator[Fact]:
     """How the last attempt ended, and when the next one starts."""
-    seen, end = question.seen, question.attempts[-1].end if question.attempts else None
+    seen, end = subject.seen, subject.attempts[-1].end if subject.attempts else None
     stopped = bool(end and end.cause is Cause.STOPPED)
-    start = next_start(waiting, question.view.plan, question.attempts, question.now)
+    start = next_start(waiting, subject.view.plan, subject.attempts, subject.now)
     yield Fact("waits_for_next_start", attempt=seen.attempt, stopped=stopped, start=start.as_data())
     if waiting.fact and waiting.fact.code == "retry_asked" and "failure" in start.fields:
         yield waiting.fact
@@ -197,37 +192,37 @@ def _again(question: Question, waiting: Waiting) -> Iterator[Fact]:
 
 def _server(status: RunStatus, kind: str) -> Iterator[Fact]:
     of_kind = [one for one in status.servers if one.name == kind or one.name.startswith(f"{kind}-gpu")]
-    for one in of_kind or [Server(kind, "queued")]:
+    for one in of_kind or [ServerStatus(kind, "queued")]:
         why = status.server_waits[one.name].because if one.name in status.server_waits else {}
         yield Fact("waits_for_server", server=one.name, state=one.fact(status.now).as_data(), **why)
 
 
-def _slurm(question: Question, scheduler: Scheduler) -> Iterator[Fact]:
+def _slurm(subject: Subject, scheduler: Scheduler) -> Iterator[Fact]:
     """Slurm's information about its task, and its age."""
-    task, status = question.seen.task, question.status
+    task, status = subject.seen.task, subject.status
     if not scheduler.answered:
-        yield silence(scheduler, question.now)
+        yield scheduler.silence(subject.now)
     if task is None:
         if scheduler.at is not None and status.dispatcher is not None and not status.stopped:
             yield Fact("slurm_has_no_task")
         return
     yield Fact("task_is_queued", job=task.job, task=task.fact.as_data())
     if task.start is not None:
-        yield Fact("slurm_expects_start", **question.at(task.start))
-    yield Fact("task_asks_for", asks=str(kind_of(question.session, question.view.plan.slurm or NO_SLURM)))
+        yield Fact("slurm_expects_start", **subject.at(task.start))
+    yield Fact("task_asks_for", asks=str(kind_of(subject.session, subject.view.plan.slurm or NO_SLURM)))
 
 
-def _gpus(question: Question) -> Iterator[Fact]:
+def _gpus(subject: Subject) -> Iterator[Fact]:
     """The GPUs that it needs. Their holders are named only if a slot is free, so that they may be the reason."""
-    wants, plan, status = question.session.gpus, question.view.plan, question.status
+    wants, plan, status = subject.session.gpus, subject.view.plan, subject.status
     if not wants:
         return
-    memory, most = question.session.request.gpu_memory, plan.limits.per_gpu
+    memory, most = subject.session.request.gpu_memory, plan.limits.per_gpu
     yield Fact("needs_gpus", gpus=wants, of=list(plan.gpus), memory_mib=memory, per_gpu=most)
     if status.quarantine:
         yield Fact.of(_quarantined(status.quarantine)) or Fact("gpus_in_quarantine")
-    lacks_room = question.seen.waiting is not None and question.seen.waiting.waits_for in ROOM
-    for gpu in plan.gpus if lacks_room or not question.full else ():
+    lacks_room = subject.seen.waiting is not None and subject.seen.waiting.waits_for in ROOM
+    for gpu in plan.gpus if lacks_room or not subject.full else ():
         servers = [one.name for one in status.servers if one.alive and gpu in one.gpus]
         sessions = [one.name for one in status.busy if gpu in one.gpus]
         if servers or sessions:
@@ -235,22 +230,22 @@ def _gpus(question: Question) -> Iterator[Fact]:
             yield Fact("gpu_is_held", gpu=gpu, servers=servers, sessions=sessions[:_MOST_NAMED], count=count)
 
 
-def _turn(question: Question, *, nothing_starts: bool) -> Iterator[Fact]:
-    status, seen = question.status, question.seen
+def _turn(subject: Subject, *, nothing_starts: bool) -> Iterator[Fact]:
+    status, seen = subject.status, subject.seen
     place = [one.name for one in status.sessions].index(seen.name)
     before = [one.name for one in status.sessions[:place] if one.life is Life.QUEUED]
     if before:
         yield Fact("sessions_before_it", count=len(before), sessions=before[:_MOST_NAMED])
-    yield Fact("slots_busy", busy=len(status.busy), slots=question.slots)
+    yield Fact("slots_busy", busy=len(status.busy), slots=subject.slots)
     if nothing_starts:
         return
     ends = [(one.expected.likeliest, one.name) for one in status.busy if one.expected]
-    if question.full and ends:
+    if subject.full and ends:
         moment, who = min(ends)
-        yield Fact("next_to_end", session=who, **question.at(moment))
-    elif question.full:
+        yield Fact("next_to_end", session=who, **subject.at(moment))
+    elif subject.full:
         yield Fact("next_end_unknown")
     elif not before and seen.waiting is None:
         yield Fact("its_turn")
     if seen.expected:
-        yield Fact("expected_to_end", **question.at(seen.expected.likeliest))
+        yield Fact("expected_to_end", **subject.at(seen.expected.likeliest))

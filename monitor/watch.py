@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 from comborun.errors import HostError, RunGoneError
 from comborun.monitor.classify import classify
 from comborun.monitor.observe import History, Known, RunView, SavedLook, fold, is_due, load_run, observe, save
-from comborun.monitor.screen import Screen
+from comborun.monitor.screen import StatusScreen
 from comborun.monitor.snapshot import parse_snapshot
 from comborun.monitor.status import UP, Link, RunStatus
 from comborun.remote.transport import LOCAL, Transport
@@ -123,7 +123,7 @@ class _Memory(NamedTuple):
 
 def watch(
     source: Source,
-    screen: Screen,
+    screen: StatusScreen,
     clock: Clock,
     settings: Settings,
     react: Callable[[RunStatus], str] | None = None,
@@ -273,7 +273,7 @@ def due(status: RunStatus) -> float:
     if now is None:
         return math.inf
     ends = [
-        max(session.expected.likeliest - now, now - (session.progressed or session.started or now))
+        max(session.expected.likeliest - now, now - (session.latest.progressed or session.started or now))
         for session in status.busy
         if session.remaining and session.expected
     ]

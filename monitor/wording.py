@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from comborun.rules.counting import shown
 from comborun.rules.vocabulary import Life, Outcome, amount, three, unit_of
@@ -15,33 +16,39 @@ _CLOCK_S = 60.0
 LONGEST = 200
 """most characters of a line"""
 
-SYMBOLS: dict[str, str] = {
-    Life.QUEUED: "·",
-    Life.STARTING: "◌",
-    Life.RUNNING: "●",
-    Life.STALLED: "◍",
-    Life.ORPHANED: "◇",
-    Outcome.SUCCEEDED: "✓",
-    Outcome.PARTIAL: "◐",
-    Outcome.FAILED: "✗",
-    Outcome.CANCELLED: "■",
-    Outcome.LOST: "?",
-    Outcome.NOT_NEEDED: "–",
+
+class Mark(NamedTuple):
+    """How a state is shown."""
+
+    symbol: str
+    style: str
+    place: int = 0
+    """of its rows in the table: first what runs, then what went wrong, what waits, and what is done"""
+
+
+MARKS: Mapping[str, Mark] = {
+    Life.STARTING: Mark("◌", "cyan", 0),
+    Life.RUNNING: Mark("●", "cyan", 0),
+    Life.STALLED: Mark("◍", "yellow", 0),
+    Life.ORPHANED: Mark("◇", "magenta", 0),
+    Outcome.PARTIAL: Mark("◐", "yellow", 1),
+    Outcome.FAILED: Mark("✗", "red", 1),
+    Outcome.CANCELLED: Mark("■", "yellow", 1),
+    Outcome.LOST: Mark("?", "magenta", 1),
+    Life.QUEUED: Mark("·", "dim", 2),
+    Outcome.SUCCEEDED: Mark("✓", "green", 3),
+    Outcome.NOT_NEEDED: Mark("–", "dim", 3),
 }
-STYLES: dict[str, str] = {
-    Life.QUEUED: "dim",
-    Life.STARTING: "cyan",
-    Life.RUNNING: "cyan",
-    Life.STALLED: "yellow",
-    Life.ORPHANED: "magenta",
-    Outcome.SUCCEEDED: "green",
-    Outcome.PARTIAL: "yellow",
-    Outcome.FAILED: "red",
-    Outcome.CANCELLED: "yellow",
-    Outcome.LOST: "magenta",
-    Outcome.NOT_NEEDED: "dim",
+SERVER_MARKS: Mapping[str, Mark] = {
+    "queued": Mark("·", "dim"),
+    "starting": Mark("○", "cyan"),
+    "loading": Mark("○", "cyan"),
+    "ready": Mark("●", "green"),
+    "silent": Mark("!", "yellow"),
+    "ended": Mark("!", "yellow"),
 }
-SERVER_SYMBOLS = {"ready": "●", "loading": "○", "starting": "○", "silent": "!", "ended": "!"}
+UNMARKED = Mark("·", "dim")
+"""for a state that this version does not know"""
 
 
 def listed(counts: Mapping[str, int]) -> str:
@@ -70,12 +77,12 @@ def last_line(log: bytes) -> str:
     return next((text for line in lines if (text := visible(line))), "")
 
 
-def visible(line: str) -> str:
+def visible(line: str, most: int = LONGEST) -> str:
     """A line that is safe to show: no control characters, no escape sequences, limited length."""
-    return indented(line).strip()
+    return indented(line, most).strip()
 
 
-def indented(line: str) -> str:
+def indented(line: str, most: int = LONGEST) -> str:
     """The same, but with leading blanks, which tracebacks need. Of a progress bar only the last drawing stays."""
     text = shown(harmless(line, keep="\r\t").replace("\t", " ")).rstrip()
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -88,9 +88,7 @@ EVERYTHING = FetchOptions()
 
 
 def mirror_directory(host: str, run: str) -> Path:
-    """The folder of a run's copy on this machine. Raises HostError for a name that no run has, since names come from
-    hosts.
-    """
+    """The folder of a run's copy here. Raises HostError for a name that no run has: names come from hosts."""
     if not re.fullmatch(NAME, run):
         raise HostError(f"{host} named a run {run!r}, which is not a run's name")
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
@@ -157,7 +155,7 @@ class _Fetching:
         answer = parse_answer(done.stdout)
         for path in answer.gone:
             if path.parts[0] == "dispatch":  # what attempts have left stays
-                self._mirror.remove(path)
+                (self._mirror.directory / path).unlink(missing_ok=True)
                 self._held.pop(path, None)
         self._skipped.update(dict.fromkeys(answer.skipped))
         if self._draft and self._draft.first.path not in {piece.path for piece in answer.pieces}:
@@ -180,12 +178,14 @@ class _Fetching:
 
     def _ask(self) -> Completed:
         part = (self._draft.first, self._draft.size) if self._draft else None
+        others = (path for path in self._options.others if path not in self._held)
+        missing: dict[PurePosixPath, Literal["whole", "skip"]] = dict.fromkeys(others, "whole")
         done = program.run_packed(  # not the run's own program, which may be of another version
             self._transport,
             "fetch",
             self._run_dir,
             str(self._limit),
-            stdin=request(self._held, {**self._missing, **dict(self._doubtful())}, part),
+            stdin=request(self._held, {**missing, **dict(self._doubtful())}, part),
             timeout=_WATCHED_ANSWER_S if self._options.watched else _TIMEOUT_S,
             python=program.of_run(self._run_dir),
         )
@@ -195,11 +195,6 @@ class _Fetching:
                 done.complaint or f"exit code {done.code}",
             )
         return done
-
-    @property
-    def _missing(self) -> dict[PurePosixPath, Literal["whole", "skip"]]:
-        """The other wanted files that have not come."""
-        return dict.fromkeys((path for path in self._options.others if path not in self._held), "whole")
 
     def _doubtful(self) -> Iterator[tuple[PurePosixPath, Literal["whole", "skip"]]]:
         for path, times in self._doubts.items():

@@ -15,25 +15,25 @@ from typing import TYPE_CHECKING, Any
 from comborun.errors import GridError, Problem, UserError
 from comborun.generate.script import says_something
 from comborun.grid import Grid, load_grid
-from comborun.model.policy_files import CHECKPOINT, MatchedFile, named_policies
-from comborun.planner import NOTHING_KNOWN, Knowledge, absent_gpus, lay_out, lay_out_on_slurm
-from comborun.planner.knowledge import calibration_path, calibrations, knowledge_of
+from comborun.grid.combos import CHECKPOINT, MatchedFile, named_policies
+from comborun.model.command import values_of
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, calibration_path, calibrations, knowledge_of
+from comborun.planner.laying import lay_out, lay_out_on_slurm
 from comborun.remote import program
 from comborun.remote.transport import LocalTransport
-from comborun.rules.facts import Fact
 from comborun.words import say
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from comborun.grid import SettingKeys
-    from comborun.grid.combos import Combo
+    from comborun.grid.combos import Combo, PolicyGlob
     from comborun.grid.keys.axes import AxisEntry
     from comborun.model.plan import Plan
-    from comborun.model.policy_files import PolicyGlob
     from comborun.model.resources import HostFacts
     from comborun.planner.knowledge import Calibration
     from comborun.remote.transport import Transport
+    from comborun.rules.facts import Fact
 
 _MOST = 2000
 """most files of a glob"""
@@ -69,16 +69,6 @@ def read_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
     return grid
 
 
-def host_warnings(grid: Grid, host: HostFacts) -> tuple[str, ...]:
-    """Sentences about parts of a grid that the host can't do, though it can do the rest."""
-    absent = absent_gpus(grid, host)
-    if not absent:
-        return ()
-    gpus = f"GPU{'s' * (len(absent) > 1)} {', '.join(map(str, absent))}"
-    has = ", ".join(map(str, host.gpus))
-    return (f"{grid.path}: `use_gpus` names {gpus}, and {host.called} has {has}: the others of it are used",)
-
-
 def with_policies(grid: Grid, transport: Transport) -> Grid:
     """The grid with the files of its glob on the host, if it has one. Raises GridError if there are none."""
     glob = grid.policy_glob
@@ -107,7 +97,7 @@ def _find(transport: Transport, glob: PolicyGlob, host_python: str | None) -> tu
     python = program.Python(named=host_python or "")
     done = program.run_packed(transport, "runs", "policies", stdin=question, timeout=120, python=python)
     found = program.answer(transport, done, f"{transport.host} can't look for {glob}")
-    return tuple(MatchedFile(pattern, path, folder) for pattern, path, folder in found)
+    return tuple(MatchedFile(*one) for one in found)
 
 
 # Its plan
@@ -180,7 +170,7 @@ def needs_of(grid: Grid, *, local: bool) -> list[dict[str, Any]]:
         *(
             _needs(
                 *(grid, keys.command or "", keys.setup, _placed(keys.workdir, grid, local=local)),
-                _values("server", name, keys.attributes),
+                values_of("server", name, keys.attributes),
             )
             for name, keys in grid.servers.items()
         ),
@@ -193,14 +183,9 @@ def _of_combo(grid: Grid, combo: Combo, *, local: bool) -> dict[str, Any]:
     if box := settings.container:  # its program and files are in the image
         given = box.runtime != "docker" or "--user" in box.options
         return _needs(grid, "", "", "", {}) | {"runtime": box.runtime, "user_given": given}
-    values = _values("policy", combo.policy.name, combo.policy.attributes)
-    values |= _values("environment", combo.environment.name, combo.environment.attributes)
+    values = values_of("policy", combo.policy.name, combo.policy.attributes)
+    values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     return _needs(grid, settings.command, settings.setup, folder, values)
-
-
-def _values(kind: str, name: str, attributes: Mapping[str, object]) -> dict[str, str]:
-    """The values of its placeholders."""
-    return {kind: name, **{f"{kind}.{key}": str(value) for key, value in attributes.items()}}
 
 
 def _needs(grid: Grid, command: str, setup: str, folder: str | None, values: Mapping[str, str]) -> dict[str, Any]:

@@ -16,12 +16,14 @@ from comborun.amendment.notes import (
     rule_kept,
     taken_over,
 )
-from comborun.amendment.smoke import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
+from comborun.amendment.resumption import CANARY_OF, amended_with_smoke, smoke_sessions, with_smoke
 from comborun.errors import HostError, UserError
+from comborun.model.work import combo_of
+from comborun.planner.program import host_warnings
 from comborun.remote import program, slurm
-from comborun.remote.grids import host_warnings, laid_out, not_ready, preflight_question, with_policies
+from comborun.remote.grids import laid_out, not_ready, preflight_question, with_policies
 from comborun.remote.host import check_host, host_facts
-from comborun.remote.publish import Draft, provenance, publish, put_amendment, reread
+from comborun.remote.publish import RunContent, provenance, publish, put_amendment, reread
 from comborun.remote.shipping import compare_files, deliver, digest_of, shipped_lines, size_of, survey
 from comborun.remote.transport import LOCAL
 from comborun.rules.vocabulary import amount
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.plan import Plan
     from comborun.model.resources import HostFacts
-    from comborun.remote.program import Reply
     from comborun.remote.publish import Publication
     from comborun.remote.shipping import Delivery, Shipment
     from comborun.remote.transport import Transport
@@ -87,6 +88,7 @@ class Launched:
     """sentences: what the run takes over from a changed grid, what not, and which holds were lifted"""
     shipped: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    """what the start found of the user's sessions in `replaces`, and how they ended"""
     submitted: tuple[str, ...] = ()
     started: bool = False
     """False if the run has finished, or a user holds it"""
@@ -144,7 +146,7 @@ def publish_run(
     """
     request, grid = prepared.request, prepared.grid
     origin = provenance(grid, prepared.facts, prepared.shipments)
-    draft = Draft(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
+    draft = RunContent(prepared.plan, grid.record, grid.root, origin, program.Python(known=prepared.facts.python))
     whole = replace(draft, plan=with_smoke(draft.plan, request.smoke)) if request.smoke else draft
     mode = "new" if request.new else "resume"
     notes: tuple[str, ...] = ()
@@ -161,7 +163,7 @@ def publish_run(
         elif (
             publication.state == "changed"
             and not request.changed
-            and _combos(found.plan).isdisjoint(_combos(draft.plan))
+            and set(map(combo_of, found.plan.sessions)).isdisjoint(map(combo_of, draft.plan.sessions))
         ):
             raise UserError(
                 f"the run {publication.run} goes on, and it has no combo of this grid, which is also named {grid.name}",
@@ -171,10 +173,6 @@ def publish_run(
         elif launched := _bring_up(prepared, publication, draft, confirm, tell):
             return replace(launched, changes=(*kept, *launched.changes))
     raise HostError(f"other launches kept changing the run of {draft.plan.grid}", "launch it again")
-
-
-def _combos(plan: Plan) -> set[tuple[str, str]]:
-    return {(session.policy, session.environment) for session in plan.sessions}
 
 
 def start(prepared: Prepared, launched: Launched) -> Launched:
@@ -198,7 +196,9 @@ def start(prepared: Prepared, launched: Launched) -> Launched:
         launched,
         started=True,
         changes=(*launched.changes, *lifted),
-        replaced=_replaced(begun),
+        replaced=tuple(
+            f"{one.facts['replaced']}: {one.facts['what']}" for one in begun.lines if "replaced" in one.facts
+        ),
         submitted=begun.texts if launched.plan.slurm else (),
     )
 
@@ -207,20 +207,19 @@ def launch_recheck(transport: Transport, plan: Plan, directory: str, episodes: i
     """Start a run that repeats a few episodes of the run in `directory`; its manifest says so."""
     root, _, run = directory.rpartition("/")
     origin = {"comborun": __version__, CANARY_OF: run, "episodes": episodes}
-    publication = publish(transport, Draft(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new")
+    publication = publish(
+        transport, RunContent(plan, f"# a recheck of {run}; its grid is there\n", root, origin), "new"
+    )
     program.restart_dispatcher(transport, publication.directory, plan)
     return publication
 
 
-def _replaced(begun: Reply) -> tuple[str, ...]:
-    """What a start found of the user's sessions in `replaces`, and how they ended."""
-    return tuple(f"{line.facts['replaced']}: {line.facts['what']}" for line in begun.lines if "replaced" in line.facts)
-
-
-def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[Draft, tuple[str, ...]]:
+def _with_kept_policies(prepared: Prepared, draft: RunContent, found: Plan) -> tuple[RunContent, tuple[str, ...]]:
     """The draft with the policy files of the run's plan, unless `--changed rerun` takes the present ones."""
     had, has = found.policy_files, draft.plan.policy_files
-    if had is None or has is None or not had.like(has) or had == has or prepared.request.changed == "rerun":
+    if had is None or has is None or had == has or prepared.request.changed == "rerun":
+        return draft, ()
+    if (had.patterns, had.exclude) != (has.patterns, has.exclude):
         return draft, ()
     grid, shipped = prepared.grid.with_files(had.found), digest_of(prepared.shipments)
     plan = replace(laid_out(grid, prepared.facts, shipped, slurm=prepared.request.slurm), policy_files=had)
@@ -230,7 +229,7 @@ def _with_kept_policies(prepared: Prepared, draft: Draft, found: Plan) -> tuple[
 def _bring_up(
     prepared: Prepared,
     publication: Publication,
-    draft: Draft,
+    draft: RunContent,
     confirm: Callable[[str], bool],
     tell: Callable[[str], object],
 ) -> Launched | None:
@@ -304,9 +303,6 @@ def _read_again(
     return amended
 
 
-_ANEW = "the grid has changed, and the records of these combos would no longer count in run"
-
-
 def _choice(
     comparison: PlanComparison, run: str, wanted: Choice | None, confirm: Callable[[str], bool]
 ) -> Choice | None:
@@ -314,7 +310,8 @@ def _choice(
     if wanted or not comparison.asks:
         return wanted
     listed = "\n".join(f"  {line}" for line in change_lines(comparison.asks))
-    return "rerun" if confirm(f"{_ANEW} {run}:\n{listed}") else "keep"
+    changed = f"the grid has changed, and the records of these combos would no longer count in run {run}:\n{listed}"
+    return "rerun" if confirm(changed) else "keep"
 
 
 def _check_engine(found: Plan, wanted: Plan, run: str) -> None:

@@ -14,7 +14,7 @@ from comborun.host.__main__ import module_of
 from comborun.rules.names import FIND_PYTHON, PROGRAM, RUN, RunLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 _PACKAGE = Path(comborun.__file__).parent.resolve()
 TRAVELS = ("rules", "words", "host")
@@ -60,15 +60,10 @@ def packed(verb: str) -> bytes:
         file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         if name not in found and file.is_file():
             found[name] = path.is_dir(), file.read_text("utf-8")
-            waiting += [name.rpartition(".")[0], *_imports(found[name][1])]
+            waiting.append(name.rpartition(".")[0])
+            for module, names in _IMPORT.findall(_FOR_TYPES.sub("", found[name][1])):  # names may be modules
+                waiting += [module, *(f"{module}.{one}" for one in re.findall(r"\w+", names))]
     return zlib.compress(json.dumps(found).encode(), 9)
-
-
-def _imports(text: str) -> Iterator[str]:
-    """Names that may be modules of comborun, without those for type checkers."""
-    for module, names in _IMPORT.findall(_FOR_TYPES.sub("", text)):
-        yield module
-        yield from (f"{module}.{name}" for name in re.findall(r"\w+", names))
 
 
 @cache

@@ -1,21 +1,25 @@
-"""Reads the logs of the newest attempts of a run's sessions, byte for byte."""
+"""What sessions show: their logs, byte for byte, and their windows, one at a time or many at once, through libtmux."""
 
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from comborun.errors import HostError, UserError
-from comborun.model.attempt import Begin
+from comborun.host.engines.multiplexers import MULTIPLEXERS
+from comborun.model.attempt import SLURM, Begin
 from comborun.model.command import RANKS
 from comborun.remote import program
 from comborun.rules.names import SERVERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import libtmux
 
     from comborun.remote.transport import Completed, Transport
     from comborun.rules.names import RunLayout
@@ -65,9 +69,7 @@ def latest(transport: Transport, layout: RunLayout, sessions: Sequence[str]) -> 
 
 
 def rank_log(transport: Transport, seen: LatestAttempt, rank: int, stream: Stream) -> PurePosixPath:
-    """The log of one rank in an attempt with a launcher, of the newest start of the ranks. Raises UserError if there is
-    none.
-    """
+    """The log of one rank, of the newest start of an attempt's ranks. Raises UserError if there is none."""
     ranks = str(seen.log.parent / "out" / RANKS)
     answer = program.answer(transport, _ask(transport, seen.log.parents[3], "rank", ranks, str(rank), stream))
     if answer["found"]:
@@ -117,3 +119,82 @@ def _read(transport: Transport, run: str, logs: Sequence[LogPosition], lines: in
 
 def _ask(transport: Transport, run: object, *words: str, stdin: bytes = b"") -> Completed:
     return program.run_packed(transport, "logs", *words, stdin=stdin, timeout=60, python=program.of_run(run))
+
+
+def attach_command(begin: Begin, *, local: bool, write: bool) -> list[str]:
+    """The command that opens a session's window, read-only by default where the multiplexer can show it so."""
+    if engine := MULTIPLEXERS.get(begin.multiplexer):
+        return engine.attach(begin.address, begin.screendir, local=local, write=write)
+    if begin.multiplexer == SLURM:
+        raise UserError(f"task {begin.address} of Slurm has no window", "combo attach without --all goes to its node")
+    raise UserError("this session was started by hand and has no window", "combo logs shows what it prints")
+
+
+def step_command(job: str, log: PurePosixPath, *, write: bool) -> list[str]:
+    """The command that goes to the node of a task, into its allocation, and shows its log or a shell with its GPUs.
+
+    `job` is the task's own number: srun does not accept `12_7`.
+    """
+    there = ["bash", "-l"] if write else follow_command(log)
+    return ["srun", f"--jobid={job}", "--overlap", "--pty", *there]
+
+
+def follow_command(log: PurePosixPath) -> list[str]:
+    """The command that shows a log as it grows."""
+    return ["tail", "-n", "50", "-F", "--", str(log)]
+
+
+def is_open(begin: Begin) -> bool:
+    """Whether a session's window is open on this machine, as far as its multiplexer tells."""
+    engine = MULTIPLEXERS.get(begin.multiplexer)
+    seen = engine.look() if engine else None
+    return seen is None or begin.address in seen
+
+
+def can_be_shown(begin: Begin) -> bool:
+    """Whether its window can be shown read-only."""
+    engine = MULTIPLEXERS.get(begin.multiplexer)
+    return engine is not None and engine.read_only
+
+
+def tile(name: str, panes: Mapping[str, str]) -> list[str]:
+    """Open a window on the user's own tmux server with a pane for every command; returns the command that shows it.
+
+    Inside tmux it is a window of the user's session, otherwise its own session. A pane closes with its command, the
+    window with its last pane. Raises UserError if tmux refuses.
+    """
+    import libtmux
+    from libtmux.exc import LibTmuxException
+
+    server = libtmux.Server()
+    commands = iter(panes.items())
+    title, first = next(commands)
+    try:
+        window = _window(server, name, first)
+        _label(window.active_pane, title)
+        for title, command in commands:
+            _label(window.split(shell=command), title)
+            window.select_layout("tiled")  # after each one, since a pane that is too small can't be split
+        window.set_option("pane-border-status", "top")
+        window.set_option("pane-border-format", " #{pane_title} ")
+    except LibTmuxException as error:
+        raise UserError(f"tmux could not open the window: {error}", "attach to a single session instead") from None
+    inside = "select-window" if os.environ.get("TMUX") else "attach-session"
+    return ["tmux", inside, "-t", window.window_id or name]
+
+
+def _window(server: libtmux.Server, name: str, command: str) -> libtmux.Window:
+    if os.environ.get("TMUX"):
+        current = server.cmd("display-message", "-p", "#{session_id}").stdout[0]
+        session = server.sessions.get(session_id=current)
+        assert session
+        return session.new_window(window_name=name, window_shell=command, attach=False)
+    for session in server.sessions if server.is_alive() else ():
+        if session.session_name == name:
+            session.kill()
+    return server.new_session(session_name=name, window_command=command, x=200, y=50).active_window
+
+
+def _label(pane: libtmux.Pane | None, title: str) -> None:
+    if pane:
+        pane.cmd("select-pane", "-T", title)

@@ -158,12 +158,9 @@ class PartialFile:
         self._sum = hashlib.sha256()
         self._file = self._path.open("xb")
         if first.start:
-            self._copy(first.start)
-
-    def _copy(self, length: int) -> None:
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError), self.target.open("rb") as old:
-            while self.size < length and (chunk := old.read(min(_CHUNK, length - self.size))):
-                self.add(chunk)
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError), target.open("rb") as old:
+                while self.size < first.start and (chunk := old.read(min(_CHUNK, first.start - self.size))):
+                    self.add(chunk)
 
     def add(self, data: bytes) -> None:
         self._file.write(data)
@@ -201,9 +198,7 @@ class Mirror:
 
     @contextlib.contextmanager
     def locked(self, patience: float = WAIT_S) -> Iterator[None]:
-        """Lock the mirror. Raises OccupiedError if another fetch holds it longer than `patience` seconds, and UserError
-        if it can't be written.
-        """
+        """Raises OccupiedError if another fetch holds it for too long, UserError if it can't be written."""
         with _explained(self.directory):
             self.directory.mkdir(parents=True, exist_ok=True)
             lock = (self.directory / _LOCK).open("ab")
@@ -245,9 +240,6 @@ class Mirror:
                 return
             if place.is_file() and not place.is_symlink():
                 _put_aside(place)
-
-    def remove(self, path: PurePosixPath) -> None:
-        (self.directory / path).unlink(missing_ok=True)
 
 
 def _put_aside(place: Path) -> None:

@@ -38,6 +38,7 @@ NO_PYTHON = 253
 """exit code: no Python 3.8 or newer; standard error lists the interpreters that were tried"""
 
 _OF_RUN = f"""
+export COMBORUN_JSON_NOTES=1
 run=$1; shift
 [[ $run != "~/"* ]] || run=$HOME/${{run#"~/"}}
 [[ -d $run ]] || exit {NO_RUN}
@@ -74,7 +75,8 @@ sys.meta_path.insert(0, Sent())
 from comborun.host.__main__ import main
 sys.exit(main())
 """
-_CHANGED = re.compile(r"^comborun: (.*), the Python of this run, is gone; it goes on with (.*)\n", re.MULTILINE)
+_NOTE = re.compile(rb'^\{"comborun_python": .*\n', re.MULTILINE)
+"""of find_python.sh: the interpreter that the run remembers is gone, and another one was found"""
 
 
 class Python(NamedTuple):
@@ -97,28 +99,18 @@ def of_run(directory: object) -> Python:
 
 
 def run(
-    transport: Transport,
-    directory: str,
-    verb: str,
-    *words: str,
-    stdin: bytes = b"",
-    timeout: float = 60.0,
+    transport: Transport, directory: str, verb: str, *words: str, stdin: bytes = b"", timeout: float = 60.0
 ) -> Completed:
     """Run a verb of a run's own program. Raises HostError if the host can't be reached or has no Python for it."""
     here = _here(transport) if verb in _LOOKS else None
-    if here and _is_ours(directory, verb) and _has_python(directory):
+    if here and _may_fork(directory, verb):
         return here.call(partial(_verb, verb, directory, *words), stdin, timeout)
     done = transport.run(_OF_RUN, directory, verb, *words, stdin=stdin, timeout=timeout)
     return _with_note_of_python(transport, _checked(transport, done))
 
 
 def run_packed(
-    transport: Transport,
-    verb: str,
-    *words: str,
-    stdin: bytes = b"",
-    timeout: float = 60.0,
-    python: Python = ANY,
+    transport: Transport, verb: str, *words: str, stdin: bytes = b"", timeout: float = 60.0, python: Python = ANY
 ) -> Completed:
     """Run a verb and send the modules that it needs, in one round trip. Raises HostError as `run` does.
 
@@ -148,19 +140,16 @@ def _verb(*words: str) -> int:
     return main()
 
 
-def _is_ours(directory: str, verb: str) -> bool:
-    """Whether the program of a run on this machine is the same as ours. Loads the verb, so that each fork has it."""
+def _may_fork(directory: str, verb: str) -> bool:
+    """Whether a run on this machine has the same program as ours, and its interpreter still exists: if not, the host
+    must find another one and report it. Loads the verb, so that each fork has it."""
     import_module(module_of(verb))
-    return library.is_in(str(Path(directory).expanduser()))
-
-
-def _has_python(directory: str) -> bool:
-    """Whether the run's interpreter still exists. If not, the host must find another one and report it."""
+    run = str(Path(directory).expanduser())
     try:
-        remembered = Path(RunLayout(str(Path(directory).expanduser())).python).read_text("utf-8").strip()
+        remembered = Path(RunLayout(run).python).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return False
-    return os.access(remembered, os.X_OK)
+    return library.is_in(run) and os.access(remembered, os.X_OK)
 
 
 def refuse(transport: Transport, directory: str, done: Completed) -> None:
@@ -198,15 +187,13 @@ def _checked(transport: Transport, done: Completed) -> Completed:
 
 def _with_note_of_python(transport: Transport, done: Completed) -> Completed:
     """Turn the note that another Python was found into a warning of the transport."""
-    complaint = done.stderr.decode("utf-8", "surrogateescape")
-    if changed := _CHANGED.search(complaint):
-        note = f"{changed[1]}, the Python of this run, is gone on {transport.host}; it goes on with {changed[2]}"
+    if found := _NOTE.search(done.stderr):
+        gone, now = json.loads(found[0])["comborun_python"]
+        note = f"{gone}, the Python of this run, is gone on {transport.host}; it goes on with {now}"
         before: tuple[str, ...] = getattr(transport, "warnings", ())
         if hasattr(transport, "warnings") and note not in before:
             transport.warnings = (*before, note)
-        done = Completed(
-            done.code, done.stdout, _CHANGED.sub("", complaint, count=1).encode("utf-8", "surrogateescape")
-        )
+        done = done._replace(stderr=_NOTE.sub(b"", done.stderr, count=1))
     return done
 
 
@@ -339,17 +326,14 @@ def stop(transport: Transport, directory: str, sessions: tuple[str, ...] = ()) -
 
 
 def steer(transport: Transport, directory: str, verb: Verb, *words: str) -> Reply:
-    """Send an order to a run; its dispatcher need not live. Raises UserError if the run can't do it, HostError if the
-    host can't write.
-    """
+    """Send an order to a run. Raises UserError if the run can't do it, HostError if the host can't write."""
     reply = _reply(_order(transport, directory, "control", verb, *words, timeout=_STEER_S))
     said = reply.refused or reply.texts[-1] if reply.lines else f"exit code {reply.code}"
     if reply.code in (64, 66):
         raise UserError(said, "combo status names the sessions")
     if reply.code == 73:
         raise HostError(
-            f"nothing was changed on {transport.host}: {said}",
-            "check its free disk space, and that the run is yours",
+            f"nothing was changed on {transport.host}: {said}", "check its free disk space, and that the run is yours"
         )
     return reply
 

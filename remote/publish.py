@@ -72,7 +72,9 @@ class Publication:
 
 
 @dataclass(frozen=True)
-class Draft:
+class RunContent:
+    """What is published as a run, or taken over by one."""
+
     plan: Plan
     grid_text: str
     root: str
@@ -81,7 +83,7 @@ class Draft:
     """the interpreter that was found on the host"""
 
 
-def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publication:
+def publish(transport: Transport, draft: RunContent, mode: str = "resume") -> Publication:
     """Publish a complete run directory, unless a run of the same grid exists; one round trip.
 
     `mode` is resume, new (another run in any case), or after:RUN (another one, unless RUN has a successor). `changed`
@@ -95,7 +97,7 @@ def publish(transport: Transport, draft: Draft, mode: str = "resume") -> Publica
 
 
 def put_amendment(
-    transport: Transport, publication: Publication, amended: Amended, draft: Draft
+    transport: Transport, publication: Publication, amended: Amended, draft: RunContent
 ) -> tuple[str, ...] | None:
     """Amend the plan of a run, in one round trip. Returns the dropped sessions that still run.
 
@@ -133,7 +135,7 @@ def add_sessions(transport: Transport, directory: str, before: tuple[Plan, int],
     plan = replace(before[0], sessions=(*before[0].sessions, *added))
     found = ExistingRun(*before, before[0].digest, ended=False, whole=False, held=False)
     publication = Publication("resumed", PurePosixPath(directory).name, directory, found)
-    draft = Draft(plan, "", publication.root, {})
+    draft = RunContent(plan, "", publication.root, {})
     return put_amendment(transport, publication, Amended(plan, added, ()), draft) is not None
 
 

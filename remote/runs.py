@@ -166,7 +166,7 @@ def remembered() -> tuple[Launch, ...]:
 
 
 def host_of(wanted: str | None) -> str | None:
-    """The host of the latest launch from here that fits what a person wants; None wants nothing in particular."""
+    """The host of the latest launch from here that fits `wanted`; None fits any."""
     return next((launch.host for launch in reversed(remembered()) if launch.fits(wanted)), None)
 
 
@@ -187,9 +187,7 @@ def is_remembered(directory: str) -> bool:
 
 
 def list_runs(transport: Transport, roots: Iterable[str]) -> tuple[Run, ...]:
-    """The runs below `roots`, newest first, in one round trip. Runs of one root are in the order of their making, not
-    by the clock.
-    """
+    """The runs below `roots` in one round trip, the newest first: of one root by their making, not by the clock."""
     roots = tuple(dict.fromkeys(roots))
     found: dict[str, tuple[tuple[str, int], Run]] = {}
     for below in _run_verb(transport, roots, "list", *roots):
@@ -224,7 +222,7 @@ def list_everywhere(
             return Listing(host, runs, seen, error.headline + hint)
 
     hosts = tuple(hosts)
-    found = tuple(listing(host) for host in hosts if host == LOCAL)  # by a fork, which wants no other threads
+    found = tuple(listing(host) for host in hosts if host == LOCAL)  # in a fork, which must not be made beside threads
     with ThreadPoolExecutor(_HOSTS_AT_ONCE) as pool:
         found += tuple(pool.map(listing, (host for host in hosts if host != LOCAL)))
     kept |= {one.host: (one.runs, one.seen) for one in found if not one.complaint}

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import HostError, UserError
 from comborun.remote import program
+from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import amount
 from comborun.text import printable, several
+from comborun.words import say
 
 if TYPE_CHECKING:
     from comborun.grid.keys.launch import SyncKeys
@@ -246,7 +248,7 @@ def _in_place(host: str, shipment: Shipment) -> bool:
     return target == shipment.source
 
 
-def _ask(transport: Transport, shipments: Sequence[Shipment], python: program.Python) -> list[str]:
+def _ask(transport: Transport, shipments: Sequence[Shipment], python: program.Python) -> list[str | Fact]:
     """The state of every path, in order."""
     question = [(shipment.folder, [item.path for item in shipment.items]) for shipment in shipments]
     stdin = json.dumps(question).encode()
@@ -254,12 +256,12 @@ def _ask(transport: Transport, shipments: Sequence[Shipment], python: program.Py
     states = [] if done.code else program.answer(transport, done)
     if len(states) != sum(len(paths) for _, paths in question):
         raise HostError(f"{transport.host} could not be asked what it has of `sync`", done.complaint)
-    return list(map(str, states))
+    return [Fact.of(state) or str(state) for state in states]
 
 
-def _missing(shipment: Shipment, states: Sequence[str]) -> tuple[Item, ...]:
+def _missing(shipment: Shipment, states: Sequence[str | Fact]) -> tuple[Item, ...]:
     """The items that differ on the host. Raises UserError if one can't be put there."""
-    if blocked := list(dict.fromkeys(state[2:] for state in states if state.startswith("x "))):
+    if blocked := list(dict.fromkeys(say(state) for state in states if isinstance(state, Fact))):
         more = f", and {len(blocked) - _NAMED} more" if len(blocked) > _NAMED else ""
         raise UserError(
             f"sync: {shipment.entry.source} can't go to {shipment.folder}: {'; '.join(blocked[:_NAMED])}{more}",
@@ -283,9 +285,7 @@ def deliver(
 
 
 def stream(deliveries: Sequence[Delivery]) -> bytes:
-    """The bytes for host/verbs/sync.py: a line that lists all files, then their bytes. Raises UserError if a file has
-    changed meanwhile.
-    """
+    """A line that lists all files, then their bytes. Raises UserError if a file has changed meanwhile."""
     items = [(one.shipment.folder, item) for one in deliveries for item in one.missing]
     head = json.dumps([{"folder": folder, **item.order} for folder, item in items]).encode()
     return b"".join([head, b"\n", *(_read(item) for _, item in items if isinstance(item, ShippedFile))])

@@ -68,9 +68,7 @@ class Cluster:
 
 
 def consult(transport: Transport, plan: Plan) -> Cluster:
-    """Test the plan's job scripts with Slurm, in one round trip; nothing is submitted. Raises HostError without sbatch
-    or without an answer of Slurm.
-    """
+    """Test the plan's job scripts with Slurm; nothing is submitted. Raises HostError without sbatch or its answer."""
     slurm = plan.slurm
     assert slurm
     scripts = [array_script(kind, slurm) for kind in kinds(plan)[:_MOST_TRIED]]
@@ -108,9 +106,7 @@ def settle(transport: Transport, directory: str) -> str:
 
 
 def check_taken(transport: Transport, plan: Plan, cluster: Cluster) -> tuple[str, ...]:
-    """Sentences about jobs that Slurm can't judge while nodes are away. Raises HostError, with Slurm's own words, if it
-    would refuse some.
-    """
+    """Doubts about jobs while nodes are away. Raises HostError, with Slurm's own words, if it would refuse some."""
     if refused := refusal(transport, plan, cluster):
         raise refused
     doubts = [(what, answer) for what, answer in _requests(plan, cluster) if not answer.taken]

@@ -6,20 +6,15 @@ shows it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
+from comborun.model.attempt import EpisodeRecord
+from comborun.model.work import Combo
 from comborun.reporter.comparing.pairing import same_start
-from comborun.reporter.merge import merge
+from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.records.collected import Canary, CanaryCombo
+from comborun.reporter.records.reading import Reject
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.model.attempt import EpisodeRecord
-    from comborun.model.work import Combo
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.reading import Reject
 
 
 def compare_canary(run: str, parallel: Iterable[EpisodeRecord], alone: Iterable[EpisodeRecord]) -> Canary:

@@ -7,22 +7,23 @@ import json
 import os
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from comborun.errors import UserError
-from comborun.model.attempt import Begin, End, Verdict, own_end
+from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord, Verdict, own_end
 from comborun.model.codec import decoded
 from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
-from comborun.model.work import combo_of
+from comborun.model.work import Combo, combo_of
 from comborun.reporter.comparing.pairing import seeded_once
 from comborun.reporter.records import videos
-from comborun.reporter.records.collected import Attempt, Canary, Collected, SessionHistory
+from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk
 from comborun.reporter.records.combos import settle
 from comborun.reporter.records.reading import UNNAMED, Context, Defect
@@ -31,6 +32,7 @@ from comborun.rules.facts import Fact
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.records import parse
 from comborun.rules.results.counts import NOT_IN_GRID, where_it_ran
+from comborun.rules.results.fields import ResultRules
 from comborun.rules.results.filename_results import FILE
 from comborun.rules.results.formats import candidate, is_log
 from comborun.rules.results.proposals import renamed
@@ -40,14 +42,6 @@ from comborun.rules.run_files import attempts_of, newest_plan
 from comborun.text import clean
 from comborun.words import say
 from comborun.words.rows import why_not_counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Aggregate, EpisodeRecord
-    from comborun.model.work import Combo
-    from comborun.rules.results.fields import ResultRules
-
 
 LOG_BYTES, LINES_SHOWN, LINE_SHOWN = 8192, 12, 300
 """of a failed attempt's log: bytes read at its end, lines that are kept, characters of each"""
@@ -61,8 +55,10 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
     whole = _plan(directory)
     plan = replace(whole, sessions=tuple(session for session in whole.sessions if not session.flag))
     histories = tuple(_history(directory, session) for session in plan.sessions)
-    collected = _results(directory, histories, unread)
     manifest = _manifest(directory)
+    collected = _results(directory, histories, unread)
+    declared = {combo_of(session): session.unpaired for session in plan.sessions if session.unpaired}
+    by_session = _seeded_by_session(plan.sessions, collected.records)
     return replace(
         collected,
         plan=plan,
@@ -72,13 +68,7 @@ def collect_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingPr
         provenance=_mapping(manifest.get("provenance")),
         stop_early=_stop_rule(directory, manifest),
         canary=_canary(directory),
-        unpaired=MappingProxyType(
-            {
-                **_seeded_by_session(plan.sessions, collected.records),
-                **{combo_of(session): session.unpaired for session in plan.sessions if session.unpaired},
-                **collected.unpaired,  # the reason in a file comes first
-            }
-        ),
+        unpaired=MappingProxyType({**by_session, **declared, **collected.unpaired}),  # what a file says comes first
     )
 
 
@@ -158,7 +148,7 @@ def attempt_number(path: PurePath) -> int:
     return next(filter(None, map(names.attempt_number, path.parts)), 0)
 
 
-def _context(session: Session, attempt: Attempt) -> Context:
+def _context(session: Session, attempt: AttemptRecord) -> Context:
     begin = attempt.begin
     return Context(
         path=RUN.attempt(session.name, attempt.number).output,
@@ -219,7 +209,7 @@ def _history(directory: Path, session: Session) -> SessionHistory:
         claim, begin, text = (_text(directory / path) for path in (at.claim, at.begin, at.end))
         end = End.parse(text) if text and own_end(claim, text) else None
         log = _last_lines(directory / at.log) if end and end.failure else ()
-        attempts.append(Attempt(number, Begin.parse(begin) if begin else None, end, log))
+        attempts.append(AttemptRecord(number, Begin.parse(begin) if begin else None, end, log))
     return SessionHistory(session, tuple(attempts))
 
 

@@ -7,6 +7,7 @@ record. Within an attempt the first such line counts.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import compress, groupby, islice
 from operator import attrgetter, lt, not_
@@ -14,16 +15,13 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict
-from comborun.model.work import Spans, combo_of, gaps, grouped, spans, union, within
+from comborun.model.work import Combo, Spans, combo_of, gaps, grouped, spans, union, within
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.combos import content
 from comborun.reporter.records.reading import RejectKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from comborun.amendment.resumption import Rejected
-    from comborun.model.work import Combo
-    from comborun.reporter.records.collected import Collected
 
 
 ERRORED = {Verdict.ERRORED}

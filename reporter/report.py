@@ -7,18 +7,20 @@ import os
 import re
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.model.attempt import Aggregate, EpisodeRecord
+from comborun.model.plan import Plan
 from comborun.model.work import combo_of
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
-from comborun.reporter.figures import NAMES, figures
+from comborun.reporter.figures import MAKERS, figures
 from comborun.reporter.figures.files import FORMS, files
 from comborun.reporter.pages import data, document, page
-from comborun.reporter.pages.between import compare_runs, render_between
+from comborun.reporter.pages.between import Between, compare_runs, render_between
 from comborun.reporter.pages.contact import contact_sheet
 from comborun.reporter.pages.latex import latex
 from comborun.reporter.records.collected import Collected
@@ -27,15 +29,7 @@ from comborun.reporter.summary import Summary, summarize
 from comborun.rules.results.formats import FORMATS
 from comborun.text import alike
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Aggregate, EpisodeRecord
-    from comborun.model.plan import Plan
-    from comborun.reporter.pages.between import Between
-
-
-_OUR_FIGURE = re.compile(rf"(?:{'|'.join(NAMES)})(?:-\d+)?\.(?:{'|'.join(FORMS)})")
+_OUR_FIGURE = re.compile(rf"(?:{'|'.join(MAKERS)})(?:-\d+)?\.(?:{'|'.join(FORMS)})")
 
 
 @contextmanager

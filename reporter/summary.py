@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
-from comborun.model.work import Spans, grouped, size
+from comborun.model.attempt import EpisodeRecord
+from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.graded import KindComparison, Scores, compare_graded, compare_kinds, scores
+from comborun.reporter.comparing.graded import Graded, KindComparison, Scores, compare_graded, compare_kinds, scores
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm, results_of
+from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
-from comborun.reporter.counting.combo import ComboData, ComboSummary, Counts, MacroMean, macro_means, summarize_combo
-from comborun.reporter.counting.ending import Timing, timing
-from comborun.reporter.counting.measures import ends_of, time_field
-from comborun.reporter.counting.quality import Finding, Quality, differences, quality
+from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean, macro_means, summarize_combo
+from comborun.reporter.counting.ending import RunTiming, timing
+from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
+from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
+from comborun.reporter.merge import MergedCombo
+from comborun.reporter.records.collected import Canary, Collected
 from comborun.text import natural
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import EpisodeRecord
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.graded import Graded
-    from comborun.reporter.comparing.pairing import Results, Side
-    from comborun.reporter.counting.measures import Ends
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import Canary, Collected
 
 
 @dataclass(frozen=True)
-class Axes:
+class GridAxes:
     """The axes of a table, the shorter one across."""
 
     columns: tuple[str, ...]
@@ -44,46 +36,70 @@ class Axes:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """Sums over the combos; of episodes, over those that are counted in episodes."""
+
+    combos: int
+    planned: int
+    completed: int
+    successes: int
+    errored: int
+    missing: int
+    measured: int
+    attempts: int
+
+
+@dataclass(frozen=True)
 class Summary:
     run: str
+    """the run's id; of a folder its name"""
     grid: str | None
+    """the grid's name; None of a folder"""
     planned: bool
     """whether a plan says which episodes there should be"""
-    timing: Timing
+    timing: RunTiming
     policies: tuple[str, ...]
+    """in the plan's order"""
     environments: tuple[str, ...]
+    """in the plan's order"""
     combos: tuple[ComboSummary, ...]
     """by environment, then by policy"""
     comparisons: Comparisons
     claims: Claims
     macro_means: tuple[MacroMean, ...]
-    """by policy; empty where there is only one environment"""
+    """the mean of a policy's success rates; empty where there is only one environment"""
     quality: Quality
+    """counts of files and records, and what to know of them"""
     provenance: Mapping[str, str]
+    """from the run's manifest, by name"""
     canary: Canary | None = None
+    """the run that repeated first episodes alone"""
     differences: tuple[str, ...] = ()
     """sentences about what differed between the policies besides themselves"""
     kinds: tuple[KindComparison, ...] = ()
+    """two policies by their shares of one kind of failure"""
     trends: tuple[Trend, ...] = ()
+    """checkpoints by their steps, and the best of them"""
     strengths: tuple[Strength, ...] | None = None
+    """with --ranking: log-strengths of Bradley-Terry"""
 
     @property
-    def axes(self) -> Axes | None:
+    def axes(self) -> GridAxes | None:
         """Of the combos that are counted in episodes; None without any."""
         combos = [combo for combo in self.combos if combo.counts]
         policies = tuple(name for name in self.policies if any(combo.policy == name for combo in combos))
         environments = tuple(name for name in self.environments if any(combo.environment == name for combo in combos))
         if len(policies) <= len(environments):
-            return Axes(policies, environments, policies_across=True) if combos else None
-        return Axes(environments, policies, policies_across=False)
+            return GridAxes(policies, environments, policies_across=True) if combos else None
+        return GridAxes(environments, policies, policies_across=False)
 
     @property
-    def counts(self) -> Counts:
-        """Over all combos that are counted in episodes."""
+    def totals(self) -> Totals:
+        """Sums over the combos."""
         counted = [combo.counts for combo in self.combos if combo.counts]
         names = ("planned", "completed", "successes", "errored", "missing", "measured")
         sums = {name: sum(getattr(counts, name) for counts in counted) for name in names}
-        return Counts(**sums)
+        return Totals(len(self.combos), **sums, attempts=sum(combo.ending.attempts for combo in self.combos))
 
 
 @dataclass(frozen=True)
@@ -130,7 +146,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
         quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
-        provenance=collected.origin,
+        provenance=dict(sorted(collected.origin.items())),
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),
         kinds=kinds,
@@ -143,7 +159,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
 def _combos(
     collected: Collected,
     results: Results,
-    ends: Mapping[Combo, Ends],
+    ends: Mapping[Combo, EpisodeEnds],
     spare: Mapping[Combo, Spans],
     order: Sequence[Combo],
 ) -> Iterator[ComboSummary]:
@@ -163,7 +179,7 @@ def _combos(
 
 
 def _compared(
-    collected: Collected, results: Results, ends: Mapping[Combo, Ends], order: Sequence[Combo]
+    collected: Collected, results: Results, ends: Mapping[Combo, EpisodeEnds], order: Sequence[Combo]
 ) -> tuple[Comparisons, tuple[KindComparison, ...], tuple[Trend, ...]]:
     """Success rates, failure kinds and checkpoints; only the rates if the results chose the number of episodes."""
     sides = {combo: results.sides[combo] for combo in order if combo in results.sides}
@@ -205,11 +221,11 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
     }
 
 
-def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[Finding]:
+def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[DataFinding]:
     for combo in combos:
-        yield from (Finding(combo.name, warning) for warning in combo.ending.warnings)
-        yield from (Finding(combo.name, f"no record has the metric {name!r}") for name in combo.metrics_absent)
+        yield from (DataFinding(combo.name, warning) for warning in combo.ending.warnings)
+        yield from (DataFinding(combo.name, f"no record has the metric {name!r}") for name in combo.metrics_absent)
     for combo in combos:
         if combo.key in tallied and combo.counts and combo.counts.missing:  # counts alone have no numbers
             missing = f"{combo.counts.missing} of {combo.counts.planned} episodes missing"
-            yield Finding(combo.name, f"{missing}, not told which")
+            yield DataFinding(combo.name, f"{missing}, not told which")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from comborun.reporter.statistics.proportion import Proportion
+from comborun.reporter.json_types import instant
+from comborun.reporter.statistics.proportion import Proportion
 
 NOTHING = "–"
 _JOINT = re.compile(r"(?<=\d) (?=(?:points|h|min|s)\b|[/%])|(?<=\d /) (?=s\b)|(?<=\bp) (?=[=<≤])|(?<=\bp [=<≤]) (?=\d)")
@@ -68,16 +66,6 @@ def duration(seconds: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest:02d} s"
     return f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def instant(timestamp: float | None) -> datetime | None:
-    """Seconds since 1970 as UTC; None for what no calendar holds."""
-    if timestamp is None:
-        return None
-    try:
-        return datetime.fromtimestamp(timestamp, UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def clock(timestamp: float | None) -> str:

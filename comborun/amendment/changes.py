@@ -30,7 +30,7 @@ from comborun.model.work import (
     union,
     work,
 )
-from comborun.planner import range_session
+from comborun.planner.ranges import range_session
 from comborun.rules.names import RUN
 from comborun.rules.records import render
 from comborun.text import shortened
@@ -38,7 +38,6 @@ from comborun.text import shortened
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
-    from comborun.generate.bundle import RunFile
     from comborun.model.plan import Plan, Session
     from comborun.model.work import Combo, Spans
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from comborun.amendment.changes import ChangeKind
 from comborun.model.work import combo_of, episodes_of, grouped, name_of_combo
 from comborun.rules import records
 from comborun.rules.results.counts import Counts
@@ -16,17 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from comborun.amendment.changes import Change, Choice, PlanComparison
-    from comborun.model.plan import Plan, Session
-    from comborun.model.policy_files import PolicyFiles
+    from comborun.model.plan import Plan, PolicyFiles, Session
 
 _MOST = 12
-_SIGNS = {
-    ChangeKind.ADDED: "+",
-    ChangeKind.MORE: "+",
-    ChangeKind.FEWER: "=",
-    ChangeKind.CHANGED: "~",
-    ChangeKind.REMOVED: "-",
-}
+_SIGNS = {"added": "+", "more": "+", "fewer": "=", "changed": "~", "removed": "-"}
 _OF_PLAN = ("retry", "notify", "after", "secrets", "slurm")
 _OF_SESSIONS = ("results", "progress", "evidence", "failures", "watch", "pin", "display")
 

@@ -1,19 +1,21 @@
-"""What `combo resume` does with a run: which sessions get another attempt, and which gaps get sessions. Pure."""
+"""Sessions that a run gets besides those of its grid: for what is missing, as a smoke test, or as a recheck. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from comborun.amendment.changes import with_free_names
-from comborun.model.work import Spans, combo_of, episodes_of, minus, size
-from comborun.planner import range_session
+from comborun.model.work import Spans, combo_of, episodes_of, first_of_each, minus, size
+from comborun.planner.ranges import digest_of, distinct, first_episodes, range_session, trial_plan
 from comborun.rules.vocabulary import Outcome
+from comborun.text import several
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from comborun.amendment.changes import Amended
     from comborun.model.plan import Plan, Session
     from comborun.model.work import Combo
 
@@ -22,7 +24,7 @@ _BY_REQUEST = frozenset({Outcome.LOST, Outcome.CANCELLED})
 
 
 @dataclass(frozen=True)
-class Again:
+class AnotherAttempt:
     """A session that gets another attempt, and the episodes that it lacks, if they are known."""
 
     name: str
@@ -56,7 +58,7 @@ class Futile:
 
 @dataclass(frozen=True)
 class Resumption:
-    again: tuple[Again, ...] = ()
+    again: tuple[AnotherAttempt, ...] = ()
     added: tuple[Session, ...] = ()
     """for gaps that another attempt could fill only by repeating more"""
     futile: tuple[Futile, ...] = ()
@@ -66,14 +68,11 @@ class Resumption:
         return not self.again and not self.added
 
 
-_NONE: Mapping[str, Rejected] = MappingProxyType({})
-
-
 def resumption(
     plan: Plan,
     outcomes: Mapping[str, Outcome],
     missing: Mapping[Combo, Spans],
-    rejected: Mapping[str, Rejected] = _NONE,
+    rejected: Mapping[str, Rejected] = MappingProxyType({}),
 ) -> Resumption:
     """`outcomes`: of the sessions that have ended for good. `missing`: of the combos whose records show it.
 
@@ -81,14 +80,14 @@ def resumption(
     several sessions were planned for an episode, the last one is responsible. An episode that the same command has run
     without a record that counts does not run again either; `rejected` has the reason, by session.
     """
-    again: list[Again] = []
+    again: list[AnotherAttempt] = []
     gaps: list[Session] = []
     futile: list[Futile] = []
     left = dict(missing)
     for session in reversed(plan.current):
         if session.flag == "smoke":
             if outcomes.get(session.name) in {Outcome.FAILED, *_BY_REQUEST}:
-                again.append(Again(session.name))
+                again.append(AnotherAttempt(session.name))
             continue
         lacking = _lacking(left, session)
         outcome = outcomes.get(session.name)
@@ -101,7 +100,7 @@ def resumption(
             gaps += _gaps(session, lacking) if lacking and session.ranged else ()
         elif outcome in _BY_REQUEST or lacking is None or not session.ranged or _is_end(lacking, session):
             repeated = session.count - size(lacking) if lacking and not _is_end(lacking, session) else 0
-            again.append(Again(session.name, lacking or (), repeated))
+            again.append(AnotherAttempt(session.name, lacking or (), repeated))
         else:
             gaps += _gaps(session, lacking)
     return Resumption(
@@ -137,3 +136,47 @@ def _gaps(session: Session, lacking: Spans) -> list[Session]:
 def _is_end(lacking: Spans, session: Session) -> bool:
     """Whether another attempt does only what is missing: all from some episode on, and the command takes a range."""
     return session.ranged and len(lacking) == 1 and lacking[0].stop == session.first + session.count
+
+
+def with_smoke(plan: Plan, most: int) -> Plan:
+    """The plan of a new run with a smoke session of `most` episodes for each combo in front."""
+    return replace(plan, sessions=distinct((*_smoke(plan.sessions, most, set()), *plan.sessions)))
+
+
+def amended_with_smoke(amended: Amended, most: int) -> Amended:
+    """The same for an amendment; only combos with new sessions are tried."""
+    plan = amended.plan
+    taken = {session.name for session in plan.sessions}
+    fresh = _smoke(amended.added, most, taken)
+    return replace(amended, plan=replace(plan, sessions=(*plan.sessions, *fresh)), added=(*amended.added, *fresh))
+
+
+def smoke_sessions(plan: Plan) -> tuple[Session, ...]:
+    return tuple(session for session in plan.sessions if session.flag == "smoke")
+
+
+def _smoke(sessions: Iterable[Session], most: int, taken: set[str]) -> tuple[Session, ...]:
+    """One for each combo, except those whose smoke session the run has already."""
+    made = (replace(first_episodes(one, most, "smoke"), flag="smoke") for one in first_of_each(sessions))
+    return tuple(session for session in made if session.name not in taken)
+
+
+CANARY_OF = "canary_of"
+"""in the manifest's provenance: the run that a recheck repeats; `canary` is the recheck's former name"""
+
+
+def recheck_plan(plan: Plan, run: str, episodes: int) -> Plan:
+    """The same work as in `plan`, alone. Raises UserError if a command can't run so few episodes."""
+    combos = first_of_each(one for one in plan.sessions if not one.flag)
+    sessions = distinct(first_episodes(one, episodes, "recheck") for one in combos)
+    return replace(
+        trial_plan(plan, sessions, 1, "recheck"),
+        limits=replace(plan.limits, parallel=1, per_gpu=1, fail_fast=0, fail_fast_percent=0),
+        digest=digest_of(CANARY_OF, run, [session.digest for session in sessions]),
+    )
+
+
+def episodes_each(plan: Plan) -> str:
+    """`3 episodes`, or `up to 3 episodes` if a combo has fewer than others."""
+    counts = {session.count for session in plan.sessions}
+    return ("up to " if len(counts) > 1 else "") + several(max(counts, default=0), "episode")

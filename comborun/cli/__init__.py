@@ -14,9 +14,9 @@ from comborun.cli.terminal import guarded
 _COMMANDS = {
     "Write a grid": {
         "init": ("check", "Write a starter grid with comments."),
-        "presets": ("presets", "List the evaluation programs that a grid can name."),
+        "presets": ("check", "List the evaluation programs that a grid can name."),
         "check": ("check", "Find every mistake in a grid file."),
-        "try": ("try_", "Run one episode of one combo, and show whether it counts."),
+        "try": ("trials", "Run one episode of one combo, and show whether it counts."),
         "docs": ("check", "Print the reference of a key of a grid."),
         "schema": ("check", "Write the JSON Schema of a grid file, for editors."),
         "export": ("plan", "Write the plan for another program, such as Docker Compose."),
@@ -24,25 +24,25 @@ _COMMANDS = {
     "Look ahead": {
         "doctor": ("doctor", "Look for problems on a host."),
         "plan": ("plan", "Show what a new run would do."),
-        "calibrate": ("calibrate", "Measure what sessions need, with a short trial."),
+        "calibrate": ("trials", "Measure what sessions need, with a short trial."),
     },
     "Run": {
         "run": ("launch", "Launch a grid, watch it, and report at its end."),
         "launch": ("launch", "Start a grid's sessions and return."),
-        "resume": ("resume", "Continue a run: run what is missing."),
-        "recheck": ("recheck", "Run the first episodes once more, alone, and compare."),
+        "resume": ("control", "Continue a run: run what is missing."),
+        "recheck": ("trials", "Run the first episodes once more, alone, and compare."),
     },
     "Watch": {
         "monitor": ("status", "Watch a run in a live table, and report at its end."),
         "status": ("status", "Show the table of a run once."),
         "runs": ("runs", "List the runs on all hosts, newest first."),
         "clean": ("runs", "Remove old runs, after showing them and their size."),
-        "explain": ("explain", "Explain why a session waits, runs or has ended."),
+        "explain": ("logs", "Explain why a session waits, runs or has ended."),
         "logs": ("logs", "Show the end of a session's log."),
-        "attach": ("attach", "Open a session's window."),
+        "attach": ("logs", "Open a session's window."),
     },
     "Steer": {
-        "stop": ("stop", "End a run, or sessions of it."),
+        "stop": ("control", "End a run, or sessions of it."),
         "retry": ("control", "Start failed sessions again."),
         "slots": ("control", "Let N sessions run at once from now on."),
         "pause": ("control", "Start nothing new until `combo resume`."),
@@ -50,7 +50,7 @@ _COMMANDS = {
         "notify": ("control", "Send a test notice."),
     },
     "Tell": {
-        "completion": ("completion", "Print a script that completes words in your shell."),
+        "completion": ("options", "Print a script that completes words in your shell."),
         "report": ("report", "Report on a run, or on any folder of result files."),
     },
 }

@@ -1,18 +1,20 @@
-"""combo init, docs, schema and check: a grid file before anything runs."""
+"""combo init, presets, docs, schema and check: a grid file before anything runs, and the known evaluation programs."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from comborun.cli.options import grid_argument, json_option, offers
-from comborun.cli.terminal import program, show_json, show_why, warn
+from comborun.cli.terminal import program, show_json, show_rows, show_why, warn, wrapped
 from comborun.errors import UserError
-from comborun.grid import find_preset, preset_starter, schema_text, starter_grid
+from comborun.grid import Preset, find_preset, known_presets, preset_starter, schema_text, starter_grid
+from comborun.grid.presets import SHIPPED
 from comborun.model.work import combo_of
 from comborun.reference import example_grid, key_reference, pages, shared
 from comborun.rules.facts import data_of
@@ -21,7 +23,7 @@ from comborun.text import clean, several
 from comborun.words.rows import why_not_counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from comborun.cli.options import GridChoice
     from comborun.grid import Grid
@@ -48,18 +50,14 @@ def init(name: str, preset: str | None, example: Path | None) -> None:
     combo init --example walker     a walking robot in MuJoCo
     """
     if example:
-        _copy_example(example)
+        if example.exists():
+            raise UserError(f"{example} exists already", "name a new folder")
+        shutil.copytree(shared("example"), example, ignore=shutil.ignore_patterns("__pycache__"))
+        grid = example / "grid.yaml"
+        grid.write_text(example_grid(grid.read_text("utf-8")), "utf-8")
+        click.echo(f"{example}: the example; `comborun[example]` has its simulator\nNext: {program()} run {grid}")
         return
     click.echo(preset_starter(find_preset(preset), preset, name) if preset else starter_grid(name), nl=False)
-
-
-def _copy_example(folder: Path) -> None:
-    if folder.exists():
-        raise UserError(f"{folder} exists already", "name a new folder")
-    shutil.copytree(shared("example"), folder, ignore=shutil.ignore_patterns("__pycache__"))
-    grid = folder / "grid.yaml"
-    grid.write_text(example_grid(grid.read_text("utf-8")), "utf-8")
-    click.echo(f"{folder}: the example; `comborun[example]` has its simulator\nNext: {program()} run {grid}")
 
 
 @click.command()
@@ -161,3 +159,72 @@ def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
     counts = tally(folder.read(), identity, span, over=True)
     name_unread(counts, folder, span, at.log)
     return counts
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def presets(context: click.Context, as_json: bool) -> None:
+    """List the evaluation programs that a grid can name as its preset.
+
+    \b
+    combo presets
+    combo presets show openpi
+    """
+    if context.invoked_subcommand:
+        return
+    found = {name: _summary(name) for name in known_presets()}
+    if as_json:
+        show_json([{"name": name, "own": _own(name), "summary": summary} for name, summary in found.items()])
+    else:
+        show_rows({name: summary + (" (yours)" if _own(name) else "") for name, summary in found.items()})
+
+
+@presets.command()
+@click.argument("preset", shell_complete=offers("presets"))
+@json_option
+def show(preset: str, as_json: bool) -> None:
+    """Explain a preset: what it runs, what it needs, what you must know, and which keys it sets.
+
+    \b
+    combo presets show isaaclab-eval
+    combo presets show ./mine.yaml
+    """
+    read = find_preset(preset)
+    if as_json:
+        about = read.about.model_dump(exclude={"starter"}) | {"shards": read.about.shards.how}
+        show_json({"name": read.name, "file": read.file, "sha256": read.digest, "about": about})
+        return
+    click.echo(f"{click.style(read.name, bold=True)}: {read.about.summary}")
+    show_rows(dict(_facts(read)))
+    for title, lines in (("Before the first session", read.about.needs), ("Notes", read.about.notes)):
+        if lines:
+            click.echo("\n".join((f"\n{title}:", *(wrapped(line, "- ") for line in lines))))
+    click.echo(f"\nWhat it sets ({read.file}):\n\n{textwrap.indent(read.settings_text, '  ')}", nl=False)
+
+
+def _summary(name: str) -> str:
+    try:
+        return find_preset(name).about.summary
+    except UserError:
+        return f"can't be read: combo presets show {name}"
+
+
+def _own(name: str) -> bool:
+    return known_presets()[name].parent != SHIPPED
+
+
+def _facts(preset: Preset) -> Iterator[tuple[str, str]]:
+    about = preset.about
+    yield "kind", about.kind
+    if about.kind == "evaluation":
+        yield "pairs", f"none: {about.unpaired}" if about.unpaired else "if records show how episodes started"
+    if about.shards.how:
+        yield "shards", about.shards.how
+    yield from _attributes("policies", about.attributes.policy, about.defaults.policy)
+    yield from _attributes("environments", about.attributes.environment, about.defaults.environment)
+
+
+def _attributes(axis: str, attributes: Mapping[str, str], defaults: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name, what in attributes.items():
+        yield f"{axis}: {name}", what + (f"; {defaults[name]} unless given" if name in defaults else "")

@@ -14,11 +14,13 @@ from rich.text import Text
 from comborun.cli.options import HostChoice, json_option, root_options
 from comborun.cli.terminal import SOME_DID_NOT, show_json, working
 from comborun.grid import load_grid
-from comborun.remote.doctor import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.grids import with_policies
+from comborun.remote.host import NOTHING_MORE, Examination, examine, wanted_by
 from comborun.remote.transport import LOCAL
 from comborun.rules.findings import Finding, Level
 from comborun.rules.names import DEFAULT_ROOT
+from comborun.text import harmless
+from comborun.words.doctor import told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,9 +67,15 @@ def document(host: str, examination: Examination) -> dict[str, object]:
     return {
         "host": host,
         "healthy": examination.healthy,
-        "findings": [finding._asdict() for finding in examination.findings],
+        "findings": [_as_data(finding) for finding in examination.findings],
         "about": examination.about,
     }
+
+
+def _as_data(finding: Finding) -> dict[str, object]:
+    found, cost, fix = told(finding)
+    words = {"found": found, "cost": cost, "fix": fix}
+    return {"check": finding.check, "level": finding.level, **words, "fact": finding.fact.as_data()}
 
 
 def lines(host: str, examination: Examination, width: int) -> Iterator[Text]:
@@ -89,18 +97,18 @@ def _title(host: str, about: Mapping[str, Any]) -> Text:
 
 
 def _finding(finding: Finding, label: int, width: int) -> Iterator[Text]:
+    found, cost, fix = (harmless(text) for text in told(finding))
     indent = " " * (label + 4)
     room = max(30, width - len(indent) - 1)
-    found = textwrap.wrap(finding.found, room, break_long_words=False, break_on_hyphens=False) or [""]
+    first, *more = textwrap.wrap(found, room, break_long_words=False, break_on_hyphens=False) or [""]
     symbol = (f"{_SYMBOLS[finding.level]} ", _STYLES[finding.level])
     check = (finding.check.ljust(label), "" if finding.level is Level.OK else "bold")
-    yield Text.assemble(symbol, check, "  ", found[0])
-    yield from (Text(indent + line) for line in found[1:])
-    cost = f"cost: {finding.cost}" if finding.cost else ""
-    for line in textwrap.wrap(cost, room, break_long_words=False, break_on_hyphens=False):
+    yield Text.assemble(symbol, check, "  ", first)
+    yield from (Text(indent + line) for line in more)
+    for line in textwrap.wrap(f"cost: {cost}" if cost else "", room, break_long_words=False, break_on_hyphens=False):
         yield Text(indent).append(line, "dim")
-    if finding.fix:
-        yield Text(indent).append("fix:  ", "dim").append(finding.fix, "cyan")
+    if fix:
+        yield Text(indent).append("fix:  ", "dim").append(fix, "cyan")
 
 
 def _summary(examination: Examination) -> Text:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.amendment.smoke import smoke_sessions
+from comborun.amendment.resumption import smoke_sessions
 from comborun.cli.options import (
     SLOTS,
     GridChoice,
@@ -28,6 +28,7 @@ from comborun.monitor.beginning import await_beginning, await_smoke, failed_at_o
 from comborun.monitor.watch import once
 from comborun.remote.launching import Launched, LaunchRequest, prepare, publish_run, start
 from comborun.remote.runs import Launch, remember
+from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.names import MULTIPLEXER_NAMES
 from comborun.text import harmless, several
@@ -85,7 +86,7 @@ def launch(grid: GridChoice, where: HostChoice, as_json: bool, **options: Any) -
     combo launch grid.yaml --slurm --host login1
     """
     started = start_run(grid, where, LaunchRequest(**options))
-    if started.runs and not options["smoke"]:
+    if started.launched.begins and not started.waits and not options["smoke"]:
         started = replace(started, failed=failed_at_once(started.target.source()))
     if not as_json:
         _show(started)
@@ -131,11 +132,6 @@ class Started:
     """the missing work of a finished run"""
     failed: tuple[SessionStatus, ...] = ()
     """sessions that failed at once"""
-
-    @property
-    def runs(self) -> bool:
-        """Whether a session of it has begun on this host."""
-        return self.launched.begins and not self.waits and not self.launched.plan.slurm
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -276,9 +272,9 @@ def _failures(failed: tuple[SessionStatus, ...], of: int) -> str:
     """`6 of 6 failed at once: exit code 2 (unknown flag --x)`; empty if none has."""
     if not failed:
         return ""
-    last = failed[0].last_line
-    line = "" if not last or last.startswith("comborun: ") else f" ({last})"  # these are in the note
-    return f"{len(failed)} of {of} failed at once: {failed[0].note}{line}"
+    first = failed[0]
+    line = f" ({first.last_line})" if first.last_line and first.failure is not Failure.LAUNCH_FAILED else ""
+    return f"{len(failed)} of {of} failed at once: {first.note}{line}"
 
 
 def smoke_test(started: Started, *, quiet: bool = False) -> bool:

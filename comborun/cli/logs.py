@@ -1,25 +1,58 @@
-"""combo logs: the ends of the sessions' logs."""
+"""combo logs, attach and explain: look at single sessions. They change nothing."""
 
 from __future__ import annotations
 
 import codecs
+import os
+import shlex
+import shutil
+import stat
 import sys
+import tempfile
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from comborun.cli.options import Target, of_run_option, sessions_argument
-from comborun.cli.terminal import note
+from comborun.cli.options import Target, json_option, of_run_option, sessions_argument
+from comborun.cli.terminal import note, program, show_json, wrapped
 from comborun.errors import UserError
+from comborun.model.attempt import SLURM
 from comborun.monitor.addressing import sessions_of
-from comborun.remote.logs import LogPosition, follow, latest, rank_log
+from comborun.monitor.classify import classify
+from comborun.monitor.explain import MOST_LINES, Explanation, explain_server, server_names, to_document
+from comborun.monitor.explain import explain as explain_session
+from comborun.monitor.observe import History
+from comborun.monitor.snapshot import ServerStatus
+from comborun.monitor.watch import once
+from comborun.monitor.wording import MARKS, SERVER_MARKS, UNMARKED
+from comborun.remote.logs import (
+    LatestAttempt,
+    LogPosition,
+    attach_command,
+    can_be_shown,
+    end_of_log,
+    follow,
+    follow_command,
+    is_open,
+    latest,
+    rank_log,
+    step_command,
+    tile,
+)
+from comborun.remote.transport import LOCAL
 from comborun.rules.counting import shown
-from comborun.rules.names import RunLayout
+from comborun.rules.names import SERVERS, RunLayout
 from comborun.text import harmless
+from comborun.words import say
+from comborun.words.endings import outcome_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from comborun.model.attempt import Begin
+    from comborun.monitor.status import SessionStatus
+    from comborun.monitor.watch import Source
     from comborun.remote.logs import LogPiece
 
 
@@ -109,3 +142,190 @@ def print_log(pieces: Iterable[bytes]) -> None:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for piece in pieces:  # \r stays for progress bars
         click.echo(harmless(decoder.decode(piece), keep="\n\r\t"), nl=False)
+
+
+@click.command()
+@sessions_argument("words", metavar="[SESSION]")
+@of_run_option
+@click.option("--all", "tiled", is_flag=True, help="Open a tmux window here, with a pane for every running session.")
+@click.option("--write", is_flag=True, help="Send keys to the session: Ctrl-C then reaches the program.")
+@click.option("--show", is_flag=True, help="Print the command instead of running it.")
+def attach(words: tuple[str, ...], target: Target, tiled: bool, write: bool, show: bool) -> None:
+    """Open a session's window, read-only unless --write; leave it with Ctrl-B D (tmux) or Ctrl-A D (screen).
+
+    Shows the log of a session that has ended. screen has no read-only view: without --write this follows the log. On
+    Slurm this runs on the session's node, in its allocation: it follows the log, or with --write opens a shell.
+
+    \b
+    combo attach stairs_flat
+    combo attach --all
+    """
+    source = target.source()
+    if tiled:
+        _attach_all(target, source, show=show)
+        return
+    if not words:
+        raise UserError("name a session, or give --all", "combo status lists them")
+    session, alive = _chosen(source, words, write=write)
+    seen = latest(target.transport, RunLayout(target.directory), [session])[session]
+    why = f"`{target.command('explain', session)}` says why"
+    if not seen.number or (alive and seen.begin is None):
+        raise UserError(f"{session} has not started yet", why)
+    if alive is None or seen.begin is None:
+        click.echo(f"{session} has ended: this is the end of its log (attempt {seen.number})", err=True)
+        _print_log(target, session, on=False)
+        return
+    command = _command(target, alive, seen, write=write)
+    if show:
+        click.echo(shlex.join(_on_host(target.transport.host, command)))
+    elif command == follow_command(seen.log):
+        click.echo(_instead(session, seen.begin), err=True)
+        _print_log(target, session, on=True)
+    elif not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UserError("a window needs a terminal, and this is not one", f"combo logs -f {session}")
+    else:
+        _become(_on_host(target.transport.host, command))
+
+
+def _chosen(source: Source, words: tuple[str, ...], *, write: bool) -> tuple[str, SessionStatus | ServerStatus | None]:
+    """The named session (of several the running one), and its status; None if it does not run."""
+    names = list(sessions_of(source, words, note, guess=not write))
+    status = once(source)
+    running: dict[str, SessionStatus | ServerStatus] = {one.name: one for one in status.every if one.alive}
+    running |= {one.name: one for one in status.servers if one.alive}
+    if len(names) > 1:
+        names = [name for name in names if name in running] or names
+    if len(names) > 1:
+        raise UserError(f"{' '.join(words)} means {len(names)} sessions", f"name one of them: {', '.join(names[:8])}")
+    return names[0], running.get(names[0])
+
+
+def _command(target: Target, alive: SessionStatus | ServerStatus, seen: LatestAttempt, *, write: bool) -> list[str]:
+    """The command that shows a running session on its host. Raises UserError if Slurm does not tell its job."""
+    assert seen.begin
+    if seen.begin.multiplexer != SLURM:
+        return _view(target.transport.host, seen, write=write)
+    if isinstance(alive, ServerStatus) or alive.task is None or not alive.task.id:
+        hint = f"combo logs -f {alive.name} follows its output"
+        raise UserError(f"Slurm does not tell which job runs {alive.name}", hint)
+    return step_command(alive.task.id, seen.log, write=write)
+
+
+def _instead(session: str, begin: Begin) -> str:
+    """Why this follows a running session's log and opens no window."""
+    if not can_be_shown(begin):
+        return f"{begin.multiplexer} has no read-only view: this follows the log until Ctrl-C; --write opens the window"
+    return f"the window of {session} is gone, but it still runs: this follows its log"
+
+
+def _print_log(target: Target, session: str, *, on: bool) -> None:
+    pieces = follow(target.transport, target.directory, [LogPosition(session)], 50, on=on)
+    print_log(piece.data for piece in pieces)
+
+
+def _view(host: str, seen: LatestAttempt, *, write: bool) -> list[str]:
+    """The command that shows a session: its window, or its log if the window can't be shown read-only."""
+    assert seen.begin
+    begin, local = seen.begin, host == LOCAL
+    gone = local and not is_open(begin)
+    by_hand = begin.multiplexer == "none"  # attach_command refuses it
+    if gone or not (write or by_hand or can_be_shown(begin)):
+        return follow_command(seen.log)
+    return attach_command(begin, local=local, write=write)
+
+
+def _become(command: list[str]) -> None:
+    """Close the connection and replace this process by another program."""
+    click.get_current_context().close()
+    os.execvp(command[0], command)
+
+
+def _on_host(host: str, command: list[str], *options: str) -> list[str]:
+    """The command for this machine; for another host through the user's ssh, with a terminal."""
+    if host == LOCAL:
+        return command
+    from comborun.remote.ssh.config import Address, Options, ssh_arguments
+
+    if not shutil.which("ssh"):
+        raise UserError("a window on another host needs the program ssh", "install openssh-client")
+    return ["ssh", "-t", *options, *ssh_arguments(Address.parse(host), Options().config), shlex.join(command)]
+
+
+def _attach_all(target: Target, source: Source, *, show: bool) -> None:
+    """A pane for every running session; all share one connection to the host."""
+    host, layout = target.transport.host, RunLayout(target.directory)
+    running = [session.name for session in once(source).sessions if session.alive]
+    shared = ("-o", "ControlMaster=auto", "-o", f"ControlPath={_control_folder()}/%C", "-o", "ControlPersist=10")
+    panes: dict[str, str] = {}
+    for name, seen in latest(target.transport, layout, running).items():
+        if seen.begin and seen.begin.multiplexer != "none":
+            panes[name] = "TMUX= " + shlex.join(_on_host(host, _view(host, seen, write=False), *shared))
+    if not panes:
+        raise UserError("no running session has a window", "combo status shows them all")
+    if show:
+        click.echo("\n".join(panes.values()))
+        return
+    if not sys.stdout.isatty():
+        raise UserError("a window needs a terminal, and this is not one", "--show prints the commands")
+    _become(tile(f"combo-{target.run[-4:]}", panes))
+
+
+def _control_folder() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"comborun-attach-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    found = folder.lstat()
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):
+        raise UserError(f"others may use the folder {folder}", "set TMPDIR to a folder of your own")
+    return folder
+
+
+@click.command()
+@sessions_argument("sessions", required=True, metavar="SESSION")
+@of_run_option
+@json_option
+def explain(sessions: tuple[str, ...], target: Target, as_json: bool) -> None:
+    """Explain why a session does not run, what it does, or how it ended, and how to continue.
+
+    \b
+    combo explain stairs_flat
+    combo explain flat stairs            its policy and its environment
+    combo explain vlm                    a model server
+    """
+    source, layout, found = target.source(), RunLayout(target.directory), list[Explanation]()
+    view, history = source.view, source.fold(History())
+    status = classify(view, history)
+    for session in sessions_of(source, sessions, note, guess=True):
+        if session in server_names(view.plan):
+            one = explain_server(view, status, session)
+            log = layout.attempt(SERVERS + session, one.attempt).log if one.attempt else ""
+        else:
+            one, attempts = explain_session(view, history, status, session), history.of(session)
+            log = layout.attempt(session, one.attempt).log if attempts and attempts[-1].log_size else ""
+        found.append(one.with_log(end_of_log(target.transport, PurePosixPath(log), 2 * MOST_LINES)) if log else one)
+    if as_json:
+        documents = [to_document(one) for one in found]
+        show_json(documents[0] if len(documents) == 1 else documents)
+        return
+    for one in found:
+        _show(one, target.options)
+
+
+def _show(found: Explanation, options: str) -> None:
+    word = found.outcome or found.state
+    symbol, style, _ = MARKS.get(word) or SERVER_MARKS.get(word, UNMARKED)
+    text = f"{symbol} {outcome_words(word)}"
+    state = click.style(text, dim=style == "dim" or None, fg=None if style == "dim" else style)
+    combo = harmless(f" ({found.policy} in {found.environment})" if found.policy else "")
+    click.echo(f"{click.style(found.session, bold=True)}{combo} is {state}")
+    for reason in found.reasons:
+        click.echo(wrapped(harmless(say(reason)), "  - "))
+    if found.last_lines:
+        click.echo(f"\nThe end of its log (attempt {found.attempt}):")
+    for line in found.last_lines:
+        click.echo(f"  {click.style(line, dim=True)}")
+    words = [f"{program()} {one.words}{options}" for one in found.commands]
+    width = max(map(len, words), default=0)
+    if words:
+        click.echo()
+    for line, one in zip(words, found.commands, strict=True):
+        click.echo(f"  {line.ljust(width)}  {click.style(one.does, dim=True)}")

@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and the hosts and runs that they name."""
+"""Arguments and options that commands share, the hosts and runs that they name, and words that a shell completes."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from comborun.remote.runs import (
     copy_of,
     host_of,
     list_runs,
+    plan_of,
     remembered,
 )
 from comborun.remote.transport import LOCAL, LocalTransport
@@ -34,9 +35,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from comborun.grid import Grid
+    from comborun.model.plan import Plan
     from comborun.monitor.watch import Source
     from comborun.remote.fetch import FetchOptions
     from comborun.remote.mirror import Skipped
+    from comborun.remote.runs import Launch
     from comborun.remote.ssh.shell import ShellTransport
     from comborun.remote.transport import Transport
 
@@ -70,11 +73,8 @@ slurm_option = click.option("--slurm", is_flag=True, help="Submit the sessions t
 def offers(what: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Completes a word; the words are looked up only when a shell completes."""
 
-    def offer(ctx: click.Context, param: click.Parameter, begun: str) -> list[str]:
-        from comborun.cli import completion
-
-        words: list[str] = getattr(completion, what)(ctx, param, begun)
-        return words
+    def offer(context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:
+        return [word for word in dict.fromkeys(words(what, context)) if word.startswith(begun)]
 
     return offer
 
@@ -310,13 +310,7 @@ def of_run(command: Command, *, kept: bool = False) -> Command:
 
     With `kept` this may be a run whose host does not answer.
     """
-    with_target = _with_target(command, kept=kept)
-
-    @functools.wraps(command)
-    def with_run(*args: Any, run: str | None, wanted: str | None, **others: Any) -> Any:
-        return with_target(*args, wanted=one_run(run, wanted), **others)
-
-    return _RUN_ARGUMENT(run_option(root_options(with_run)))
+    return _RUN_ARGUMENT(of_run_option(command, kept=kept))
 
 
 def one_run(argument: str | None, option: str | None) -> str | None:
@@ -326,17 +320,14 @@ def one_run(argument: str | None, option: str | None) -> str | None:
     return argument or option
 
 
-def of_run_option(command: Command) -> Command:
+def of_run_option(command: Command, *, kept: bool = False) -> Command:
     """The same for commands with other arguments: the run is an option."""
-    return run_option(root_options(_with_target(command)))
 
-
-def _with_target(command: Command, *, kept: bool = False) -> Command:
     @functools.wraps(command)
-    def with_target(*args: Any, where: HostChoice, wanted: str | None, **others: Any) -> Any:
-        return command(*args, target=where.find(wanted, kept=kept), **others)
+    def with_target(*args: Any, where: HostChoice, wanted: str | None, run: str | None = None, **others: Any) -> Any:
+        return command(*args, target=where.find(one_run(run, wanted), kept=kept), **others)
 
-    return with_target
+    return run_option(root_options(with_target))
 
 
 def _close(opened: LocalTransport | ShellTransport) -> None:
@@ -345,3 +336,54 @@ def _close(opened: LocalTransport | ShellTransport) -> None:
         opened.close()
     for warning in opened.warnings:
         note(warning)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands, options, runs, sessions, hosts, presets and keys.
+
+    \b
+    combo completion bash >> ~/.bashrc
+    """
+    from click.shell_completion import get_completion_class
+
+    from comborun.cli import combo
+
+    kind = get_completion_class(shell)
+    assert kind
+    click.echo(kind(combo, {}, "combo", "_COMBO_COMPLETE").source())
+
+
+def words(what: str, context: click.Context) -> list[str]:
+    """The words for hosts, runs, presets, topics of `combo docs`, or sessions of the run that --run names."""
+    match what:
+        case "hosts":
+            return [LOCAL, *(launch.host for launch in reversed(remembered()))]
+        case "runs":
+            return [launch.run for launch in reversed(remembered())]
+        case "presets":
+            from comborun.grid import known_presets
+
+            return [*known_presets()]
+        case "topics":
+            from comborun.reference import pages, reference_keys
+
+            found = pages()
+            return [*found, *reference_keys(found["grid"].read_text("utf-8"))]
+    wanted = context.params.get("wanted") or ""
+    launches = [launch for launch in remembered() if launch.run.startswith(wanted) or launch.grid == wanted]
+    plan = _plan(launches[-1]) if launches else None
+    return [one.name for one in plan.current] if plan else []
+
+
+def _plan(launch: Launch) -> Plan | None:
+    if launch.host != LOCAL:
+        from comborun.monitor.observe import last_look
+
+        kept = last_look(launch.host, launch.run, launch.directory)
+        return kept.view.plan if kept else None
+    try:
+        return plan_of(copy_of(launch.host, launch.run, launch.directory))[0]
+    except (OSError, ValueError):
+        return None

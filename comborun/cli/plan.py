@@ -9,16 +9,18 @@ import click
 
 from comborun.cli.options import grid_argument, host_options, json_option, slurm_option
 from comborun.cli.terminal import program, show_json, show_rows, warn, working
-from comborun.documents import as_data
 from comborun.errors import HostError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import scripts, server_script
 from comborun.generate.slurm_jobs import kind_of, kinds, texts
+from comborun.model.codec import as_data
 from comborun.model.placement import claimed, copies_text, gibibytes, layouts, memory_on, on_gpu
 from comborun.model.work import grouped
-from comborun.planner import NOTHING_KNOWN, lay_out, not_held, rooms
+from comborun.planner.knowledge import NOTHING_KNOWN
+from comborun.planner.laying import lay_out, not_held
 from comborun.planner.packing import outlook
-from comborun.remote.grids import host_warnings, known_of, laid_out, not_ready, preflight_question, with_policies
+from comborun.planner.program import host_warnings, rooms
+from comborun.remote.grids import known_of, laid_out, not_ready, preflight_question, with_policies
 from comborun.remote.host import host_facts
 from comborun.remote.runs import list_runs
 from comborun.remote.shipping import digest_of, survey
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from comborun.grid import Grid
     from comborun.model.placement import Budgets, Component, Layout
     from comborun.model.plan import Plan
-    from comborun.model.servers import ModelServer
+    from comborun.model.resources import ModelServer
     from comborun.planner.packing import Outlook
     from comborun.remote.shipping import Shipment
     from comborun.remote.slurm import SubmitTest
@@ -216,16 +218,15 @@ def placement_lines(plan: Plan, free: Budgets) -> Iterator[str]:
 
 
 def _gpu_lines(components: Sequence[Component], free: Budgets) -> Iterator[str]:
-    rows = [(gpu, " + ".join(_process(*one) for one in on_gpu(components, gpu))) for gpu in claimed(components)]
-    width = max((len(text) for _, text in rows), default=0)
-    for gpu, text in rows:
+    rows: dict[int, str] = {}
+    for gpu in claimed(components):
+        there = ((one, number, one.copies // len(one.processes)) for one, number in on_gpu(components, gpu))
+        rows[gpu] = " + ".join(f"{one.name} {number}{copies_text(copies)}" for one, number, copies in there)
+    width = max(map(len, rows.values()), default=0)
+    for gpu, text in rows.items():
         memory, room = memory_on(components, gpu), free[gpu]
         taken = gibibytes(memory) if memory else "memory not said"
         yield f"  GPU {gpu}  {text.ljust(width)}  {taken}" + (f" of {gibibytes(room)}" if room is not None else "")
-
-
-def _process(component: Component, number: int) -> str:
-    return f"{component.name} {number}{copies_text(component.copies // len(component.processes))}"
 
 
 def _component_lines(components: Sequence[Component]) -> Iterator[str]:

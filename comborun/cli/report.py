@@ -22,7 +22,6 @@ from comborun.words.endings import outcome_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from comborun.model.plan import Plan
     from comborun.monitor.status import RunStatus
     from comborun.remote.mirror import Skipped
     from comborun.reporter.counting.combo import ComboSummary
@@ -88,13 +87,15 @@ def report(
         warn(f"{run} is a run: its own grid counts, and --grid is not needed")
         grid = None
     if run and (grid or _is_folder(run, where)):
+        from comborun.monitor.trial_setup import plan_anywhere
+        from comborun.remote.grids import read_grid
         from comborun.reporter.report import report_folder
 
         if how["videos"] or how["max_size"]:
             option = "--videos" if how["videos"] else "--max-size"
             raise UserError(f"{option} with a folder", f"{option} is for files on a host; a folder is read in place")
         folder = output or Path(run) / "report"
-        plan = _plan(grid, where) if grid else None
+        plan = plan_anywhere(read_grid(grid), where.connect) if grid else None  # a session for each combo
         with working("making the report"):
             summary = report_folder(Path(run), folder, forms, plan, ranked=ranked)
     elif grid:
@@ -106,14 +107,6 @@ def report(
             bring_videos(target, source, skipped, how["videos"])
         summary, folder = make_report(source, skipped, output, forms, ranked=ranked)
     show_report(summary, folder, as_json=as_json)
-
-
-def _plan(path: Path, where: HostChoice) -> Plan:
-    """A grid's plan without a host: a session for each combo."""
-    from comborun.monitor.trial_setup import plan_anywhere
-    from comborun.remote.grids import read_grid
-
-    return plan_anywhere(read_grid(path), where.connect)
 
 
 def make_report(

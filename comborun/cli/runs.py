@@ -22,11 +22,7 @@ from comborun.text import harmless, several
 from comborun.words.times import brief, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from comborun.remote.runs import Listing, Run
-
-_DAY_S = 86400.0
 
 
 @click.command()
@@ -46,7 +42,11 @@ def runs(grid: Path | None, where: HostChoice, as_json: bool) -> int:
     at = where.of_grid(grid) if grid else None
     if grid and not at:
         raise UserError(f"{grid} is not a grid file", "combo runs takes a grid's file, such as grid.yaml")
-    found = _listings(at[0] if at else where)
+    where = at[0] if at else where
+    everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
+    transports = {host: where.connect(host) for host in ([where.host] if where.host else everywhere)}
+    with working(f"asking {several(len(transports), 'host')}"):
+        found = look_everywhere(transports, where.runs)
     entries = each_once(found)
     code = HostError.exit_code if all(one.complaint for one in found) else 0
     if as_json:
@@ -62,19 +62,12 @@ def runs(grid: Path | None, where: HostChoice, as_json: bool) -> int:
     click.echo("\nFolders:" if entries else "", nl=bool(entries))
     show_rows({harmless(host): harmless(", ".join(names)) for host, names in folders.items()})
     for host, why in {one.host: one.complaint for one in found if one.complaint}.items():
-        click.echo(harmless(f"! {why}" if host in why else f"! {host}: {why}"), err=True)
+        click.echo(harmless(f"! {host}: {why}"), err=True)
     asked = [harmless(one.host) for one in found if not one.complaint]
     if not entries and asked:
         where_else = "" if grid else "; `combo runs GRID` looks in the `root` of that grid"
         click.echo(f"no runs on {', '.join(asked)}{where_else}")
     return code
-
-
-def _listings(where: HostChoice) -> tuple[Listing, ...]:
-    everywhere = dict.fromkeys([LOCAL, *(launch.host for launch in reversed(remembered()))])
-    transports = {host: where.connect(host) for host in ([where.host] if where.host else everywhere)}
-    with working(f"asking {several(len(transports), 'host')}"):
-        return look_everywhere(transports, where.runs)
 
 
 def _row(one: Listing, run: Run) -> tuple[str, ...]:
@@ -124,7 +117,8 @@ def clean(
         click.echo(f"{who} {'stays' if count == 1 else 'stay'}: {why}")
     with working("measuring them"):
         bytes_of = dict(zip((run.id for run in going), sizes(transport, going), strict=True)) if going else {}
-    show_table(("run", "state", "started", "size"), _rows(going, bytes_of))
+    rows = [(run.id, state(run), _started(run), amount(bytes_of[run.id])) for run in going]
+    show_table(("run", "state", "started", "size"), rows)
     if not going:
         click.echo(f"nothing to remove on {transport.host}")
         return
@@ -141,7 +135,7 @@ def clean(
 
 
 def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:
-    if run.started >= time.time() - older * _DAY_S:
+    if run.started >= time.time() - older * 86400:
         return f"younger than {older:g} days (--older)"
     stopped = not run.done and run.held.get("kind") == "stopped"
     if not run.done and not stopped:
@@ -152,8 +146,3 @@ def _why_kept(run: Run, host: str, older: float, *, named: bool) -> str:
     if stopped and not named:
         return "stopped, can be resumed; name a run to remove it"
     return "" if host != LOCAL or named else "on this machine, without a copy; name a run to remove it"
-
-
-def _rows(going: Sequence[Run], bytes_of: dict[str, int]) -> Iterator[tuple[str, ...]]:
-    for run in going:
-        yield run.id, state(run), _started(run), amount(bytes_of[run.id])

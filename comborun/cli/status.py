@@ -15,9 +15,9 @@ from rich.console import Console
 from comborun.cli.options import Target, json_option, of_run
 from comborun.cli.terminal import INTERRUPTED, SOME_DID_NOT, show_rows, working
 from comborun.errors import HostError, UserError
+from comborun.monitor.document import to_json
 from comborun.monitor.observe import last_look
-from comborun.monitor.screen import JsonScreen, Screen, open_screen, show_once
-from comborun.monitor.status import to_json
+from comborun.monitor.screen import JsonScreen, StatusScreen, open_screen, show_once
 from comborun.monitor.watch import Clock, Settings, last_seen, once, until_answered, watch
 from comborun.rules.endings.failures import Failure
 from comborun.rules.results.counts import WROTE_NOTHING
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from comborun.monitor.status import Link, RunStatus, SessionStatus
-    from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping
+    from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping
 
 _MEND = "Correct `results` in the grid and give the same command again: it reads these files, and runs nothing."
 interval_option = click.option(
@@ -46,7 +46,7 @@ class Shown(NamedTuple):
     plain: bool = False
     as_json: bool = False
 
-    def screen(self) -> Screen:
+    def screen(self) -> StatusScreen:
         if self.as_json:
             return JsonScreen(lambda text: click.echo(text, nl=False))
         return open_screen(Console(highlight=False), plain=self.plain)
@@ -144,21 +144,16 @@ def show_status(target: Target, *, as_json: bool) -> int:
             raise away
         seen = last_seen(kept, away.headline, Clock())
     else:
-        seen = _status_now(target)
+        with working(f"looking at {target.run}"):
+            source = target.source()
+            seen = once(source)
+        if source.view.plan.stop_early and seen.recorded and not seen.finished:
+            seen = replace(seen, undecided=StopEarly(target).decide_only())
     if as_json:
         click.echo(to_json(seen))
     else:
         show_once(Console(highlight=False), seen)
     return away.exit_code if away else exit_code(seen)
-
-
-def _status_now(target: Target) -> RunStatus:
-    with working(f"looking at {target.run}"):
-        source = target.source()
-        seen = once(source)
-    if source.view.plan.stop_early and seen.recorded and not seen.finished:
-        seen = replace(seen, undecided=StopEarly(target).decide_only())
-    return seen
 
 
 def exit_code(seen: RunStatus) -> int:
@@ -253,7 +248,7 @@ class StopEarly:
         if self._undecided:
             click.echo(f"! {harmless(self._undecided)}", err=True)
 
-    def _decide(self, *, whole: bool = False) -> Stopping | None:
+    def _decide(self, *, whole: bool = False) -> EarlyStopping | None:
         """None if not all records are here yet."""
         from comborun.reporter.comparing.stopping import decide_run
 

@@ -286,18 +286,14 @@ def show_why(facts: Sequence[Fact], grid: Path) -> None:
 
 
 def show_line(keys: Mapping[str, Any], grid: Path) -> None:
-    """Print the line `results: {...}` of a grid with these keys, to be copied."""
-    click.echo(f"    {click.style(harmless(_results_line(grid, keys)), bold=True)}")
-
-
-def _results_line(path: Path, keys: Mapping[str, Any]) -> str:
-    """The line `results: {...}` with these keys, added to those of a grid file."""
+    """Print the line `results: {...}` of a grid with these keys added, to be copied."""
     from ruamel.yaml import YAML  # slow to import
 
     from comborun.words.rows import flow
 
-    own = YAML(typ="safe", pure=True).load(path.read_text("utf-8")).get("results")
+    own = YAML(typ="safe", pure=True).load(grid.read_text("utf-8")).get("results")
     kept = dict(own) if isinstance(own, dict) else {}
     if "from" in keys:
         kept.pop("files", None)
-    return f"results: {flow({**kept, **keys})}"
+    line = f"results: {flow({**kept, **keys})}"
+    click.echo(f"    {click.style(harmless(line), bold=True)}")

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from comborun import __version__
 from comborun.generate.script import FRONT, notify_script, scripts, server_script, server_session
-from comborun.generate.slurm_jobs import policy_entries, texts
+from comborun.generate.slurm_jobs import texts
 from comborun.model.command import asks_for
 from comborun.planner.laying import kind
 from comborun.rules.names import AFTER, RUN, SERVERS
 from comborun.rules.records import render
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from comborun.model.judging import RetryRule
     from comborun.model.plan import Plan, Session
-    from comborun.model.servers import ServerInstance
+    from comborun.model.resources import ServerInstance
 
 
 SCHEMA = 1
@@ -68,19 +67,8 @@ def serving(plan: Plan) -> Iterator[RunFile]:
 
 def manifest(plan: Plan, provenance: Mapping[str, Any]) -> str:
     """`run.json`: the expected episodes, fixed before anything starts."""
-    expected = [
-        {
-            "session": session.name,
-            "policy": session.policy,
-            "environment": session.environment,
-            "unit": session.unit,
-            "first": session.first,
-            "count": session.count,
-            "seed": session.seed,
-            "digest": session.digest,
-        }
-        for session in plan.sessions
-    ]
+    keys = ("policy", "environment", "unit", "first", "count", "seed", "digest")
+    expected = [{"session": one.name, **{key: getattr(one, key) for key in keys}} for one in plan.sessions]
     content = {
         "schema": SCHEMA,
         "grid": plan.grid,
@@ -124,28 +112,23 @@ def _row(**fields: Any) -> str:
 def policy(plan: Plan) -> str:
     """`dispatch/policy.json`: the settings of the dispatcher, as integers and words."""
     limits = asdict(plan.limits)
-    entries = {
+    entries: dict[str, Any] = {
         **{f"{name}_ms": _milliseconds(limits.pop(name)) for name in ("stagger", "warm_up")},
         **limits,
         "gpus": ",".join(map(str, plan.gpus)),
         "reserve_gpu_mib": plan.reserve.gpu_memory,
         "reserve_memory_mib": plan.reserve.memory,
         "cpus": plan.cpus,
-        **policy_entries(plan),
-        **_retries(plan.retry),
     }
-    if plan.notify:
-        entries |= {"notify_every_ms": _milliseconds(plan.notify.every), "notify_kinds": ",".join(plan.notify.kinds)}
-    return render((key, min(value, MOST) if isinstance(value, int) else value) for key, value in entries.items())
-
-
-def _retries(rules: Iterable[RetryRule]) -> dict[str, int]:
-    entries: dict[str, int] = {}
-    for rule in rules:
+    if plan.slurm:
+        entries |= {"slurm_parallel": plan.slurm.parallel, "slurm_array": plan.slurm.array}
+    for rule in plan.retry:
         entries[f"retry_{rule.failure}"] = rule.times
         if rule.times:
             entries[f"wait_{rule.failure}_ms"] = _milliseconds(rule.wait)
-    return entries
+    if plan.notify:
+        entries |= {"notify_every_ms": _milliseconds(plan.notify.every), "notify_kinds": ",".join(plan.notify.kinds)}
+    return render((key, min(value, MOST) if isinstance(value, int) else value) for key, value in entries.items())
 
 
 def _milliseconds(seconds: float) -> int:

@@ -26,7 +26,6 @@ INSIDE = "/comborun"
 """folder of a service's output"""
 FILES = "/tmp/comborun"  # noqa: S108 - inside a container, where any user can write
 """folder of the files of `files` in a service"""
-_X11 = "/tmp/.X11-unix:/tmp/.X11-unix"  # noqa: S108 - where X servers have their sockets
 _XVFB, _PER_HOST = "display: xvfb", "resources.per_host"
 _INSTEAD = {
     _XVFB: "let the command start one, `xvfb-run ...`, or name an X server of the host, `display: ':1'`",
@@ -131,7 +130,7 @@ def _service(session: Session, gpus: tuple[int, ...], secrets: Iterable[tuple[st
         ],
         "volumes": [
             f"./out/{session.name}:{INSIDE}/out",
-            *([_X11] if session.display else ()),
+            *(["/tmp/.X11-unix:/tmp/.X11-unix"] if session.display else ()),  # noqa: S108 - sockets of X servers
             *(_written(expanded(mount, values)) for mount in box.mounts),
         ],
         "command": [DoubleQuotedScalarString(_written(text)) for text in _command(session, values)],

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from comborun.model.plan import After, Notify, Plan
-    from comborun.model.resources import BashWord, Container, Display, PinMode
-    from comborun.model.servers import ModelServer, ServerInstance
+    from comborun.model.resources import BashWord, Container, Display, ModelServer, PinMode, ServerInstance
 
 FRONT = """\
 #!/usr/bin/env bash
@@ -36,7 +35,10 @@ python_of_run "$run" start "$@"
 def session_script(session: Session, secrets: tuple[str, ...] = ()) -> str:
     """The text of `sessions/<name>/session.sh`; `secrets` are names of environment variables."""
     policy, environment = shlex.quote(session.policy), shlex.quote(session.environment)
-    return page(session, f"policy {policy} in environment {environment}, {_range(session)}", secrets=secrets)
+    last = session.first + session.count - 1
+    span = f"{session.first} to {last}" if session.count else "as the program decides"
+    about = f"policy {policy} in environment {environment}, {session.unit}s {span}"
+    return page(session, about, secrets=secrets)
 
 
 def server_script(one: ServerInstance) -> str:
@@ -85,13 +87,6 @@ def scripts(plan: Plan) -> Iterator[tuple[str, str]]:
         yield session.name, session_script(session, secrets)
     if plan.after:
         yield AFTER, after_script(plan.after)
-
-
-def _range(session: Session) -> str:
-    unit = f"{session.unit}s"
-    if not session.count:
-        return f"{unit} as the program decides"
-    return f"{unit} {session.first} to {session.first + session.count - 1}"
 
 
 # session.sh

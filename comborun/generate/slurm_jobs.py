@@ -41,10 +41,6 @@ class TaskRequest(NamedTuple):
     gpu_type: str
 
     @property
-    def gres(self) -> str:
-        return ":".join(["gpu", *([self.gpu_type] if self.gpu_type else []), str(self.gpus)])
-
-    @property
     def asks(self) -> bool:
         return bool(self.gpus or self.cpus or self.memory or self.minutes)
 
@@ -88,17 +84,12 @@ def texts(plan: Plan) -> Iterator[tuple[str, str]]:
     yield RUN.settle, settle_script(slurm, after=bool(plan.after))
 
 
-def policy_entries(plan: Plan) -> dict[str, int]:
-    slurm = plan.slurm
-    return {"slurm_parallel": slurm.parallel, "slurm_array": slurm.array} if slurm else {}
-
-
 def array_script(kind: TaskRequest, slurm: SlurmOptions) -> str:
     """The text of `slurm/array-<kind>.sh`: a task runs the session in the line of its index in the batch."""
     # seconds before its limit at which Slurm warns a task; the warning may come a minute earlier
     warning = 60 if kind.minutes == 0 or kind.minutes > _SHORT_MINUTES else 20 * kind.minutes
     requests = [
-        *([f"--gres={kind.gres}"] if kind.gpus else []),
+        *([":".join(filter(None, ("--gres=gpu", kind.gpu_type, str(kind.gpus))))] if kind.gpus else []),
         *([f"--cpus-per-task={kind.cpus}"] if kind.cpus else []),
         *([f"--mem={kind.memory}M"] if kind.memory else []),
         *([f"--time={kind.minutes}"] if kind.minutes else []),

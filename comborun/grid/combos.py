@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from comborun.errors import Problem, UserError
 from comborun.grid.keys.axes import AXIS_OF, AxisEntry
@@ -12,9 +16,8 @@ from comborun.grid.keys.results import naming
 from comborun.grid.keys.shapes import merged
 from comborun.grid.keys.values import OWNED, line_of, parse_whole
 from comborun.grid.yaml_tree import Items, Map, Scalar, ScalarKind, Tree, YamlSource
-from comborun.model.policy_files import CHECKPOINT, PolicyGlob
 from comborun.rules.results.fields import ResultRules
-from comborun.text import SESSION_NAME, session_name
+from comborun.text import SESSION_NAME, clean, natural, session_name
 
 MOST_COMBOS = 10_000
 """each is a session with a directory on the host"""
@@ -22,7 +25,11 @@ STAND_IN = "each-file"
 """stands for all policies of a glob while its files on the host are unknown"""
 _GLOB_KEYS = ("glob", "exclude")
 
+CHECKPOINT = "checkpoint"
+"""the attribute that holds the path of a policy from a glob"""
+_WILD = re.compile(r"[*?\[]")
 Found = tuple[tuple[str, str], ...]
+"""name and path of each policy"""
 
 
 @dataclass(frozen=True)
@@ -97,6 +104,30 @@ def combos_of(file: GridFile) -> tuple[Combo, ...]:
     return tuple(combo(*pair) for pair in pairs.values())
 
 
+# Policies that are files on the host: `policies: {glob: ~/ckpt/*.pt}`
+
+
+@dataclass(frozen=True)
+class PolicyGlob:
+    patterns: tuple[str, ...]
+    """absolute or below ~/ of the host, as in bash; `**` goes through folders"""
+    exclude: tuple[str, ...] = ()
+    """patterns of names that are not policies"""
+    line: int = 0
+    column: int = 0
+    """its place in the grid file"""
+
+    def __str__(self) -> str:
+        return ", ".join(self.patterns)
+
+
+class MatchedFile(NamedTuple):
+    pattern: str
+    path: str
+    """below ~/ or absolute, as the pattern"""
+    folder: bool = False
+
+
 def glob_of(source: YamlSource) -> tuple[PolicyGlob | None, tuple[Problem, ...]]:
     axis = source.root.get("policies")
     if not isinstance(axis, Map) or "glob" not in axis or isinstance(axis["glob"], Map):
@@ -139,3 +170,39 @@ def with_policies(source: YamlSource, found: Found | None) -> YamlSource:
         attributes[CHECKPOINT] = Scalar(path, place, ScalarKind.TEXT, quoted=True)
         attributes.written[CHECKPOINT] = Scalar(CHECKPOINT, place)
     return replace(source, root=source.root.holding({**source.root, "policies": axis}))
+
+
+def named_policies(matches: tuple[MatchedFile, ...]) -> Found:
+    """Name and path of each file, sorted with step_9 before step_10.
+
+    The name is what the pattern's wildcards match, without the suffix: `~/ckpt/*.pt` gives `step_9`, and
+    `~/runs/*/model.pt` the folder's name. Files with the same name keep their suffix. Raises UserError for a name
+    without a letter or digit, or if two are still the same.
+    """
+    files = {match.path: match for match in reversed(matches)}  # two patterns may find the same file
+    ordered = sorted(files.values(), key=lambda match: natural(match.path))
+    short = [_policy_name(match, whole=False) for match in ordered]
+    often = Counter(short)
+    names = [
+        _policy_name(match, whole=True) if often[name] > 1 else name for match, name in zip(ordered, short, strict=True)
+    ]
+    shared = [match.path for match, name in zip(ordered, names, strict=True) if names.count(name) > 1]
+    if shared:
+        hint = "name the folders with a wildcard, as in ~/runs/*/model.pt, or exclude one of them"
+        raise UserError(f"{' and '.join(shared[:2])} would be one policy", hint)
+    return tuple((name, match.path) for name, match in zip(names, ordered, strict=True))
+
+
+def _policy_name(match: MatchedFile, *, whole: bool) -> str:
+    path, pattern = PurePosixPath(match.path), PurePosixPath(match.pattern)
+    last = path.name if match.folder or whole else path.stem
+    return "-".join(clean(part) for part in (*_wild(pattern, path), last) if part)
+
+
+def _wild(pattern: PurePosixPath, path: PurePosixPath) -> tuple[str, ...]:
+    """The folders of a path that match a wildcard."""
+    fixed = next((index for index, part in enumerate(pattern.parts) if _WILD.search(part)), len(pattern.parts) - 1)
+    if "**" in pattern.parts:
+        return path.parts[fixed:-1]
+    pairs = zip(pattern.parts[:-1], path.parts[:-1], strict=False)
+    return tuple(part for wanted, part in pairs if _WILD.search(wanted))

@@ -190,7 +190,7 @@ def _problem(model: type[Keys], source: YamlSource, detail: ErrorDetails, path: 
     last = detail["loc"][-1]
     unknown = detail["type"] == "extra_forbidden"
     at_key = unknown or last == "[key]" or (last == "name" and words[0] in AXES)
-    place = source.key_place(*path) if at_key else source.place(*path)
+    place = source.key_place(*path) if at_key else source.at(*path).place
     message = _unknown(model, words) if unknown else _refused(source.at(*path), detail, words)
     return source.problem(place, *message)
 

@@ -10,12 +10,12 @@ from pydantic import ConfigDict
 
 from comborun.errors import GridError, Problem, UserError
 from comborun.grid.checks import PROBLEMS, WARNINGS
-from comborun.grid.combos import Combo, Found, glob_of, with_policies
+from comborun.grid.combos import Combo, Found, PolicyGlob, glob_of, with_policies
 from comborun.grid.draft import OPTION, Draft, with_single_values
 from comborun.grid.keys.grid_file import GridFile
 from comborun.grid.presets import Preset, draft_with_presets
 from comborun.grid.yaml_tree import read_source, text_of
-from comborun.model.policy_files import PolicyFiles, PolicyGlob
+from comborun.model.plan import PolicyFiles
 from comborun.text import clean, printable, shortened
 
 NAMELESS = "grid"
@@ -48,9 +48,7 @@ class Grid(GridFile):
 
 
 def load_grid(path: Path, given: tuple[str, ...] = ()) -> Grid:
-    """Read and check the grid file `path`, with values from the command line. Raises UserError if it can't be read,
-    GridError if it is wrong.
-    """
+    """Read and check a grid file. Raises UserError if it can't be read, GridError if it is wrong."""
     return parse_grid(text_of(path, "`combo init > grid.yaml` writes one to start from"), path, given=given)
 
 

@@ -17,7 +17,7 @@ from comborun.errors import GridError, Problem, UserError
 from comborun.grid.draft import Draft, read_draft, read_keys
 from comborun.grid.keys.axes import AxisEntry
 from comborun.grid.keys.grid_file import AboutKeys, GridFile, PresetOwnKeys, SettingKeys
-from comborun.grid.keys.servers import ServerKeys
+from comborun.grid.keys.resources import ServerKeys
 from comborun.grid.yaml_tree import Map, Scalar, ScalarKind, Tree, YamlSource, read_source, text_of
 from comborun.text import did_you_mean
 

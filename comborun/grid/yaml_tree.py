@@ -116,15 +116,12 @@ class YamlSource:
                 tree = tree[step]
         return tree
 
-    def place(self, *path: str | int) -> Place:
-        return self.at(*path).place
-
     def key_place(self, *path: str | int) -> Place:
         """The place of the key at the end of `path`, not of its value."""
         parent = self.at(*path[:-1])
         if isinstance(parent, Map) and (key := _name_of(parent, path[-1])) in parent:
             return parent.written[key].place
-        return self.place(*path)
+        return self.at(*path).place
 
     def locate(self, scalar: Scalar, piece: str) -> Place:
         """The place of `piece` in a scalar; the scalar's place if escapes or line folding hide it."""

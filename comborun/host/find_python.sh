@@ -20,6 +20,13 @@ elif lacks:
 else:
     print("fits " + os.path.realpath(sys.executable))
 '
+python_gone='
+import json, os, sys
+if os.environ.get("COMBORUN_JSON_NOTES"):
+    print(json.dumps({"comborun_python": sys.argv[1:]}))
+else:
+    print("comborun: %s, the Python of this run, is gone; it goes on with %s" % tuple(sys.argv[1:]))
+'
 
 python_fits() { # <interpreter> [1 where somebody named it] -> python; looked gets a line where it does not fit
   local said=''
@@ -88,14 +95,14 @@ python_of() { # <run> -> python: the one that it remembers, else one that is fou
   if printf '%s\n' "$python" >"$1/dispatch/.python.$$"; then
     mv -f -- "$1/dispatch/.python.$$" "$1/dispatch/python"
   fi 2>/dev/null
-  [[ ! $before ]] ||
-    printf 'comborun: %s, the Python of this run, is gone; it goes on with %s\n' "$before" "$python" >&2
+  [[ ! $before ]] || "$python" -I -S -c "$python_gone" "$before" "$python" >&2
 }
 
 python_of_run() { # <run> <verb> [argument]... : becomes the host program of a run
   local run=$1 verb=$2
   shift 2
   python_of "$run"
+  unset COMBORUN_JSON_NOTES
   exec "$python" -I -S "$run/lib/comborun_host" "$verb" "$run" "$@"
 }
 

@@ -1,4 +1,4 @@
-"""The answer of a verb. An error is one sentence and an exit code, never a traceback."""
+"""The answer of a verb. An error is a fact, shown as one sentence, and an exit code; never a traceback."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from comborun.host.system import files, machine
 from comborun.rules.facts import Fact
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 
 TYPE_CHECKING = False
@@ -18,17 +19,21 @@ if TYPE_CHECKING:
 
 USAGE, NO_RUN, LACKING, FAULT, CANT_WRITE, BUSY, CONFIG = 64, 66, 69, 71, 73, 75, 78
 """exit codes, as sysexits.h has them"""
-NO_MEMORY = "there is not enough memory here"
 _JSON_LINES = os.environ.pop("COMBORUN_JSON_LINES", "") == "1"
 """whether the laptop asked, and no person; no child process inherits it"""
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer and no error of ours
-    """The request can't be done."""
+    """The request can't be done. `exit_code` is the verb's, and the fact says why."""
 
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+    def __init__(self, exit_code: int, code: str, **fields: Any) -> None:
+        super().__init__(code)
+        self.exit_code = exit_code
+        self.fact = Fact(code, **fields)
+
+
+def unwritable(path: str, error: OSError | None = None) -> Refusal:
+    return Refusal(CANT_WRITE, Denial.UNWRITABLE, path=path, **({"error": error.strerror} if error else {}))
 
 
 def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) -> int:
@@ -37,22 +42,30 @@ def answer(verb: str, work: Callable[[list[str]], int], arguments: list[str]) ->
         code = work(arguments)
         sys.stdout.flush()
     except Refusal as refusal:
-        complain(str(refusal) if _JSON_LINES else f"{verb}: {refusal}", refused=refusal.code)
-        return refusal.code
+        _complain_of(refusal.fact, verb, refused=refusal.exit_code)
+        return refusal.exit_code
     except BrokenPipeError:  # the reader is gone
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - or its closing at the end fails again
         return FAULT
-    except MemoryError:
-        complain(f"{verb}: {NO_MEMORY}")
-        return FAULT
-    except OSError as error:
-        from comborun.words import host, say  # noqa: F401 - the table of words about hosts travels with every verb
-
-        limit = machine.limit_of(error.errno or 0)
-        where = f" ({error.filename})" if error.filename else ""
-        complain(f"{verb}: {say(limit) if limit else error.strerror or error}{where}")
+    except (OSError, MemoryError) as error:
+        _complain_of(_fault(error), verb)
         return FAULT
     return code
+
+
+def _fault(error: OSError | MemoryError) -> Fact:
+    """An error of the system: a limit of processes, memory or room, or in its own words."""
+    if isinstance(error, MemoryError):
+        return Fact(Denial.NO_MEMORY)
+    limit, where = machine.limit_of(error.errno or 0), {"path": str(error.filename)} if error.filename else {}
+    return Fact(Denial.FAULT, error=limit.as_data() if limit else error.strerror or str(error), **where)
+
+
+def _complain_of(fact: Fact, verb: str, **more: object) -> None:
+    """For the laptop the fact itself, beside its words; a person sees which verb it is about."""
+    from comborun.words import host, say  # noqa: F401 - the table of words about hosts travels with every verb
+
+    complain(say(fact) if _JSON_LINES else f"{verb}: {say(fact)}", fact=fact.as_data(), **more)
 
 
 def answered(verb: str, act: Callable[[], Any]) -> int:
@@ -92,5 +105,5 @@ def run_directory(arguments: list[str]) -> str:
     path = arguments[0] if arguments else ""
     run = os.path.realpath(path) if path else ""
     if not run or not files.read_line(RunLayout(run).id).strip():
-        raise Refusal(NO_RUN, f"{path or 'RUN'} is not a run directory")
+        raise Refusal(NO_RUN, Denial.NO_RUN, path=path or "RUN")
     return run

@@ -29,10 +29,6 @@ SLURM = "slurm"
 """multiplexer of a session that a Slurm task runs: it has no window"""
 
 
-_BEGIN_NUMBERS = ("attempt", "supervisor", "pid", "first", "count")
-_BEGIN_TEXTS = ("boot", "host", "address", "screendir", "gpus", "driver", "gpu_models")
-
-
 def own_end(claim: str, end: str) -> bool:
     """Whether an `end` is of the same start as a `claim`.
 
@@ -71,10 +67,12 @@ class Begin:
 
     @classmethod
     def of(cls, record: Mapping[str, str]) -> Self:
-        known: dict[str, Any] = {name: integer(record, name) or 0 for name in _BEGIN_NUMBERS}
-        known |= {name: record.get(name, "") for name in _BEGIN_TEXTS}
-        started, multiplexer = seconds(record, "started") or 0.0, record.get("multiplexer", "none")
-        return cls(started=started, multiplexer=multiplexer, **known)
+        kinds: dict[str, str] = cls.__annotations__
+        found: dict[str, Any] = {
+            name: integer(record, name) or 0 if kind == "int" else record.get(name, "") for name, kind in kinds.items()
+        }
+        found |= {"started": seconds(record, "started") or 0.0, "multiplexer": record.get("multiplexer", "none")}
+        return cls(**found)
 
 
 class End(NamedTuple):
@@ -108,6 +106,12 @@ class End(NamedTuple):
         return in_words(self.remark, self.facts)
 
     @property
+    def how(self) -> Fact:
+        """What ended the command."""
+        failure = self.failure and str(self.failure)
+        return Fact("command_ended", cause=str(self.cause), exit_code=self.code, signal=self.signal, failure=failure)
+
+    @property
     def clean(self) -> bool:
         """Whether the command ended by itself with code 0."""
         return self.cause is Cause.EXITED and self.code == 0
@@ -136,21 +140,6 @@ class End(NamedTuple):
             failure=named(record.get("class", "")) or failure_of(completeness, cause, code, signal),
             peak_memory=None if peak is None else peak * KIB,
         )
-
-
-CAUSES = {
-    Cause.STOPPED: "stopped",
-    Cause.NOT_NEEDED: "not needed",
-    Cause.HUNG: "hung",
-    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
-}
-"""causes that exit codes and signals don't show"""
-
-
-def behind(end: End) -> str:
-    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
-    failure = end.failure if end.cause in {Cause.EXITED, Cause.SIGNAL} else None
-    return failure.row.words if failure and failure.cause and failure.row.in_log else ""
 
 
 JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]

@@ -1,22 +1,24 @@
 """Objects as JSON data and back, by the annotations of their fields: dataclasses, named tuples and what they hold.
 
-Data may come from a host or from another version: what does not fit raises ValueError or TypeError, and fields that
-this version does not know are left out.
+`encoded` is for files that are read again, and leaves out defaults; `as_data` is for `--json`, and leaves out nothing.
+What is decoded may come from a host or from another version: what does not fit raises ValueError or TypeError, and
+fields that this version does not know are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, partial
 from inspect import ismethod
+from pathlib import PurePath
 from types import UnionType
 from typing import Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 
 from comborun.rules import records
 from comborun.rules.facts import Fact
-from comborun.rules.results.fields import ResultRules
+from comborun.rules.results.fields import Field, ResultRules
 from comborun.text import harmless
 
 _LARGEST = 10**15
@@ -38,6 +40,31 @@ def encoded(value: Any, like: Any = None) -> Any:
         for field, one in pairs
         if one != (getattr(like, field.name) if like else field.default)
     }
+
+
+def as_data(value: Any) -> Any:
+    """A value as JSON data: a dataclass or a named tuple is an object with a key for each field."""
+    if isinstance(value, Fact):
+        return value.as_data()
+    if isinstance(value, ResultRules):  # with what is as by default, too
+        return {key: as_data(getattr(value, key)) for key in value.__slots__}
+    if isinstance(value, Field):
+        return value.as_data()
+    if is_dataclass(value):
+        return {field.name: as_data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple) and (names := getattr(value, "_fields", ())):
+        return {name: as_data(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(key): as_data(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, frozenset)):
+        return [as_data(one) for one in value]
+    return str(value) if isinstance(value, (str, PurePath)) else value
+
+
+def chosen(value: object, *names: str, **renamed: str) -> dict[str, Any]:
+    """The object of some attributes of a value; `renamed`: attribute -> its key, where that has another name."""
+    keys = {**{name: name for name in names}, **renamed}
+    return {key: as_data(getattr(value, name)) for name, key in keys.items()}
 
 
 def decoded(kind: Any, data: Any, like: Any = None) -> Any:
@@ -71,18 +98,18 @@ def _decoder(kind: Any) -> Decoder:
 
 
 def _fact(data: Any) -> Fact:
-    fact = Fact.of(_harmless(data))
+    fact = Fact.of(cleaned(data))
     if fact is None:
         raise ValueError(f"{data!r:.80} is no fact")
     return fact
 
 
-def _harmless(value: Any) -> Any:
+def cleaned(value: Any) -> Any:
     """The texts of a JSON value without what controls a terminal: a fact is shown wherever it goes."""
     if isinstance(value, dict):
-        return {key: _harmless(one) for key, one in value.items()}
+        return {key: cleaned(one) for key, one in value.items()}
     if isinstance(value, list):
-        return [_harmless(one) for one in value]
+        return [cleaned(one) for one in value]
     return harmless(value) if isinstance(value, str) else value
 
 

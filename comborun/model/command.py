@@ -20,8 +20,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.model.resources import BashWord
-from comborun.model.servers import ASKED
+from comborun.model.resources import ASKED, BashWord
 from comborun.rules.names import SERVER_VARIABLES, server_variable
 from comborun.text import close_to
 
@@ -29,27 +28,13 @@ if TYPE_CHECKING:
     from comborun.model.plan import Session
 
 
-START_TIME: Mapping[str, str] = {
-    "output_dir": "COMBORUN_OUTPUT_DIR",
-    "attempt": "COMBORUN_ATTEMPT",
-    "first_episode": "COMBORUN_FIRST_EPISODE",
-    "last_episode": "COMBORUN_LAST_EPISODE",
-    "end_episode": "COMBORUN_END_EPISODE",
-    "first_seed": "COMBORUN_FIRST_SEED",
-    "episode_list": "COMBORUN_EPISODE_LIST",
-    "episodes": "COMBORUN_EPISODES",
-    "episodes_per_rank": "COMBORUN_EPISODES_PER_RANK",
-    "run": "COMBORUN_RUN",
-    "results_dir": "COMBORUN_RESULTS_DIR",
-    "gpu": "COMBORUN_GPU",
-    "gpus": "COMBORUN_GPUS",
-    "gpu_count": "COMBORUN_GPU_COUNT",
-    "egl_device": "COMBORUN_EGL_DEVICE",
-    "vulkan_device": "COMBORUN_VULKAN_DEVICE",
-    "display": "COMBORUN_DISPLAY",
-    "port": "COMBORUN_PORT",
-    "threads": "COMBORUN_THREADS",
-}
+_GIVEN_AT_START = (
+    *("output_dir", "attempt", "first_episode", "last_episode", "end_episode", "first_seed", "episode_list"),
+    *("episodes", "episodes_per_rank", "run", "results_dir", "gpu", "gpus"),
+    *("gpu_count", "egl_device", "vulkan_device", "display", "port", "threads"),
+)
+START_TIME: Mapping[str, str] = {name: f"COMBORUN_{name.upper()}" for name in _GIVEN_AT_START}
+"""placeholder -> the variable that has its value when a session starts"""
 PLACEMENT = "placement"
 """stands alone, and becomes any number of arguments"""
 PLAN_TIME = ("policy", "environment", "seed", "session", PLACEMENT)
@@ -101,6 +86,11 @@ def placeholders(argument: str) -> tuple[str, ...]:
     return tuple(match["name"] for match in _PIECE.finditer(argument) if match["name"])
 
 
+def values_of(kind: str, name: str, attributes: Mapping[str, str]) -> dict[str, str]:
+    """The values of `{policy}` and of each `{policy.KEY}`; the same for an environment or a server."""
+    return {kind: name, **{f"{kind}.{key}": value for key, value in attributes.items()}}
+
+
 def takes_count(command: str) -> bool:
     """Whether a command has a placeholder for the number of episodes."""
     return bool(TELLS_HOW_MANY & set(placeholders(command)))
@@ -146,15 +136,8 @@ def word(argument: str, values: Mapping[str, str], *, home: bool = True) -> Bash
         name = match["name"]
         if name is None:
             literal += "{"
-        elif later := _start_word(name):
-            parts += [_quoted(literal, home=home and not parts), later]
-            literal = ""
-        elif values[name].startswith("~/"):
-            parts += [_quoted(literal, home=home and not parts), _quoted(values[name], home=True)]
-            literal = ""
-        elif ASKED.search(values[name]):
-            asking = word(escaped(values[name], ASKED, bool), {}, home=False)
-            parts += [_quoted(literal, home=home and not parts), asking]
+        elif apart := _apart(name, values):
+            parts += [_quoted(literal, home=home and not parts), apart]
             literal = ""
         else:
             literal += values[name]
@@ -173,13 +156,17 @@ def escaped(text: str, pattern: re.Pattern[str], known: Callable[[str], object])
     return "".join([*pieces, text[position:].replace("{", "{{")])
 
 
-def _start_word(name: str) -> str:
-    """The bash variable of a start-time placeholder; empty for a plan-time one."""
+def _apart(name: str, values: Mapping[str, str]) -> str:
+    """The bash text of a placeholder that is quoted by itself; empty if its value is quoted with the text around it."""
     if name in START_TIME:
         return f'"${START_TIME[name]}"'
     if match := ASKED.fullmatch(f"{{{name}}}"):
         return f'"${server_variable(match["name"], match["field"])}"'
-    return f'"$COMBORUN_FILES"/{shlex.quote(name.removeprefix(FILE))}' if name.startswith(FILE) else ""
+    if name.startswith(FILE):
+        return f'"$COMBORUN_FILES"/{shlex.quote(name.removeprefix(FILE))}'
+    if values[name].startswith("~/"):
+        return _quoted(values[name], home=True)
+    return word(escaped(values[name], ASKED, bool), {}, home=False) if ASKED.search(values[name]) else ""
 
 
 def _quoted(text: str, *, home: bool) -> str:

@@ -12,6 +12,7 @@ from typing import Literal
 
 from comborun.errors import UserError
 from comborun.rules.endings.failures import Failure
+from comborun.words.endings import beside_records
 
 _EXAMPLE = r"such as '\[ *(\d+)/(\d+)\]', or '# episodes completed so far: (?P<done>\d+)'"
 
@@ -96,8 +97,7 @@ class EvidenceRules:
     @property
     def beside_records(self) -> str:
         """The evidence besides records, in words; empty if none."""
-        line = (f"a line of the log like '{self.line}'",) if self.line else ()
-        return " and ".join((*line, *(f"a file '{glob}'" for glob in self.files)))
+        return beside_records(self.line, self.files)
 
 
 BY_RECORDS = EvidenceRules()

@@ -46,7 +46,9 @@ def parse_placement(text: str | int, resources: int) -> dict[int, list[int]]:
     last: Part | None = None
     for written in filter(None, map(str.strip, whole.split(","))):
         last = _part(written, last, resources)
-        placed |= _dealt(*last)
+        gpus, processes = last
+        each, sharing = max(1, len(gpus) // len(processes)), max(1, len(processes) // len(gpus))
+        placed |= {process: list(gpus[at * each // sharing :][:each]) for at, process in enumerate(processes)}
     if not placed:
         raise PlacementError(f"`{whole}` places no process", _SHAPE)
     return placed
@@ -122,12 +124,6 @@ def _out_of_order(gpus: range, before: range, part: str) -> PlacementError:
     return PlacementError(f"`{part}`: GPU {gpus[0]} after {before[-1]}", "name GPUs in ascending order")
 
 
-def _dealt(gpus: range, processes: range) -> dict[int, list[int]]:
-    """Consecutive GPUs for each process, or consecutive processes on each GPU."""
-    each, sharing = max(1, len(gpus) // len(processes)), max(1, len(processes) // len(gpus))
-    return {process: list(gpus[place * each // sharing :][:each]) for place, process in enumerate(processes)}
-
-
 GPUS = "cluster"
 """RLinf's name for all GPUs, the default"""
 NODES = "node"
@@ -155,11 +151,6 @@ class Component:
     @property
     def gpus(self) -> tuple[int, ...]:
         return tuple(sorted({gpu for process in self.processes for gpu in process}))
-
-    @property
-    def uneven(self) -> bool:
-        """Whether its copies can't be shared out evenly; then RLinf does not start."""
-        return bool(self.copies % len(self.processes))
 
     @property
     def process_memory(self) -> int:

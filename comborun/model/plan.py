@@ -20,7 +20,6 @@ from comborun.model.judging import (
     WatchRules,
 )
 from comborun.model.placement import Component
-from comborun.model.policy_files import PolicyFiles
 from comborun.model.resources import (
     BARE,
     NO_RESERVE,
@@ -29,11 +28,12 @@ from comborun.model.resources import (
     Display,
     Engine,
     ExecEnvironment,
+    ModelServer,
     PinMode,
     Reserve,
+    ServerInstance,
     SlurmOptions,
 )
-from comborun.model.servers import ModelServer, ServerInstance
 from comborun.model.stopping import StopRule
 from comborun.rules.names import NAME
 from comborun.rules.results.fields import ResultRules
@@ -155,6 +155,16 @@ class Notify:
     kinds: tuple[NoticeKind, ...]
     every: float
     """seconds between two notices of one kind, at least"""
+
+
+@dataclass(frozen=True)
+class PolicyFiles:
+    """The files that matched when the plan was made; a resumed run keeps them."""
+
+    patterns: tuple[str, ...]
+    exclude: tuple[str, ...]
+    found: tuple[tuple[str, str], ...]
+    """policy and path"""
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from comborun.errors import UserError
 from comborun.model.work import combo_of, first_of_each
-from comborun.planner import digest_of, distinct, first_episodes, pace_key
-from comborun.planner.arranging import filled
-from comborun.planner.knowledge import MeasuredCombo, Step
+from comborun.planner.knowledge import MeasuredCombo, Step, pace_key
 from comborun.planner.packing import fits, stage
+from comborun.planner.ranges import distinct, first_episodes, trial_plan
+from comborun.planner.scheduling import filled
+from comborun.rules.room.waits import WaitFor
 from comborun.text import shortened
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ OVERBOOKED = 1.5
 """sessions may use so many times the cores: they sometimes wait for a GPU or a disk"""
 TOO_FAST = 1.15
 """a speed-up above this times the number of sessions shows that sessions alone were disturbed"""
-_SHORT_OF = {"memory": "main memory and its reserve", "GPU memory": "the GPUs' memory and its reserve"}
+_SHORT_OF: dict[str, str] = {
+    WaitFor.HOST_MEMORY: "main memory and its reserve",
+    WaitFor.GPU_MEMORY: "the GPUs' memory and its reserve",
+    WaitFor.SLOT: "slots",
+}
 _START_UPS = 3.0
 """sessions side by side take at least so many times their start-up"""
 
 
-class Seen(NamedTuple):
+class DoneAt(NamedTuple):
     """The number of episodes done at a time, in seconds since the start."""
 
     after: float
@@ -56,7 +61,7 @@ class Trial:
     whole: bool
     how: str = ""
     """how it ended, if it did not succeed"""
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[DoneAt, ...] = ()
     memory: int = 0
     """most MiB in the samples; 0: no sample"""
     gpu_memory: int = 0
@@ -92,40 +97,20 @@ def beside(
     chosen: list[Session] = []
     for number in range(at_once):
         session, measured = found[number % len(found)]
-        few = first_episodes(session, episodes_for(measured, target, session.count), PURPOSE)
+        filling = math.ceil((target - measured.start_up_s) / max(measured.episode_s, 1e-6))
+        few = first_episodes(session, max(1, min(session.count, filling)), PURPOSE)
         name = f"{few.name}_{number + 1}"
         chosen.append(replace(filled(few, measured.pace, share), name=shortened(name, name)))
     return trial_plan(plan, distinct(chosen), at_once, PURPOSE)
-
-
-def episodes_for(measured: MeasuredCombo, seconds: float, most: int) -> int:
-    """The number of episodes that take so many seconds, including the start-up; at least one."""
-    wanted = math.ceil((seconds - measured.start_up_s) / max(measured.episode_s, 1e-6))
-    return max(1, min(most, wanted))
-
-
-def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose: str) -> Plan:
-    """A run of these sessions alone, once each, without notices."""
-    name = f"{plan.grid}_{purpose}"
-    limits = replace(plan.limits, parallel=at_once, stagger=0.0, attempts=1, fail_fast=0, fail_fast_percent=0)
-    return replace(
-        plan,
-        grid=shortened(name, name),
-        sessions=sessions,
-        limits=limits,
-        after=None,
-        notify=None,
-        replaces=(),
-        stop_early=None,
-        digest=digest_of(PURPOSE, [session.digest for session in sessions], at_once),
-    )
 
 
 def refused(plan: Plan, host: HostFacts) -> str:
     """Why the sessions of `plan` can't all run at once on the host as it is now; empty if they can."""
     requests = [session.resources for session in plan.sessions]
     count, lack = fits(requests, stage(plan, host))
-    return "" if count >= len(requests) else f"only {count} at once fit: {_SHORT_OF.get(lack, lack)} allow no more"
+    if lack is None or count >= len(requests):
+        return ""
+    return f"only {count} at once fit: {_SHORT_OF.get(lack.waits_for) or lack} allow no more"
 
 
 def crowded(found: Sequence[tuple[Session, MeasuredCombo]], plan: Plan, at_once: int) -> str:
@@ -166,9 +151,7 @@ def measured(session: Session, trials: Sequence[Trial]) -> MeasuredCombo:
 
 
 def _episode(good: Sequence[Trial]) -> float:
-    """Seconds of an episode: by the difference of two sessions, else by the times of the records, else by the whole
-    session.
-    """
+    """Seconds of an episode, by the difference of two sessions, by the times of records, or by the whole session."""
     shortest, longest = good[0], good[-1]
     if longest.episodes > shortest.episodes and longest.seconds > shortest.seconds:
         return (longest.seconds - shortest.seconds) / (longest.episodes - shortest.episodes)

@@ -70,9 +70,7 @@ class Knowledge:
         return self.paces.get(pace_key(session))
 
     def slowdown(self, at_once: int) -> float:
-        """How many times longer a session takes with so many at once. Interpolated between measurements; beyond the
-        last one, more sessions gain nothing.
-        """
+        """How many times longer a session takes with so many at once; beyond the last measurement more gain nothing."""
         if not self.speeds or at_once <= 1:
             return 1.0
         speeds = {1: 1.0, **self.speeds}

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
 from comborun.grid.keys.limits_retry import retries
-from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count
+from comborun.model.command import FILE, OF_GPUS, fill, late, takes_count, values_of
 from comborun.model.judging import NO_PROGRESS, ProgressRules
 from comborun.model.plan import After, Limits, Notify, Plan, Session
 from comborun.model.stopping import stop_rule
 from comborun.model.work import episodes_by_combo
-from comborun.planner.arranging import arranged
 from comborun.planner.knowledge import NOTHING_KNOWN
 from comborun.planner.packing import at_once, check_fit
 from comborun.planner.program import (
@@ -30,16 +29,18 @@ from comborun.planner.program import (
     work_folder,
 )
 from comborun.planner.ranges import digest_of, session_digest
+from comborun.planner.scheduling import arranged
 from comborun.rules.results.fields import number
 from comborun.rules.room.capacity import Card
 from comborun.text import clean, several, shortened
+from comborun.words import say
+from comborun.words.doctor import advice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from comborun.grid import AxisEntry, Combo, Grid
-    from comborun.model.resources import HostFacts
-    from comborun.model.servers import ModelServer
+    from comborun.model.resources import HostFacts, ModelServer
     from comborun.planner.knowledge import Knowledge
     from comborun.rules.room.capacity import Request
 
@@ -105,10 +106,11 @@ def _limits(grid: Grid, parallel: int) -> Limits:
 def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
     """The session of a combo for one of its seeds. Each seed continues the episode numbers of the one before."""
     settings, progress = combo.settings, combo.settings.progress
-    seed, base = settings.seeded[place], place * (settings.episodes or 0)
+    seed, episode_offset = settings.seeded[place], place * (settings.episodes or 0)
     name = f"{combo.session}_seed{seed}" if settings.seeds else combo.session
     name = shortened(name, name)
-    values = _values("policy", combo.policy) | _values("environment", combo.environment)
+    values = values_of("policy", combo.policy.name, combo.policy.attributes)
+    values |= values_of("environment", combo.environment.name, combo.environment.attributes)
     values |= {"session": name, "seed": str(seed), **{FILE + file: "" for file in settings.files}}
     command = settings.launcher.command(settings.command) if settings.launcher else settings.command
     session = Session(
@@ -116,7 +118,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         policy=combo.policy.name,
         environment=combo.environment.name,
         unit=settings.unit,
-        first=base + settings.first_episode,
+        first=episode_offset + settings.first_episode,
         count=settings.episodes or 0,
         seed=seed,
         command=fill(command, values, hydra_overrides(settings.placed)),
@@ -127,7 +129,7 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
         request=_request(settings.request, combo.environment),
         pin=settings.pinned,
         display=settings.display,
-        results=combo.result_rules.replace(base=base),
+        results=combo.result_rules.replace(base=episode_offset),
         digest="",
         around=around_of(settings, grid, host, values),
         progress=ProgressRules(
@@ -149,10 +151,6 @@ def _session(combo: Combo, grid: Grid, host: HostFacts, place: int) -> Session:
 def _request(request: Request, environment: AxisEntry) -> Request:
     """The request. If it caps the sessions of an environment, it gets the environment's name."""
     return replace(request, group=clean(environment.name)) if request.per_gpu or request.per_host else request
-
-
-def _values(kind: str, axis: AxisEntry) -> dict[str, str]:
-    return {kind: axis.name, **{f"{kind}.{key}": value for key, value in axis.attributes.items()}}
 
 
 def _after(grid: Grid, host: HostFacts) -> After | None:
@@ -180,8 +178,8 @@ def _gpus(grid: Grid, host: HostFacts, wanting: tuple[Session | ModelServer, ...
     slurm = "; on a login node: combo launch --slurm" if "slurm" in grid.model_fields_set else ""
     if host.gpu_trouble:
         raise UserError(
-            f"a session asks for {asked}, but on {host.called} {host.gpu_trouble}, so its GPUs are not known",
-            f"`{host.gpu_fix or 'nvidia-smi -L'}` there; `combo doctor` says more{slurm}",
+            f"a session asks for {asked}, but on {host.called} {say(host.gpu_trouble)}, so its GPUs are not known",
+            f"`{advice(host.gpu_trouble)[1]}` there; `combo doctor` says more{slurm}",
         )
     raise UserError(
         f"a session asks for {asked}, but {host.called} offers {len(allowed)}"
@@ -212,9 +210,7 @@ def _check_displays(plan: Plan) -> None:
 
 
 def with_threads(plan: Plan, grid: Grid, host: HostFacts) -> Plan:
-    """Each session with as many threads as cores: those that it requests, or its share when all slots are in use. Ranks
-    of a launcher share them.
-    """
+    """Each session with as many threads as cores: those that it requests, or its share of all. Ranks share them."""
     wished = {(combo.policy.name, combo.environment.name): combo.settings.threads for combo in grid.combos}
     fitting = at_once(plan, host) or plan.limits.parallel
     share = max(1, plan.cpus // max(1, min(fitting, plan.limits.parallel)))
@@ -281,7 +277,7 @@ def _refusals(plan: Plan, grid: Grid) -> Iterator[str]:
         yield "`servers`: tasks on another node can't use it; start it by hand where all nodes reach it"
     if grid.replaces:
         yield "`replaces`: your sessions on the login node use no node; end them by hand"
-    if plan.slurm and plan.slurm.whole_node:
+    if plan.slurm and any(option.partition("=")[0] == "--exclusive" for option in plan.slurm.options):
         return
     whole = "`slurm: {options: [--exclusive]}` gives each task a node of its own"
     if tokens := sorted({token for session in plan.sessions for token in session.request.tokens}):

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from comborun.errors import UserError
 from comborun.model.work import combo_of
 from comborun.rules.facts import Fact
-from comborun.rules.room.capacity import Blocker, Capacity, Request, never
+from comborun.rules.room.capacity import Blocker, Capacity, Request
+from comborun.rules.room.capacity import never as never_fits
 from comborun.rules.room.ledger import Lease, Ledger
 from comborun.rules.room.order import BackfillQueue, Stagger
 from comborun.rules.room.waits import Wait, WaitFor
@@ -46,13 +47,26 @@ class Job(NamedTuple):
     request: Request
 
 
+class Shortage(NamedTuple):
+    """What a session lacks."""
+
+    waits_for: str
+    of: str
+    """the token, or the group whose cap is reached"""
+
+    def __str__(self) -> str:
+        if self.waits_for == WaitFor.TOKEN:
+            return f"`{self.of}`"
+        return f"per_host of {self.of}" if self.of else _RESOURCES.get(self.waits_for, "GPUs")
+
+
 @dataclass(frozen=True)
 class Simulated:
     ends: tuple[float, ...]
     """end of each job in seconds from the first start, in the order of the jobs"""
     most: int
-    short_of: str
-    """what most of the waiting sessions lacked while most ran; empty if none waited"""
+    short_of: Shortage | None
+    """of most of the waiting sessions while most ran; None if none waited"""
 
     @property
     def makespan(self) -> float:
@@ -73,14 +87,7 @@ def stage(plan: Plan, host: HostFacts) -> Stage:
     return Stage(capacity, limits.parallel, limits.stagger, tuple(one.request for one in plan.server_instances))
 
 
-_WORDS: dict[str, str] = {
-    WaitFor.CPUS: "CPUs",
-    WaitFor.HOST_MEMORY: "memory",
-    WaitFor.GPU_MEMORY: "GPU memory",
-    WaitFor.SLOT: "slots",
-    WaitFor.STAGGER: "",
-}
-"""words for what a session lacks"""
+_RESOURCES: dict[str, str] = {WaitFor.CPUS: "CPUs", WaitFor.HOST_MEMORY: "memory", WaitFor.GPU_MEMORY: "GPU memory"}
 _APART, _GPU_APART = Blocker(Fact(Wait.STARTS_APART)), Blocker(Fact(Wait.STARTS_APART), 2)
 _UNKNOWN = 1 << 60
 """MiB; unknown memory limits nothing here"""
@@ -124,13 +131,6 @@ class _Host:
         self.busy -= 1
 
 
-def _word_for(blocker: Blocker) -> str:
-    """The blocker in a word; empty for a start that waits for the one before it."""
-    if blocker.waits_for == WaitFor.TOKEN:
-        return f"`{blocker.of}`"
-    return f"per_host of {blocker.of}" if blocker.of else _WORDS.get(blocker.waits_for, "GPUs")
-
-
 def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     """Start `jobs` in order as the dispatcher would. Each takes its seconds, whatever runs beside it.
 
@@ -138,20 +138,20 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     """
     host, running = _Host(on), list[tuple[float, int]]()
     ends = [math.inf] * len(jobs)
-    most, short_of = 0, ""
+    most, short_of = 0, None
     queues: defaultdict[object, deque[int]] = defaultdict(deque)
     for place, job in enumerate(jobs):
         queues[job.request].append(place)
     while queues:
-        lacking: Counter[str] = Counter()
+        lacking: Counter[Shortage] = Counter()
         for index, blocked_by in _starts(host, jobs, queues):
-            if blocked_by is not None:
+            if blocked_by is None:
+                ends[index] = host.now + jobs[index].seconds
+                heapq.heappush(running, (ends[index], index))
+            elif blocked_by.waits_for != WaitFor.STAGGER:
                 lacking[blocked_by] += len(queues[jobs[index].request])
-                continue
-            ends[index] = host.now + jobs[index].seconds
-            heapq.heappush(running, (ends[index], index))
         if host.busy > most:
-            most, short_of = host.busy, max(lacking, key=lacking.__getitem__, default="")
+            most, short_of = host.busy, max(lacking, key=lacking.__getitem__, default=None)
         ready = host.spacing.next(host.now)
         if running and running[0][0] <= ready:
             host.now, ended = heapq.heappop(running)
@@ -163,7 +163,9 @@ def simulate(jobs: Sequence[Job], on: Stage) -> Simulated:
     return Simulated(tuple(ends), most, short_of)
 
 
-def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) -> Iterator[tuple[int, str | None]]:
+def _starts(
+    host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]
+) -> Iterator[tuple[int, Shortage | None]]:
     """All that start now, and the first of each request that can't, with what it lacks."""
     host.line.round()
     waiting = set(queues)
@@ -175,7 +177,7 @@ def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
                 waiting.discard(request)
                 if chosen.waits_for not in {WaitFor.SLOT, WaitFor.STAGGER} or request.gpus:
                     host.line.refuse(str(index), request, chosen)
-                yield index, _word_for(chosen)
+                yield index, Shortage(chosen.waits_for, chosen.of)
                 continue
             queues[request].popleft()
             if not queues[request]:
@@ -186,10 +188,10 @@ def _starts(host: _Host, jobs: Sequence[Job], queues: dict[object, deque[int]]) 
             break
 
 
-def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
+def fits(requests: Sequence[Request], on: Stage) -> tuple[int, Shortage | None]:
     """How many of `requests` run at once if they are started in turn as long as one fits, and what limits that."""
     host, at = _Host(replace(on, stagger=0.0)), 0
-    first = ""
+    first: Shortage | None = None
     refused: set[Request] = set()
     kinds = set(requests)
     while len(refused) < len(kinds):
@@ -199,7 +201,7 @@ def fits(requests: Sequence[Request], on: Stage) -> tuple[int, str]:
             continue
         chosen = host.choose(request)
         if isinstance(chosen, Blocker):
-            first = first or _word_for(chosen)
+            first = first or Shortage(chosen.waits_for, chosen.of)
             refused.add(request)
             continue
         host.start(str(at), request, chosen)
@@ -216,7 +218,7 @@ def check_fit(plan: Plan, host: HostFacts) -> None:
     asking = [(one.name, one.resources) for one in plan.sessions]
     asking += [(f"the server {one.name}", one.resources) for one in plan.servers]
     first = {request: who for who, request in reversed(asking)}
-    reasons = [f"\n  {who}: {say(why)}" for request, who in first.items() if (why := never(request, capacity))]
+    reasons = [f"\n  {who}: {say(why)}" for request, who in first.items() if (why := never_fits(request, capacity))]
     if reasons:
         raise UserError(
             f"{host.called} can never start this:{''.join(reversed(reasons))}",
@@ -252,17 +254,22 @@ def outlook(plan: Plan, grid: Grid, host: HostFacts, known: Knowledge) -> Outloo
     """The forecast of `plan`, which lay_out has made from the other arguments."""
     sessions = plan.current
     jobs, on = [Job(float(one.expected_s), one.resources) for one in sessions], stage(plan, host)
-    otherwise = "the best that was measured" if known.best else "one for each core"
-    slots = PARALLEL if grid.limits.parallel else otherwise
-    lacking = tuple(one.name for one in sessions if not fits([one.resources], replace(on, slots=1))[0])
-    possible = [job for job, one in zip(jobs, sessions, strict=True) if one.name not in lacking]
+    never = tuple(one.name for one in sessions if not fits([one.resources], replace(on, slots=1))[0])
+    possible = [job for job, one in zip(jobs, sessions, strict=True) if one.name not in never]
     first = simulate([job._replace(seconds=1.0) for job in possible], replace(on, stagger=0.0))
+    if first.short_of is None:
+        limited = "what is free now" if never else ""
+    elif first.short_of.waits_for != WaitFor.SLOT:
+        limited = str(first.short_of)
+    else:
+        measured = "the best that was measured" if known.best else "one for each core"
+        limited = PARALLEL if grid.limits.parallel else measured
     unknown = tuple(dict.fromkeys(f"{one.policy} in {one.environment}" for one in sessions if not one.expected_s))
     return Outlook(
         at_once=first.most,
-        limited=slots if first.short_of == "slots" else first.short_of or ("what is free now" if lacking else ""),
-        never=lacking,
-        makespan=None if unknown or lacking else simulate(jobs, on).makespan,
+        limited=limited,
+        never=never,
+        makespan=None if unknown or never else simulate(jobs, on).makespan,
         sequential=_sequential(sessions, known) if not unknown else None,
         unknown=unknown,
         told=known.origin,

@@ -6,8 +6,19 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
-from comborun.grid.keys.placement import MOST_GPUS, ComponentKeys, PlacedKeys
-from comborun.model.command import FILLED, PLAN_TIME, START_TIME, escaped, file_word, fill, fillable, placeholders, word
+from comborun.grid.keys.program import MOST_GPUS, ComponentKeys, PlacedKeys
+from comborun.model.command import (
+    FILLED,
+    PLAN_TIME,
+    START_TIME,
+    escaped,
+    file_word,
+    fill,
+    fillable,
+    placeholders,
+    values_of,
+    word,
+)
 from comborun.model.placement import (
     GPUS,
     NODES,
@@ -20,8 +31,16 @@ from comborun.model.placement import (
     parse_placement,
     too_much,
 )
-from comborun.model.resources import BashWord, Container, ExecEnvironment, LinkedFolder, mebibytes
-from comborun.model.servers import ASKED, ModelServer, asked_by
+from comborun.model.resources import (
+    ASKED,
+    BashWord,
+    Container,
+    ExecEnvironment,
+    LinkedFolder,
+    ModelServer,
+    asked_by,
+    mebibytes,
+)
 from comborun.planner.ranges import digest_of, session_digest
 from comborun.rules.room.capacity import HEADROOM
 
@@ -30,7 +49,7 @@ if TYPE_CHECKING:
 
     from comborun.grid import Combo, Grid, SettingKeys
     from comborun.grid.keys.program import WorkdirKeys
-    from comborun.grid.keys.servers import ReadyKeys, ServerKeys
+    from comborun.grid.keys.resources import ReadyKeys, ServerKeys
     from comborun.model.plan import Plan, Session
     from comborun.model.resources import HostFacts, Reserve
 
@@ -84,9 +103,6 @@ def host_folder(folder: str | None, grid: Grid, host: HostFacts) -> BashWord | N
     return word((folder + "/" if folder == "~" else folder).replace("{", "{{"), {})
 
 
-_MUJOCO = {"MUJOCO_EGL_DEVICE_ID": "{egl_device}"}
-
-
 def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, BashWord], ...]:
     """Variables with their placeholders; `values` holds the plan-time ones.
 
@@ -94,7 +110,7 @@ def variables_of(variables: Mapping[str, str], values: Mapping[str, str]) -> tup
     unless the grid sets it: it would take the first one of the host.
     """
     if variables.get("MUJOCO_GL") == "egl":
-        variables = {**_MUJOCO, **variables}
+        variables = {"MUJOCO_EGL_DEVICE_ID": "{egl_device}", **variables}
 
     def known(name: str) -> bool:
         return name in START_TIME or name in values or ASKED.fullmatch(f"{{{name}}}") is not None
@@ -127,11 +143,13 @@ def allowed_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
     return tuple(gpu for gpu in host.gpus if grid.use_gpus is None or gpu in grid.use_gpus or gpu in named)
 
 
-def absent_gpus(grid: Grid, host: HostFacts) -> tuple[int, ...]:
-    """GPUs of the grid that the host doesn't have; none if its GPUs are unknown."""
-    if not host.gpus or not any(combo.settings.gpus or combo.settings.placement for combo in grid.combos):
+def host_warnings(grid: Grid, host: HostFacts) -> tuple[str, ...]:
+    """A sentence if the host lacks some GPUs of the grid; none if its GPUs are unknown."""
+    absent = [gpu for gpu in grid.use_gpus or () if gpu not in host.gpus]
+    if not (absent and host.gpus and any(combo.settings.gpus or combo.settings.placement for combo in grid.combos)):
         return ()
-    return tuple(gpu for gpu in grid.use_gpus or () if gpu not in host.gpus)
+    named, has = _listed(absent), ", ".join(map(str, host.gpus))
+    return (f"{grid.path}: `use_gpus` names {named}, and {host.called} has {has}: the others of it are used",)
 
 
 def kept_apart(plan: Plan, grid: Grid) -> Plan:
@@ -168,7 +186,7 @@ def _check_room(plan: Plan, own: tuple[int, ...]) -> None:
 
 
 def server_of(name: str, keys: ServerKeys, grid: Grid, host: HostFacts) -> ModelServer:
-    values = {"server": name, **{f"server.{key}": value for key, value in keys.attributes.items()}}
+    values = values_of("server", name, keys.attributes)
     only = keys.use_gpus or () if keys.gpus else ()
     request = replace(keys.resources.request, only=only, per_gpu=0, per_host=0)
     server = ModelServer(
@@ -268,7 +286,7 @@ def _placed(combo: Combo, host: HostFacts, free: Budgets) -> tuple[Component, ..
         message = f"{combo.label}: `placement` on {host.host}: {error.message}"
         raise UserError(message, hint) from None
     for one in components:
-        if one.uneven:
+        if one.copies % len(one.processes):
             raise UserError(
                 f"{combo.label}: {one.copies} copies of `{one.name}` for {len(one.processes)} processes on {host.host}",
                 f"RLinf gives each process the same number; {_advice(components, free)}",

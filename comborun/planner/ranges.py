@@ -17,7 +17,7 @@ from comborun.text import shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from comborun.model.plan import Session
+    from comborun.model.plan import Plan, Session
     from comborun.model.work import Combo
 
 
@@ -51,6 +51,23 @@ def first_episodes(session: Session, most: int, purpose: str) -> Session:
         )
     few = replace(session, count=min(most, session.count))
     return _named(few, f"{name_of_combo(session)}_{purpose}")
+
+
+def trial_plan(plan: Plan, sessions: tuple[Session, ...], at_once: int, purpose: str) -> Plan:
+    """A run of these sessions alone, once each, without notices."""
+    name = f"{plan.grid}_{purpose}"
+    limits = replace(plan.limits, parallel=at_once, stagger=0.0, attempts=1, fail_fast=0, fail_fast_percent=0)
+    return replace(
+        plan,
+        grid=shortened(name, name),
+        sessions=sessions,
+        limits=limits,
+        after=None,
+        notify=None,
+        replaces=(),
+        stop_early=None,
+        digest=digest_of("calibrate", [session.digest for session in sessions], at_once),
+    )
 
 
 def distinct(sessions: Iterable[Session]) -> tuple[Session, ...]:

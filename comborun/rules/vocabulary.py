@@ -103,6 +103,16 @@ def outcome(completeness: Completeness, cause: Cause) -> Outcome:
     return Outcome.PARTIAL if completeness is Completeness.PARTIAL else Outcome.FAILED
 
 
+def session_outcome(
+    counted: Completeness | None, last: Completeness = Completeness.NONE, cause: Cause = Cause.LOST
+) -> Outcome:
+    """The outcome of a session over all its attempts. How much the records of all of them show together decides, in
+    `counted`; it is None where records can't show it, and then the evidence of the last attempt decides. `last` and
+    `cause` are of that attempt; one without an end record is lost.
+    """
+    return outcome(counted or last, cause)
+
+
 _COMPLETENESS, _CAUSES = {one.value: one for one in Completeness}, {one.value: one for one in Cause}
 _OUTCOMES = {one.value: one for one in Outcome}
 

@@ -2,15 +2,19 @@
 
 An entry is a text with the fact's fields in braces, or a function of the fact. No code reads these words. A field may
 have a form: `{seconds:brief}` is a duration (`words/times.py` has the forms), and `{sessions:session}` counts. A field
-that is a fact is said; a function asks `part` for such a field.
+that is a fact, or a list of facts, is said; a function asks `part` for such a field.
+
+What stands in brackets is left out if a field in it is absent or empty, so `[ on GPU {gpu}]`. `[first|second|third]` is
+the first that has all its fields. A field of the form `{stopped:if}` decides only, and shows nothing.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from importlib import import_module
 
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, facts_of
 from comborun.rules.vocabulary import several
 from comborun.words.times import FORMS
 
@@ -20,8 +24,11 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, Union[str, Callable[[Fact], str]]]
 
-MODULES = ("endings", "holds", "host", "monitor", "rows", "waits")
+MODULES = ("doctor", "endings", "holds", "host", "monitor", "rows", "waits")
 """the modules of this package with a table of words"""
+
+
+_BRACKETS, _NAME = re.compile(r"\[([^][]*)\]"), re.compile(r"\{(\w+)")
 
 
 @lru_cache(maxsize=None)
@@ -40,10 +47,27 @@ def tables() -> dict[str, str | Callable[[Fact], str]]:
 def say(fact: Fact) -> str:
     """A fact in words, without a full stop. A code that this version does not know is shown as itself."""
     words = tables().get(fact.code)
-    if words is None:
-        fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
-        return f"{fact.code} ({fields})" if fields else fact.code
-    return words(fact) if callable(words) else words.format_map(_Fields(fact))
+    if words is not None:
+        return fill(words, fact)
+    fields = ", ".join(f"{key} {_shown(value)}" for key, value in fact.fields.items())
+    return f"{fact.code} ({fields})" if fields else fact.code
+
+
+def fill(words: str | Callable[[Fact], str], fact: Fact) -> str:
+    """An entry of a table, with the fields of a fact."""
+    return words(fact) if callable(words) else _chosen(words, fact).format_map(_Fields(fact))
+
+
+def _chosen(words: str, fact: Fact) -> str:
+    """The words that stay of those in brackets, from the inside to the outside."""
+
+    def fits(option: str) -> bool:
+        values = (fact.fields.get(name) for name in _NAME.findall(option))
+        return all(value or (value == 0 and value is not False) for value in values)
+
+    while (shorter := _BRACKETS.sub(lambda found: next(filter(fits, found[1].split("|")), ""), words)) != words:
+        words = shorter
+    return words
 
 
 def part(fact: Fact, key: str) -> str:
@@ -72,8 +96,10 @@ class _Field:
         return repr(self.value)
 
     def __format__(self, form: str) -> str:
-        if inner := Fact.of(self.value):
-            return say(inner)
+        if form == "if":
+            return ""
+        if inner := facts_of([self.value]) or facts_of(self.value):
+            return "; ".join(map(say, inner))
         if not form or isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             return _shown(self.value)
         return FORMS[form](self.value) if form in FORMS else several(int(self.value), form)
@@ -81,7 +107,8 @@ class _Field:
 
 def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_shown, value))
+        facts = facts_of(value)
+        return "; ".join(map(say, facts)) if facts else ", ".join(map(_shown, value))
     if isinstance(value, dict):
         return ", ".join(f"{key} {_shown(one)}" for key, one in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)

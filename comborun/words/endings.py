@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.failures import Failure, named
 from comborun.rules.facts import facts_of
-from comborun.rules.vocabulary import Outcome
+from comborun.rules.vocabulary import Cause, Outcome
 from comborun.words import part, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Iterable, Mapping, Sequence
 
     from comborun.rules.facts import Fact
     from comborun.words import Words
 
+CAUSES: Mapping[Cause, str] = {
+    Cause.STOPPED: "stopped",
+    Cause.NOT_NEEDED: "not needed",
+    Cause.HUNG: "hung",
+    **{failure.cause: failure.row.words for failure in Failure if failure.cause},
+}
+"""causes that exit codes and signals don't show"""
 _MOST = 600
 """characters of a line about an end"""
 _WHERE = {"group": "in its control group", "machine": "on this machine"}
@@ -33,6 +41,18 @@ def outcome_words(outcome: str | None) -> str:
     return "not needed" if outcome == Outcome.NOT_NEEDED else str(outcome or "")
 
 
+def behind(cause: str, failure: str | None) -> str:
+    """The failure behind an exit code or a signal: `out of GPU memory`; empty if unknown."""
+    found = named(failure or "") if cause in (Cause.EXITED, Cause.SIGNAL) else None
+    return found.row.words if found and found.cause and found.row.in_log else ""
+
+
+def beside_records(line: str, files: Sequence[str]) -> str:
+    """The evidence besides records: `a line of the log like 'done' and a file 'all.json'`; empty if none."""
+    seen = (f"a line of the log like '{line}'",) if line else ()
+    return " and ".join((*seen, *(f"a file '{glob}'" for glob in files)))
+
+
 def said(record: Mapping[str, Any]) -> str:
     """What an end record tells, in words."""
     return records.clean(in_words(record.get("note", ""), records.ending(record)), _MOST)
@@ -48,34 +68,10 @@ def how_ended(fact: Fact) -> str:
     return in_words(fact.text("note"), facts_of(fact.fields.get(records.ENDING)))
 
 
-def _could_not_run(fact: Fact) -> str:
-    why = fact.text("said") or "bash printed no reason"
-    if interpreter := fact.text("interpreter"):
-        why = f"its interpreter {interpreter!r} does not exist or is not executable"
-    return f"{fact.text('program')} could not be run in {fact.text('folder')}: {why}"
-
-
-def _window_refused(fact: Fact) -> str:
-    if not fact.text("exit"):
-        return "its window can't be opened"
-    return f"{fact.text('engine')} refused (code {fact.text('exit')}; dispatch/out has its words)"
-
-
-def _supervisor_left(fact: Fact) -> str:
-    if error := fact.text("error"):
-        return f"its supervisor could not run: {error}"
-    exit_code = fact.text("exit")
-    return "its supervisor left before it claimed the attempt" + (f", with code {exit_code}" if exit_code else "")
-
-
-def _setup_failed(fact: Fact) -> str:
-    number, code, line = fact.text("number"), fact.text("exit"), fact.text("line")
-    return _with(f"setup line {number} failed with code {code}: {line}", fact)
-
-
 def _container_failed(fact: Fact) -> str:
     runtime, code = fact.text("runtime"), fact.count("exit")
-    return _with(_CONTAINER.get(code, f"{{runtime}} failed with code {code}").format(runtime=runtime), fact)
+    failed = _CONTAINER.get(code, f"{{runtime}} failed with code {code}").format(runtime=runtime)
+    return ": ".join(filter(None, (failed, part(fact, "said"))))
 
 
 def _stalled(fact: Fact) -> str:
@@ -87,11 +83,6 @@ def _stalled(fact: Fact) -> str:
     return f"{why}; {stopped} of its processes are stopped by a signal" if stopped else why
 
 
-def _no_answer(fact: Fact) -> str:
-    where = fact.text("path") or "on its port"
-    return f"it did not answer {where}: {fact.text('misses')} looks in a row, {fact.number('every_s') or 0:g} s apart"
-
-
 def _killed_for_memory(fact: Fact) -> str:
     where = _WHERE.get(fact.text("where"), fact.text("where"))
     told = f"processes killed for memory {where} since it began: {fact.count('count')}"
@@ -99,14 +90,10 @@ def _killed_for_memory(fact: Fact) -> str:
     return told if available is None else f"{told}; memory available now: {available} KiB"
 
 
-def _server_ended(fact: Fact) -> str:
-    cause, code = fact.text("cause"), fact.text("exit")
-    how = f"{cause}, code {code}" if cause and code else cause
-    return f"its server {fact.text('server')} ended" + (f" ({how})" if how else "")
-
-
 def _wrong_gpu(fact: Fact) -> str:
-    pairs = fact.fields.get("used")
+    if not fact.fields.get("used"):  # as a former version said it
+        return f"WRONG_GPU: {fact.text('said')}"
+    pairs = fact.fields["used"]
     found = [one for one in pairs if isinstance(one, list) and len(one) == 2] if isinstance(pairs, list) else []
     used = {gpu: mib for gpu, mib in found if isinstance(gpu, int) and isinstance(mib, int)}
     granted = [int(gpu) for gpu in fact.texts("granted") if gpu.isdecimal()]
@@ -115,15 +102,13 @@ def _wrong_gpu(fact: Fact) -> str:
     return f"WRONG_GPU: {there}, and {here} MiB on GPU {','.join(map(str, granted))}, which it was granted"
 
 
-def _with(words: str, fact: Fact) -> str:
-    text = part(fact, "said")
-    return f"{words}: {text}" if text else words
-
-
 WORDS: Words = {
     Evidence.NOT_STARTED.value: "{said}",
-    Evidence.COULD_NOT_RUN.value: _could_not_run,
-    Evidence.SETUP_FAILED.value: _setup_failed,
+    Evidence.COULD_NOT_RUN.value: (
+        "{program} could not be run in {folder}: "
+        "[its interpreter {interpreter!r} does not exist or is not executable|{said}|bash printed no reason]"
+    ),
+    Evidence.SETUP_FAILED.value: "setup line {number} failed with code {exit}: {line}[: {said}]",
     Evidence.SETUP_RETURNED.value: "setup returned {exit}",
     Evidence.NO_FOLDER.value: "there is no folder {path}",
     Evidence.CANNOT_MAKE.value: "can't make {path}",
@@ -135,16 +120,31 @@ WORDS: Words = {
     Evidence.FOLDER_BREAKS_MOUNT.value: "the run's folder has a colon in its name, which {runtime} can't mount",
     Evidence.CONTAINER_FAILED.value: _container_failed,
     Evidence.NO_DISPLAY.value: "`display` names no display for GPU {gpu}",
+    Evidence.SECRET_MISSING.value: "the secret {name} is not there: combo launch sends it again",
+    Evidence.GPU_NOT_FIRST.value: (
+        "no value of DRI_PRIME makes the granted GPU the first one for Vulkan: install mesa-vulkan-drivers 24 or newer,"
+        " or name the GPU in the command, with `pin: device-arg` and {{gpu}}"
+    ),
+    Evidence.GPU_NOT_SEEN.value: (
+        "Vulkan does not see the granted GPU: install libnvidia-gl; `vulkaninfo --summary` lists what it sees"
+    ),
     Evidence.NO_XVFB.value: "there is no Xvfb on the PATH, which `display: xvfb` asks for",
-    Evidence.XVFB_FAILED.value: lambda fact: f"Xvfb did not come up: {part(fact, 'said') or 'it says nothing'}",
-    Evidence.NO_PORT.value: lambda fact: _with("no port is free", fact),
+    Evidence.XVFB_FAILED.value: "Xvfb did not come up: [{said}|it says nothing]",
+    Evidence.NO_PORT.value: "no port is free[: {said}]",
+    Evidence.SECRET_NOT_SET.value: (
+        "the secret {name} is not in the environment here: combo launch sends it, or export {name}"
+    ),
     Evidence.PORT_TAKEN.value: "another program listens on its port {port}",
     Evidence.NO_PROCESS.value: "no process could be started",
-    Evidence.TASK_ENDED_EARLY.value: lambda fact: _with("its task ended before it began", fact),
+    Evidence.TASK_ENDED_EARLY.value: "its task ended before it began[: {said}]",
     Evidence.TASK_CANCELLED.value: "its task was cancelled in Slurm before it began",
-    Evidence.WINDOW_REFUSED.value: _window_refused,
+    Evidence.WINDOW_REFUSED.value: (
+        "[{engine} refused (code {exit}; dispatch/out has its words)|its window can't be opened]"
+    ),
     Evidence.FILES_REMOVED.value: "its files were removed",
-    Evidence.SUPERVISOR_LEFT.value: _supervisor_left,
+    Evidence.SUPERVISOR_LEFT.value: (
+        "[its supervisor could not run: {error}|its supervisor left before it claimed the attempt[, with code {exit}]]"
+    ),
     Evidence.NOT_BEGUN.value: "it did not begin within {within_s} s",
     Evidence.ROOM_UNUSED.value: "it was granted, but not started in time",
     Evidence.STALLED.value: _stalled,
@@ -154,13 +154,13 @@ WORDS: Words = {
     Evidence.HUNG_AFTER_WORK.value: "it did not end within {limit_s} s after its work was done",
     Evidence.NOT_READY.value: "it was not ready within {limit_s} s; still missing: {check}",
     Evidence.WARM_UP_UNANSWERED.value: "it did not answer the warm-up request within {limit_s} s",
-    Evidence.NO_ANSWER.value: _no_answer,
+    Evidence.NO_ANSWER.value: ("it did not answer [{path}|on its port]: {misses} looks in a row, {every_s:g} s apart"),
     Evidence.INTERRUPTED.value: lambda fact: _INTERRUPTED.get(fact.text("by"), "it was interrupted"),
     Evidence.CANCELLED.value: lambda fact: _CANCELLED.get(fact.text("before"), "before it began"),
     Evidence.DECIDED.value: "all comparisons that need it are decided",
     Evidence.KILLED_FOR_MEMORY.value: _killed_for_memory,
     Evidence.OUTPUT_DISK_FULL.value: "{free_kib} KiB are free on the file system of its output",
-    Evidence.SERVER_ENDED.value: _server_ended,
+    Evidence.SERVER_ENDED.value: "its server {server} ended[ ({cause}[, code {exit}])]",
     Evidence.SERVER_SILENT.value: "its server {server} does not answer",
     Evidence.REBOOTED.value: "the machine rebooted",
     Evidence.SUPERVISOR_DIED.value: "its supervisor died before recording the end",

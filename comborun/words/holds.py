@@ -6,30 +6,13 @@ from comborun.rules.endings import failures
 from comborun.rules.facts import Fact, facts_of
 from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
 from comborun.rules.names import RUN, SERVERS
-from comborun.rules.vocabulary import several
+from comborun.words import fill
 from comborun.words.endings import how_ended
 from comborun.words.rows import why_not_counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from comborun.words import Words
-
-
-def _in_a_row(fact: Fact) -> str:
-    where = " on this host" if fact.text("host") else ""
-    note = f", at last: {how_ended(fact)}" if how_ended(fact) else ""
-    return f"{fact.text('failure')} {fact.count('times')} times in a row{where}{note}"
-
-
-def _too_many(fact: Fact) -> str:
-    limit = f"{fact.count('percent')} %" if fact.count("percent") else str(fact.count("limit"))
-    failed = f"{fact.count('failed')} of {several(fact.count('sessions'), 'session')}"
-    return f"{failed} ended without success; the limit is {limit}"
-
-
-def _too_few_gpus(fact: Fact) -> str:
-    left = f"{fact.count('usable')} of {fact.count('allowed')} are in no quarantine"
-    return f"{fact.text('session')} asks for {several(fact.count('gpus'), 'GPU')}, and {left}"
 
 
 def _unproven(fact: Fact) -> str:
@@ -42,25 +25,24 @@ def _server_ends(fact: Fact) -> str:
     code = f"exit code {fact.text('exit_code')}" if fact.text("exit_code") else ""
     failure = failures.named(fact.text("cause"))
     known = failure.row.words if failure and failure.cause and failure.row.in_log else ""
-    how = ("" if failure is failures.Failure.LAUNCH_FAILED else known) or how_ended(fact) or code
-    how = how or fact.text("cause") or "lost"
-    ended = f"the server {fact.text('server')} ended {fact.count('times')} times in a row ({how})"
+    shown = ("" if failure is failures.Failure.LAUNCH_FAILED else known) or how_ended(fact) or code
+    shown = shown or fact.text("cause") or "lost"
+    ended = f"the server {fact.text('server')} ended {fact.count('times')} times in a row ({shown})"
     return f"{ended}; its log is {RUN.attempt(SERVERS + fact.text('server'), fact.count('attempt')).log}"
 
 
-def _server_ended(fact: Fact) -> str:
-    how = ", ".join(
-        filter(None, (fact.text("cause"), f"code {fact.text('exit_code')}" if fact.text("exit_code") else ""))
-    )
-    return f"the server {fact.text('server')} ended ({how})" + (f": {how_ended(fact)}" if how_ended(fact) else "")
-
-
 WORDS: Words = {
-    HoldReason.BY_PERSON: lambda fact: fact.text("words") or "by hand",
-    HoldReason.FAILURES_IN_A_ROW: _in_a_row,
-    HoldReason.TOO_MANY_FAILED: _too_many,
+    HoldReason.BY_PERSON: "[{words}|by hand]",
+    HoldReason.FAILURES_IN_A_ROW: (
+        "{failure} {times} times in a row[ on this host{host:if}][, at last: {ending}|, at last: {note}]"
+    ),
+    HoldReason.TOO_MANY_FAILED: lambda fact: fill(
+        "{failed} of {sessions:session} ended without success; the limit is "
+        + ("{percent} %" if fact.count("percent") else "{limit}"),
+        fact,
+    ),
     HoldReason.NO_GPU_LEFT: "no GPU is left: each is in quarantine",
-    HoldReason.TOO_FEW_GPUS_LEFT: _too_few_gpus,
+    HoldReason.TOO_FEW_GPUS_LEFT: ("{session} asks for {gpus:GPU}, and {usable} of {allowed} are in no quarantine"),
     HoldReason.SMOKE_TEST_UNPROVEN: _unproven,
     HoldReason.SERVER_ENDS: _server_ends,
     TaskLeft.HELD: "the run is held: {hold} ({reason})",
@@ -72,7 +54,7 @@ WORDS: Words = {
     Notice.RUN_HALTED: "the run is halted: {reason}",
     Notice.RUN_FINISHED: "{succeeded} of {sessions:session} succeeded",
     Notice.SESSION_ENDED: "{session} ended: {outcome}",
-    Notice.NO_PROGRESS: lambda fact: f"{fact.text('session')} makes no progress: {how_ended(fact)}",
+    Notice.NO_PROGRESS: "{session} makes no progress: [{ending}|{note}]",
     Notice.SESSION_DISK_FULL: "its disk is full",
     Notice.VANISHED: lambda fact: (
         f"{len(fact.texts('sessions'))} sessions vanished together: {' '.join(fact.texts('sessions'))}"
@@ -80,7 +62,9 @@ WORDS: Words = {
     Notice.QUARANTINED: "GPU {gpu} gets no new sessions: {failure} {times} times in a row there",
     Notice.FEWER: ("GPU {gpu}: at most {most:session} at once from now on: one of {sessions} ran out of its memory"),
     Notice.SERVER_SILENT: "the server {server} does not answer",
-    Notice.SERVER_ENDED: _server_ended,
+    Notice.SERVER_ENDED: (
+        "the server {server} ended ([{cause}, code {exit_code}|{cause}|code {exit_code}])[: {ending}|: {note}]"
+    ),
     Notice.HELD_BACK: "held back before",
     Notice.TEST: "a test: this is what a notice looks like",
 }

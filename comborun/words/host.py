@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from comborun.rules.facts import Fact
-from comborun.rules.host import FolderFlaw, Lack, Limit
+from comborun.rules.host import PYTHON_REPLACED, Denial, FolderFlaw, Lack, Limit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +44,39 @@ def _environment(fact: Fact) -> str:
     return f"conda: there is no environment {fact.text('name')}{_near(fact, known)}"
 
 
-def _on_path(fact: Fact) -> str:
-    add = "; write its whole path, or add its folder to PATH in `setup`"
-    return f"program: {fact.text('program')} is not on the PATH{_near(fact, add)}"
-
-
 WORDS: Words = {
+    PYTHON_REPLACED: "{before}, the Python of this run, is gone on {host}; it goes on with {python}",
+    Denial.USAGE: "[not understood: {given}; ]usage: {usage}",
+    Denial.NOT_A_NUMBER: "slots needs a number from 1; to start no new sessions, use pause",
+    Denial.NO_NAMES: "retry needs names of sessions, --failed or --stalled",
+    Denial.NO_RUN: "{path} is not a run directory",
+    Denial.NO_SESSION: "there is no session {session}",
+    Denial.NO_NOTIFY: "the grid of this run has no notify",
+    Denial.NO_LINE: "{path} has no line {line}",
+    Denial.NO_TASK: "this is no task of Slurm",
+    Denial.UNREADABLE: "{path} is absent, torn or foreign",
+    Denial.RUN_UNREADABLE: (
+        "the run {run} can't be read ({path}[: {error}| is empty{empty:if}| is not JSON]): --new makes another one"
+    ),
+    Denial.UNWRITABLE: "can't write {path}: [{error}|the disk may be full]",
+    Denial.LOCK_HELD: "another process of comborun holds {lock}",
+    Denial.LOCK_FOREIGN: "a process that is not a dispatcher holds {lock} (`fuser -v` shows it)",
+    Denial.ATTEMPT_LIVES: "an earlier attempt of {session} still holds the lock",
+    Denial.ATTEMPT_MADE: "attempt {attempt} has been made",
+    Denial.DISPATCHER_ENDED: "the dispatcher ended with code {exit}: {said}",
+    Denial.NO_SERVER: "it needs the server {server}, and none is ready",
+    Denial.ELSEWHERE: "the path {path} leads elsewhere",
+    Denial.LINK_IN_THE_WAY: "{path} is a link, and nothing is written through it",
+    Denial.FOLDER_IN_THE_WAY: "{path} is a folder",
+    Denial.NO_FILE: "{path} is not a file",
+    Denial.PATH_UNUSABLE: "{path}: {error}",
+    Denial.DATA_CHANGED: "the data arrived changed: nothing was changed",
+    Denial.DATA_CUT: "what was sent did not arrive whole: nothing was changed",
+    Denial.SLURM_HOLDS: "Slurm still holds tasks of the run: {said}",
+    Denial.SLURM_REFUSES: "Slurm refuses: {said}",
+    Denial.SLURM_SILENT: "Slurm does not answer: {said}",
+    Denial.NO_MEMORY: "there is not enough memory here",
+    Denial.FAULT: "{error}[ ({path})]",
     Limit.OPEN_FILES: "too many files are open here (`ulimit -n`)",
     Limit.MACHINE_FILES: "too many files are open on this machine",
     Limit.MEMORY: "there is no memory for another process (`ulimit -v`)",
@@ -64,8 +91,11 @@ WORDS: Words = {
     Lack.RELATIVE: _relative,
     Lack.ENVIRONMENT: _environment,
     Lack.NOT_EXECUTABLE: "program: {program} is not executable; chmod +x {program}",
-    Lack.PROGRAM: lambda fact: f"program: {fact.text('program')} is not there{_near(fact, '')}",
-    Lack.ON_PATH: _on_path,
+    Lack.PROGRAM: "program: {program} is not there[; did you mean {near}?]",
+    Lack.ON_PATH: (
+        "program: {program} is not on the PATH"
+        "[; did you mean {near}?|; write its whole path, or add its folder to PATH in `setup`]"
+    ),
     Lack.RUNTIME: "container: {runtime} is not installed; `runtime` may be docker, podman or apptainer",
     Lack.RUNTIME_FAILS: "container: {runtime} starts nothing here: {said}",
     Lack.ROOTLESS: (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 from comborun.rules.endings.failures import words_of
-from comborun.rules.facts import Fact
+from comborun.rules.facts import Fact, facts_of
 from comborun.rules.room.waits import WaitFor
-from comborun.rules.vocabulary import amount, first_of, several
+from comborun.rules.vocabulary import Cause, amount, first_of, several
 from comborun.words import part
-from comborun.words.endings import how_ended
+from comborun.words.endings import CAUSES, behind, beside_records, how_ended
+from comborun.words.rows import why_not_counted
 from comborun.words.times import brief, clock, duration, span
 from comborun.words.waits import RESOURCES
 
@@ -31,10 +34,6 @@ def _because(fact: Fact) -> str:
     """`: ` and the reason; empty without one."""
     why = part(fact, "reason") or fact.text("words")
     return f": {why}" if why else ""
-
-
-def _note(fact: Fact) -> str:
-    return f": {fact.text('note')}" if fact.text("note") else ""
 
 
 def _when(fact: Fact) -> str:
@@ -100,27 +99,33 @@ def _ends_about(fact: Fact) -> str:
     return f"ends {f'about {last}' if first == last else f'{first}–{last}'} (in {span(left, latest - now)})"
 
 
-def _after_last_sign(fact: Fact) -> str:
-    at = fact.number("at")
-    return "" if at is None else f" after {clock(at)}"
-
-
 def _host_rebooted(fact: Fact) -> str:
     """`gpu-box rebooted after 14:32:05: 8 sessions that ran before are lost`."""
-    sessions = several(fact.count("sessions"), "session")
-    are = "is" if fact.count("sessions") == 1 else "are"
-    return f"{fact.text('host')} rebooted{_after_last_sign(fact)}: {sessions} that ran before {are} lost"
-
-
-def _all_vanished(fact: Fact) -> str:
-    all_of = f"all {fact.count('sessions')} sessions that ran vanished together{_after_last_sign(fact)}"
-    return f"{all_of}: were the user's processes on {fact.text('host')} killed?"
+    at, sessions = fact.number("at"), fact.count("sessions")
+    after = "" if at is None else f" after {clock(at)}"
+    are = "is" if sessions == 1 else "are"
+    return f"{fact.text('host')} rebooted{after}: {several(sessions, 'session')} that ran before {are} lost"
 
 
 def _slurm_is_silent(fact: Fact) -> str:
     ago, said = fact.number("ago_s"), part(fact, "said")
     since = "it has not answered yet" if ago is None else f"this is from {brief(ago)} ago"
     return f"Slurm does not answer; {since}{f': {said}' if said else ''}"
+
+
+def _slurm_summary(fact: Fact) -> str:
+    """`Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
+    pending, reasons, nodes = fact.count("pending"), fact.fields.get("reasons"), fact.texts("nodes")
+    parts = []
+    if pending:
+        counts = reasons.items() if isinstance(reasons, dict) else ()
+        words = [(word or "not looked at yet", count) for word, count in counts]
+        listed = ", ".join(f"{count} {word}" if pending > 1 else word for word, count in words)
+        parts.append(f"{several(pending, 'task')} pending ({listed})")
+    if fact.count("running"):
+        where = ", ".join(nodes) if 0 < len(nodes) <= _MOST_NAMED else several(len(nodes), "node")
+        parts.append(f"{fact.count('running')} running on {where}")
+    return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"
 
 
 # A session that waits
@@ -158,13 +163,6 @@ def _waits_for_smoke_test(fact: Fact) -> str:
     counts = fact.fields.get("counts")
     listed = ", ".join(f"{count} {word}" for word, count in counts.items()) if isinstance(counts, dict) else ""
     return f"the smoke test comes first: {listed}"
-
-
-def _waits_for_server(fact: Fact) -> str:
-    why = part(fact, "reason") or fact.text("words")
-    return f"waits for the server {fact.text('server')}, which {part(fact, 'state')}" + (
-        f" and waits itself: {why}" if why else ""
-    )
 
 
 def _needs_gpus(fact: Fact) -> str:
@@ -215,26 +213,44 @@ def _work_done(fact: Fact) -> str:
     return f"{fact.count('done')} of {fact.count('planned')} {fact.text('unit')}s done{result}"
 
 
-def _lasted(fact: Fact) -> str:
-    seconds = fact.number("seconds")
-    return "" if seconds is None else f" after {duration(seconds)}"
+def _ended_by(fact: Fact) -> str:
+    """What ended the command: `exit code 3`, `stalled`, `out of GPU memory (killed)`."""
+    cause, number, code = fact.text("cause"), fact.count("signal"), fact.number("exit_code")
+    if known := CAUSES.get(cause):  # type: ignore[call-overload]
+        return str(known)
+    seen = "ended for an unknown reason"
+    if number:
+        word = signal.strsignal(number) if 0 < number < signal.NSIG else ""
+        seen = (word or f"signal {number}").lower()
+    elif cause == Cause.EXITED and code is not None:
+        seen = f"exit code {int(code)}"
+    found = behind(cause, fact.text("failure"))
+    return f"{found} ({seen})" if found else seen
 
 
-def _ended_at(fact: Fact) -> str:
-    at = fact.number("at")
-    return "" if at is None else f" at {clock(at)}"
+def _command_ended(fact: Fact) -> str:
+    details = how_ended(fact)
+    if details and fact.text("cause") in (Cause.STOPPED, Cause.NOT_NEEDED, Cause.LAUNCH_FAILED):
+        return details
+    return ": ".join(filter(None, (_ended_by(fact), details)))
 
 
-def _attempt_ended(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} ended{_ended_at(fact)}{_lasted(fact)}{_note(fact)}"
-
-
-def _called_off(fact: Fact) -> str:
-    return f"attempt {fact.count('attempt')} was called off{_ended_at(fact)} and never began{_note(fact)}"
+def _results_are_missing(fact: Fact) -> str:
+    """Why exit code 0 is not a success."""
+    without, records = beside_records(fact.text("line"), fact.texts("files")), fact.count("records")
+    if without:
+        lacks = f", without {without}"
+    elif not records:
+        lacks = ", but no results"
+    elif records >= fact.count("planned"):
+        lacks = ", but no verdict in any of its records"
+    else:
+        lacks = f" after {records} of {fact.count('planned')} {fact.text('unit')}s"
+    return ": ".join(filter(None, (f"exit code 0{lacks}", how_ended(fact))))
 
 
 def _earlier(fact: Fact) -> str:
-    how = fact.text("note") or "nobody saw it end"
+    how = part(fact, "how") or "nobody saw it end"
     return f"attempt {fact.count('attempt')} before it: {how}, {several(fact.count('done'), fact.text('unit'))}"
 
 
@@ -269,27 +285,6 @@ def _no_start_left(fact: Fact) -> str:
     return f"its failure counts as `{fact.text('failure')}`, {why}{_used(fact)}"
 
 
-def _wrong_gpu(fact: Fact) -> str:
-    held = fact.fields.get("held_mib")
-    there = ", ".join(f"{mib} MiB on GPU {gpu}" for gpu, mib in held.items()) if isinstance(held, dict) else ""
-    return f"WRONG_GPU: {there}, granted {fact.text('granted') or 'none'}"
-
-
-def _slurm_summary(fact: Fact) -> str:
-    """`Slurm: 3 tasks pending (2 Resources, 1 Priority), 4 running on n1, n2`."""
-    pending, running, nodes = fact.count("pending"), fact.count("running"), fact.texts("nodes")
-    reasons = fact.fields.get("reasons")
-    parts = []
-    if pending:
-        pairs = reasons.items() if isinstance(reasons, dict) else ()
-        texts = (f"{count} {reason}" if pending > 1 else reason for reason, count in pairs)
-        parts.append(f"{several(pending, 'task')} pending ({', '.join(texts)})")
-    if running:
-        where = ", ".join(nodes) if 0 < len(nodes) <= _MOST_NAMED else several(len(nodes), "node")
-        parts.append(f"{running} running on {where}")
-    return f"Slurm: {', '.join(parts)}" if parts else "Slurm has none of its tasks"
-
-
 # Servers
 
 
@@ -297,22 +292,11 @@ def _server_state(fact: Fact) -> str:
     """`is loading for 3 min`, `has ended 20 s ago (signal)`."""
     state, since = fact.text("state"), fact.number("since_s")
     words = _SERVER_STATES.get(state, state)
-    how = f": {how_ended(fact)}" if how_ended(fact) else ""
     if since is not None:
         words += f" {brief(since)} ago" if state == "ended" else f" for {brief(since)}"
-    return f"{words} ({fact.text('cause')}{how})" if state == "ended" else words
-
-
-def _server_is(fact: Fact) -> str:
-    where = f", on {_gpus(fact)}" if _gpus(fact) else ""
-    port = f", on port {fact.text('port')}" if fact.text("port") else ""
-    return f"it {part(fact, 'server')}{where}{port}"
-
-
-def _server_start(fact: Fact) -> str:
-    most = several(fact.count("restarts"), "time")
-    start = f"this is its start {fact.count('attempt')}"
-    return f"{start}; when it ends by itself it is started again, {most} in a row at most"
+    if state != "ended":
+        return words
+    return f"{words} ({': '.join(filter(None, (fact.text('cause'), how_ended(fact))))})"
 
 
 def _server_is_used(fact: Fact) -> str:
@@ -383,8 +367,12 @@ WORDS: Words = {
     "notices_fail": _notices_fail,
     "ends_about": _ends_about,
     "host_rebooted": _host_rebooted,
-    "all_sessions_vanished": _all_vanished,
+    "all_sessions_vanished": (
+        "all {sessions} sessions that ran vanished together[ after {at:clock}]:"
+        " were the user's processes on {host} killed?"
+    ),
     "slurm_is_silent": _slurm_is_silent,
+    "slurm_summary": _slurm_summary,
     # a session that waits
     "nothing_starts_until_resume": lambda fact: (
         f"nothing new starts{f' since {_when(fact)}' if 'at' in fact.fields else ''},"
@@ -395,7 +383,9 @@ WORDS: Words = {
     "waits_for_room": _waits,
     "waits_for_next_start": _waits_for_next_start,
     "waits_for_smoke_test": _waits_for_smoke_test,
-    "waits_for_server": _waits_for_server,
+    "waits_for_server": (
+        "waits for the server {server}, which {state}[ and waits itself: {reason}][ and waits itself: {words}]"
+    ),
     "has_not_begun": "has not begun: {reason}",
     "is_tried_at": lambda fact: f"it is tried at {_when(fact)}",
     "slurm_has_no_task": "Slurm has no task for it yet",
@@ -422,11 +412,10 @@ WORDS: Words = {
         "its supervisor is gone, but the command goes on; the dispatcher judges it when it has ended"
     ),
     "work_done": _work_done,
-    "rows_not_counted": "{note}",
+    "rows_not_counted": lambda fact: why_not_counted(facts_of(fact.fields.get("reasons"))),
     "no_progress_since": "no progress since {at:clock} ({seconds:brief})",
     "no_progress_for": "no progress for {seconds:brief}",
-    "is_being_ended": lambda fact: f"it is being ended: {how_ended(fact)}",
-    "memory_on_wrong_gpu": _wrong_gpu,
+    "is_being_ended": "it is being ended[: {ending}][: {note}]",
     "log_grew": "its log last grew {ago_s:brief} ago",
     "stall_limit": "it is ended when it shows no progress for {seconds:duration}",
     "no_stall_limit": "this does not end it: the grid sets no `limits: {{stall_after: ...}}`",
@@ -439,8 +428,11 @@ WORDS: Words = {
     "task_is_gone": "its task is gone; what ended it is not judged yet",
     "nobody_saw_end": "nobody saw it end",
     "supervisor_died_early": "its supervisor died before it began",
-    "attempt_ended": _attempt_ended,
-    "attempt_was_called_off": _called_off,
+    "command_ended": _command_ended,
+    "ended_after_results": lambda fact: f"{_ended_by(fact)} after complete results",
+    "results_are_missing": _results_are_missing,
+    "attempt_ended": "attempt {attempt} ended[ at {at:clock}][ after {seconds:duration}][: {how}]",
+    "attempt_was_called_off": "attempt {attempt} was called off[ at {at:clock}] and never began[: {how}]",
     "earlier_attempt": _earlier,
     "evidence_needed": _evidence,
     "peak_memory": lambda fact: f"its processes held {amount(fact.number('bytes') or 0)} of memory at most, by samples",
@@ -450,7 +442,7 @@ WORDS: Words = {
     "starts_left": _starts_left,
     "no_start_left": _no_start_left,
     "after_waits": "the grid's last command runs once all sessions have ended: {sessions} have not",
-    "after_ended": lambda fact: f"it ended{_lasted(fact)}{_note(fact)}",
+    "after_ended": "it ended[ after {seconds:duration}][: {how}]",
     "after_runs": "it has been running for {seconds:duration}",
     # what stop and resume would do
     "stop_unseen": "{run} on {host}: what runs is not known",
@@ -460,7 +452,6 @@ WORDS: Words = {
     "other_runs_go_on": "other runs of this grid go on; name one to end it: {runs}",
     "nothing_to_resume": _nothing_to_resume,
     "resumes": "{run}:",
-    "slurm_summary": _slurm_summary,
     "tasks_released": "{tasks} tasks that Slurm holds are released",
     "another_attempt": _another_attempt,
     "new_session": lambda fact: (
@@ -469,7 +460,7 @@ WORDS: Words = {
     ),
     "sessions_coming": _sessions_coming,
     "dispatcher_ends_run": "its dispatcher is gone: a new one ends the run",
-    "no_longer_held": lambda fact: f"no longer {fact.text('hold')}{_because(fact)}",
+    "no_longer_held": "no longer {hold}[: {reason}][: {words}]",
     "no_longer_stopped": "no longer stopped",
     "gpu_used_again": "GPU {gpu} is used again (it was in quarantine: {failure})",
     "futile_to_repeat": lambda fact: (
@@ -479,8 +470,10 @@ WORDS: Words = {
     "records_are_rejected": "its records are rejected by the report ({said}, {place})",
     # servers
     "server_state": _server_state,
-    "server_is": _server_is,
-    "server_waits": lambda fact: f"it waits{_because(fact)}",
+    "server_is": "it {server}[, on GPU {gpus}][, on port {port}]",
+    "server_waits": "it waits[: {reason}][: {words}]",
     "server_is_used": _server_is_used,
-    "server_start": _server_start,
+    "server_start": (
+        "this is its start {attempt}; when it ends by itself it is started again, {restarts:time} in a row at most"
+    ),
 }

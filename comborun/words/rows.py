@@ -7,6 +7,7 @@ import re
 
 from comborun.rules.facts import Fact
 from comborun.rules.results import counts as reasons
+from comborun.words import part, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def why_not_counted(facts: Iterable[Fact]) -> str:
     said = ""
     for fact in facts:
         between = ": " if fact.code == reasons.PROPOSAL else "; "
-        said = f"{said}{between}{_say(fact)}" if said else _say(fact)
+        said = f"{said}{between}{say(fact)}" if said else say(fact)
     return said
 
 
@@ -75,17 +76,6 @@ def _proposal(fact: Fact) -> str:
     return f"`results: {flow(proposed(fact))}` counts them" + (f"; {other}" if other else "")
 
 
-def _say(fact: Fact | None) -> str:
-    from comborun.words import say
-
-    return say(fact) if fact else "not counted"
-
-
-def _why(fact: Fact) -> str:
-    """The detail that a reason quotes."""
-    return _say(Fact.of(fact.fields.get("why")))
-
-
 def _rows(fact: Fact) -> str:
     """`all 10 rows`, `3 of 10 rows`."""
     count, rows = fact.count("rows"), fact.count("of")
@@ -121,12 +111,12 @@ def _not_in_grid(fact: Fact) -> str:
 def _without_index(fact: Fact) -> str:
     why = Fact.of(fact.fields.get("why"))
     has = why.texts("has") if why else ()
-    return f"{_rows(fact)}: {_say(why)}" + (f" (they have {', '.join(has)})" if has else "")
+    return f"{_rows(fact)}: {part(fact, 'why')}" + (f" (they have {', '.join(has)})" if has else "")
 
 
 def _refused(fact: Fact) -> str:
     more = fact.count("rows") - 1
-    return f"{_place(fact)}: {_why(fact)}" + (f", and {more} more" if more > 0 else "")
+    return f"{_place(fact)}: {part(fact, 'why')}" + (f", and {more} more" if more > 0 else "")
 
 
 def _undecided(fact: Fact) -> str:
@@ -173,19 +163,8 @@ def _names_another(fact: Fact) -> str:
 
 
 def _not_finished(fact: Fact) -> str:
-    fault = f": {_say(Fact(fact.text('fault')))}" if fact.text("fault") else ""
+    fault = f": {say(Fact(fact.text('fault')))}" if fact.text("fault") else ""
     return f"not finished after {fact.count('steps')} steps{fault}"
-
-
-def _ended_in_exceptions(fact: Fact) -> str:
-    count = fact.count("episodes")
-    ended = "1 episode ended in an exception" if count == 1 else f"{count} episodes ended in exceptions"
-    return f"{ended}, counted as failure by the program: errored"
-
-
-def _training(fact: Fact) -> str:
-    of = f" of {fact.count('steps')}" if fact.count("steps") else ""
-    return f"a training, at step {fact.count('step')}{of}: it has no episodes to count"
 
 
 def _has(fact: Fact) -> str:
@@ -211,15 +190,15 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     reasons.NOT_IN_GRID: _not_in_grid,
     reasons.WITHOUT_INDEX: _without_index,
     reasons.REFUSED: _refused,
-    reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {_why(fact)}",
+    reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {part(fact, 'why')}",
     reasons.UNDECIDED: _undecided,
     reasons.NOT_PLANNED: _not_planned,
     reasons.REPEAT: _repeat,
     reasons.PROPOSAL: _proposal,
     reasons.ANOTHER_RAN: "the program ran another {kind} of this grid: does `command` use {{{kind}}}?",
-    reasons.NOT_COUNTED: lambda fact: f"{fact.text('file')}: {_why(fact)}",
+    reasons.NOT_COUNTED: "{file}: [{why}|not counted]",
     reasons.NOT_READ: _not_read,
-    reasons.FILE_NOT_READ: lambda fact: f"{fact.text('file')}: {_why(fact)}; {_takes(fact)}",
+    reasons.FILE_NOT_READ: lambda fact: f"{fact.text('file')}: {part(fact, 'why')}; {_takes(fact)}",
     reasons.NO_EPISODE: lambda fact: f"no episode is in {_some(fact) or 'its log'}",
     reasons.NO_MATCH: lambda fact: f"no file matches {', '.join(fact.texts('patterns'))}: it wrote {_some(fact)}",
     reasons.WROTE_NOTHING: "it wrote no file below {{output_dir}}",
@@ -327,7 +306,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "no_last_newline": "the last line lacks its newline; its record is whole and counts",
     "last_evaluation_counts": "the last of {evaluations} evaluations counts",
     "fault_behind_step": lambda fact: (
-        f"{_say(Fact(fact.text('fault')))} behind step {fact.count('steps')}: the steps before it count"
+        f"{say(Fact(fact.text('fault')))} behind step {fact.count('steps')}: the steps before it count"
     ),
     "entries_no_steps": "{entries} entries are not steps",
     "percentage_differs": "pc_success of {rate} is not {successes} of {episodes} as listed",
@@ -338,7 +317,7 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
         "success and failure both: a rerun went the other way, and the files don't say which was first: errored"
     ),
     "named_alike": "{files} files tell of the same episode, and the same",
-    "ended_in_exceptions": _ended_in_exceptions,
+    "ended_in_exceptions": ("{episodes:episode} ended by an exception, counted as failure by the program: errored"),
     "total_differs": "its program speaks of {total} episodes, and {episodes} are told of above",
     "total_rate_differs": "its program's total of {rate} is not {successes} of {episodes} as told of above",
     "printed_rate_differs": "the printed rate of {rate} is not {successes} of {episodes} as listed",
@@ -350,5 +329,5 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "rate_fits_several": (
         "a rate of {rate} over {episodes} episodes fits more than one number of successes: the nearest one counts"
     ),
-    "training_at_step": _training,
+    "training_at_step": "a training, at step {step}[ of {steps}]: it has no episodes to count",
 }

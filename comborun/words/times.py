@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+from comborun.rules.vocabulary import amount
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Mapping
@@ -55,4 +57,11 @@ def span(shortest: float, longest: float) -> str:
     return f"{number if high.endswith(f' {unit}') else low}–{high}"
 
 
-FORMS: Mapping[str, Callable[[float], str]] = {"brief": brief, "duration": duration, "clock": clock, "g": "{:g}".format}
+FORMS: Mapping[str, Callable[[float], str]] = {
+    "brief": brief,
+    "duration": duration,
+    "clock": clock,
+    "amount": amount,
+    "are": lambda count: "is" if count == 1 else "are",
+    "g": "{:g}".format,
+}

@@ -25,11 +25,6 @@ RESOURCES: Mapping[str, str] = {
 }
 
 
-def _token_taken(fact: Fact) -> str:
-    run = f" of the run {fact.text('run')}" if fact.text("run") else ""
-    return f"only one on the host may have {fact.text('token')}, and {fact.text('session')}{run} has it"
-
-
 def _rest(foreign: int, kept: int) -> str:
     others = f", other runs of yours hold {foreign}" if foreign else ""
     return f"{others}, {kept} are kept for a session that has waited longer" if kept else others
@@ -64,16 +59,6 @@ def _gpu_memory_taken(fact: Fact) -> str:
     return f"needs {fact.count('needs_mib')} MiB{tenth}; {free}: {', '.join(filter(None, parts))}"
 
 
-def _starts_apart(fact: Fact) -> str:
-    where = "" if fact.number("gpu") is None else f" on GPU {fact.count('gpu')}"
-    return f"starts{where} are {fact.number('seconds') or 0:g} s apart"
-
-
-def _gpus_too_many(fact: Fact) -> str:
-    among = f" of {','.join(fact.texts('only'))}" if fact.texts("only") else ""
-    return f"it asks for {several(fact.count('gpus'), 'GPU')}{among}, and may use {fact.count('may_use')}"
-
-
 def _gpu_memory_too_much(fact: Fact) -> str:
     gpus, totals = fact.count("gpus"), fact.fields.get("totals_mib")
     of_each = "a GPU" if gpus == 1 else f"each of {gpus} GPUs"
@@ -84,7 +69,7 @@ def _gpu_memory_too_much(fact: Fact) -> str:
 
 
 WORDS: Words = {
-    Wait.TOKEN_TAKEN: _token_taken,
+    Wait.TOKEN_TAKEN: "only one on the host may have {token}, and {session}[ of the run {run}] has it",
     Wait.GROUP_FULL_ON_HOST: "{sessions} of {group} run, as many as its per_host allows",
     Wait.CORES_TAKEN: _cores_taken,
     Wait.MEMORY_UNMEASURED: "main memory is being measured",
@@ -104,7 +89,7 @@ WORDS: Words = {
     Wait.GPU_USE_UNKNOWN: "nvidia-smi does not tell how much memory of GPU {gpu} is used",
     Wait.GPU_MEMORY_TAKEN: _gpu_memory_taken,
     Wait.SERVER_NOT_READY_THERE: "its server on GPU {gpu} is not ready",
-    Wait.STARTS_APART: _starts_apart,
+    Wait.STARTS_APART: "starts[ on GPU {gpu}] are {seconds:g} s apart",
     Wait.SLOTS_TAKEN: "no slot is free",
     Wait.LEASES_LOCKED: "another run holds the lock in {folder}",
     Wait.LEASES_UNWRITABLE: "can't write in {folder}",
@@ -118,7 +103,7 @@ WORDS: Words = {
     WarmedUp.PROGRESSED: "it makes progress",
     WarmedUp.ENDED: "it has ended",
     WarmedUp.LATE: "it took longer than {seconds:duration}",
-    Never.GPUS_TOO_MANY: _gpus_too_many,
+    Never.GPUS_TOO_MANY: "it asks for {gpus:GPU}[ of {only}], and may use {may_use}",
     Never.CORES_TOO_MANY: "it asks for {cores:core}, and may use {may_use}",
     Never.MEMORY_TOO_MUCH: "it asks for {mib} MiB of memory; the host has {total_mib}, reserved {reserve_mib}",
     Never.GPU_MEMORY_TOO_MUCH: _gpu_memory_too_much,

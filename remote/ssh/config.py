@@ -90,9 +90,7 @@ class SshTarget:
 
 
 def resolve(name: str, config: Path | None = None) -> SshTarget:
-    """The target of `ssh NAME`, as ssh itself resolves it; `config` replaces the user's own ssh config. Raises
-    HostError if the name or the config is wrong.
-    """
+    """The target of `ssh NAME`, as ssh itself resolves it. Raises HostError if the name or the config is wrong."""
     address = Address.parse(name)
     hint = "a Match exec in your ssh config hangs"
     try:

@@ -88,9 +88,7 @@ class KeyFiles:
 
 
 def read_key(path: Path, passphrase: str | None) -> PKey:
-    """Read a private key. Raises PasswordRequiredException if it is encrypted, SSHException if it can't be read,
-    OSError.
-    """
+    """Raises PasswordRequiredException for an encrypted key, SSHException if it can't be read, OSError."""
     for kind in (Ed25519Key, ECDSAKey, RSAKey):
         try:
             return kind.from_private_key_file(str(path), passphrase)

@@ -21,6 +21,7 @@ from comborun.remote.ssh.config import NO_SSH, Address, Options, resolve, ssh_ar
 from comborun.remote.ssh.shell import COMMAND, ShellTransport, fault
 
 _CHATTER = re.compile(r"debug\d: |OpenSSH_|Authenticated to |Warning: Permanently added|Transferred: |Bytes per")
+_HOST_KEY = re.compile("HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key is known for")
 _CHUNK = 1 << 16
 _LOGIN_S = 30.0
 _PERSON_S = 300.0
@@ -69,10 +70,8 @@ class OpensshTransport(ShellTransport):
                     check=False,
                 )
             except subprocess.TimeoutExpired:
-                raise HostError(
-                    f"{self.host} did not let us in within {seconds:g} s",
-                    what_ssh_said("", _read(said)).message.partition("\n")[2].strip(),
-                ) from None
+                message = f"{self.host} did not let us in within {seconds:g} s"
+                raise HostError(message, _without_chatter(_read(said))) from None
             if done.returncode:
                 raise what_ssh_said(self.host, _read(said))
 
@@ -80,9 +79,7 @@ class OpensshTransport(ShellTransport):
         return ["-o", f"ControlPath={folder}/m", "-o", "RemoteCommand=none", "-o", "RequestTTY=no"]
 
     def _login_options(self) -> list[str]:
-        """The options for a login. StrictHostKeyChecking of the user's config is not used, since it may accept any
-        host.
-        """
+        """Options for a login. The user's own StrictHostKeyChecking is not used: it may accept any host."""
         ask = self._options.ask is not None
         strict = "accept-new" if self._options.accept_new else "ask" if ask else "yes"
         settings = {
@@ -186,11 +183,15 @@ class PipeShell:
 
 def what_ssh_said(host: str, said: str) -> HostError:
     """The message of `ssh -v` as an error with a hint; for a host key, with its fingerprint."""
-    told = (line.strip() for line in said.splitlines() if not _CHATTER.match(line))
-    complaint = "\n  ".join(filter(None, told))
+    complaint = _without_chatter(said)
     message, hint = fault(complaint, host) or (f"ssh could not connect to {host}", f"check with  ssh {host} true")
-    shown = re.findall(r"Server host key: (\S+ SHA256:\S+)", said) if "host key" in message else []
+    shown = re.findall(r"Server host key: (\S+ SHA256:\S+)", said) if _HOST_KEY.search(complaint) else []
     return HostError("\n  ".join([message, *shown[-1:], complaint]), hint)
+
+
+def _without_chatter(said: str) -> str:
+    told = (line.strip() for line in said.splitlines() if not _CHATTER.match(line))
+    return "\n  ".join(filter(None, told))
 
 
 def _read(file: IO[bytes]) -> str:

@@ -34,7 +34,7 @@ def program() -> bytes:
 
 
 @dataclass(frozen=True)
-class Request:
+class ShellRequest:
     script: str
     args: tuple[str, ...]
     stdin: bytes
@@ -235,7 +235,7 @@ class ShellTransport(ABC):
     def run(
         self, script: str, *args: str, stdin: bytes = b"", timeout: float = 60.0, limit: int = 64 * MIB
     ) -> Completed:
-        request = Request(script, args, stdin, timeout, limit)
+        request = ShellRequest(script, args, stdin, timeout, limit)
         with self._lock:
             try:
                 return self._run(request)
@@ -259,7 +259,7 @@ class ShellTransport(ABC):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _run(self, request: Request) -> Completed:
+    def _run(self, request: ShellRequest) -> Completed:
         shell, fresh = self._shell, False
         if shell is None or shell.ended:
             self._forget_shell()
@@ -284,7 +284,7 @@ class ShellTransport(ABC):
 
 
 class _Exchange:
-    def __init__(self, shell: Shell, request: Request, host: str, *, fresh: bool) -> None:
+    def __init__(self, shell: Shell, request: ShellRequest, host: str, *, fresh: bool) -> None:
         mark = secrets.token_hex(16).encode()
         head = request.head(mark)
         self.pending = [memoryview(part) for part in (program() + head if fresh else head, request.stdin) if part]

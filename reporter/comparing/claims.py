@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from comborun.reporter.comparing.comparison import Overall
-from comborun.reporter.comparing.family import MOST
-from comborun.reporter.counting.quality import Finding
+from comborun.model.work import Combo
+from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
+from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
+from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.counting.quality import DataFinding
+from comborun.reporter.statistics.proportion import Proportion
 from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
 from comborun.text import several
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.comparison import Comparison, Tested
-    from comborun.reporter.comparing.family import Comparisons, EnvironmentComparisons
-    from comborun.reporter.comparing.graded import Graded, KindComparison
-    from comborun.reporter.statistics.proportion import Proportion
-
-    Causes = Mapping[Combo, str]
+Causes = Mapping[Combo, str]
 
 One = TypeVar("One", bound="Tested")
 
@@ -37,13 +32,14 @@ DIFFERS = 0.05
 @dataclass(frozen=True)
 class Claims:
     decided: tuple[str, ...]
-    """over all environments, then by environment, the largest difference first"""
+    """what the comparisons decide, a sentence each, first over all environments, the largest difference first"""
     undecided: tuple[str, ...]
     """one for all environments together, and one for each environment with an undecided comparison"""
     left_out: tuple[str, ...]
 
     @property
     def left_open(self) -> tuple[str, ...]:
+        """What the comparisons leave open, a sentence each."""
         return (*self.undecided, *self.left_out)
 
     @property
@@ -100,7 +96,7 @@ def _claim(comparison: Comparison) -> str:
     swapped = comparison.difference < 0
     first, second = (comparison.rate_b, comparison.rate_a) if swapped else (comparison.rate_a, comparison.rate_b)
     so_far = "So far " if comparison.so_far else ""
-    stopped = comparison.sequential and comparison.sequential.stopped
+    stopped = comparison.sequential and comparison.sequential.stopped_early
     leans = stopped and not comparison.so_far
     leaning = " Stopped early, so the difference is exaggerated; the interval accounts for it." if leans else ""
     return (
@@ -127,7 +123,7 @@ def _size(comparison: Tested) -> str:
 
 def _basis(comparison: Comparison) -> str:
     if planned := comparison.sequential:
-        stopped = "stopped at " if planned.stopped and not comparison.so_far else ""
+        stopped = "stopped at " if planned.stopped_early and not comparison.so_far else ""
         return f"paired ({comparison.test}), {stopped}{comparison.rate_a.n} of {planned.n_max} pairs"
     return f"{comparison.paired_word} ({comparison.test})"
 
@@ -161,7 +157,7 @@ def _limit(group: EnvironmentComparisons) -> str:
     """The gap that these episodes could show: `not decided` must not read like `equal`."""
     if planned := [test.n_max for comparison in group.comparisons if (test := comparison.sequential)]:
         undecided = (comparison.sequential for comparison in group.comparisons if not comparison.decided)
-        given_up = any(test and test.stopped for test in undecided)
+        given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
     gap, n = group.gap_in_family, group.n
@@ -237,18 +233,20 @@ def _kind(kind: KindComparison) -> str:
     )
 
 
-def prevented(comparisons: Comparisons) -> Iterator[Finding]:
+def prevented(comparisons: Comparisons) -> Iterator[DataFinding]:
     """Comparisons that were not made, or not made as planned: a finding per environment and reason."""
     if comparisons.too_many:
         told = f"{comparisons.too_many} pairs of policies are too many, none is compared (at most {MOST})"
-        yield Finding("comparisons", f"{told}: report a folder with fewer of them")
+        yield DataFinding("comparisons", f"{told}: report a folder with fewer of them")
     reasons = ((comparison.environment, comparison.prevented, comparison.so_far) for comparison in comparisons.all)
     found = Counter(reason for reason in reasons if reason[1])
     for (environment, why, so_far), count in found.items():
         if so_far:
-            yield Finding(environment, f"{several(count, 'comparison')} can't be made before the run is over: {why}")
+            yield DataFinding(
+                environment, f"{several(count, 'comparison')} can't be made before the run is over: {why}"
+            )
             continue
-        yield Finding(
+        yield DataFinding(
             environment,
             f"{several(count, 'comparison')} of `stop_early` could not be tested after every pair of episodes, so that"
             f" nothing could stop early: {why}; {'it was' if count == 1 else 'each was'} made once, of all episodes",

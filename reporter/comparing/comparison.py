@@ -6,21 +6,17 @@ policy.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from comborun.reporter.comparing.pairing import Counted
+from comborun.reporter.comparing.pairing import CountsAlone, Meeting, Side
+from comborun.reporter.json_types import Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
-from comborun.reporter.statistics.pooled import heterogeneity, pooled_difference, pooled_p
+from comborun.reporter.statistics.pooled import Stratum, heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from comborun.reporter.comparing.pairing import Meeting, Side
-    from comborun.reporter.statistics.pooled import Stratum
 
 One = TypeVar("One", bound="Tested")
 
@@ -33,9 +29,11 @@ class Sequential:
     """How a comparison is tested after every pair."""
 
     n_max: int
-    stopped: bool
+    """most pairs"""
+    stopped_early: bool
     """decided before the last pair; later episodes are not used here"""
     alpha: float
+    """the family's level"""
 
 
 @dataclass(frozen=True)
@@ -43,16 +41,21 @@ class Tested:
     """The common part of all comparisons; differences are a's success rate minus b's."""
 
     a: str
+    """one policy"""
     b: str
-    difference: float
+    """the other policy"""
+    difference: Rounded
+    """a's rate minus b's"""
     interval: Interval
-    p: float
+    """95 % interval of the difference"""
+    p: Rounded
     """two-sided, among the episodes with a verdict"""
-    worst_p: float
-    """the same if every other planned episode counts against the better policy; 1 if that changes the sign"""
-    p_holm: float = field(default=1.0, kw_only=True)
-    """corrected over all comparisons of the report"""
-    worst_holm: float = field(default=1.0, kw_only=True)
+    worst_p: Rounded
+    """p if every other planned episode counts against the better policy; 1 if that changes the sign"""
+    p_holm: Rounded = field(default=1.0, kw_only=True)
+    """corrected over the family: all comparisons of the report"""
+    worst_holm: Rounded = field(default=1.0, kw_only=True)
+    """worst_p, corrected over the family"""
 
     @property
     def level(self) -> float:
@@ -82,7 +85,7 @@ class Tested:
 
     @property
     def better(self) -> str | None:
-        """The better policy; None if undecided."""
+        """The better policy, or the one with more; None if p_holm or worst_holm is above .05."""
         return self.ahead if self.decided else None
 
 
@@ -91,6 +94,7 @@ class Comparison(Tested):
     """Policy `a` against policy `b` in one environment."""
 
     environment: str
+    """where the policies are compared"""
     rate_a: Proportion
     """of the episodes used: the common ones if paired"""
     rate_b: Proportion
@@ -100,6 +104,7 @@ class Comparison(Tested):
     unknown: tuple[int, int] = (0, 0)
     """planned episodes of a and of b that are errored, missing, or contradictory"""
     sequential: Sequential | None = None
+    """if it is tested after every pair"""
     prevented: str = ""
     """why it could not be tested after every pair as planned, or empty"""
     so_far: bool = False
@@ -107,6 +112,7 @@ class Comparison(Tested):
 
     @property
     def paired(self) -> bool:
+        """Whether the same episodes were compared."""
         return self.pairs is not None
 
     @property
@@ -115,12 +121,14 @@ class Comparison(Tested):
 
     @property
     def test(self) -> str:
+        """Which test gives p."""
         if self.sequential:
             return "CASM"
         return "exact McNemar" if self.paired else "Barnard"
 
     @property
     def interval_method(self) -> str:
+        """How the interval is made."""
         if self.sequential:
             return f"Zou-Donner at {100 * STOPPED_CONFIDENCE:g} %"
         return "Zou-Donner" if self.paired else "Newcombe"
@@ -139,11 +147,12 @@ class Overall(Tested):
     """Policy `a` against policy `b` over all environments that both have, each with the same weight."""
 
     environments: int
-    mean_a: float
-    mean_b: float
+    mean_a: Rounded
+    mean_b: Rounded
     paired: int
     range: Interval
-    heterogeneity: float
+    """the smallest and the largest difference of an environment"""
+    heterogeneity: Rounded
     """p of "the difference is the same in every environment" (Cochran's Q)"""
     unknown: tuple[int, int]
 
@@ -181,7 +190,7 @@ def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Calla
 
 
 def rates(a: Side, b: Side, pairs: PairCounts | None) -> tuple[Proportion, Proportion]:
-    if pairs is None or isinstance(a, Counted) or isinstance(b, Counted):
+    if pairs is None or isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
         return proportion(*a.counts, a.by_start[1]), proportion(*b.counts, b.by_start[1])
     common = a.completed & b.completed
     first, second = (proportion(len(one.successes & common), len(common), pairs.n) for one in (a, b))

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import comb
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from comborun.model.work import grouped
-from comborun.reporter.comparing.comparison import ALPHA, Comparison, Overall, comparison_of, corrected, overall_of
+from comborun.reporter.comparing.comparison import (
+    ALPHA,
+    Comparison,
+    Overall,
+    Tested,
+    comparison_of,
+    corrected,
+    overall_of,
+)
 from comborun.reporter.comparing.graded import Graded
-from comborun.reporter.comparing.pairing import meet
+from comborun.reporter.comparing.pairing import Meeting, Side, meet
+from comborun.reporter.comparing.stopping import EarlyStopping
+from comborun.reporter.json_types import FourDecimals
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import letters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.reporter.comparing.comparison import Tested
-    from comborun.reporter.comparing.pairing import Meeting, Side
-    from comborun.reporter.comparing.stopping import Stopping
 
 MOST = 20_000
 """comparisons within environments; more would take minutes"""
@@ -34,10 +37,10 @@ class EnvironmentComparisons:
     """policy -> letters, the best rate first. Empty if only some pairs are compared, or too many"""
     n: int
     """episodes per policy: the fewest of any comparison here"""
-    gap: float | None
+    gap: FourDecimals | None
     """the smallest true difference that n episodes show with 80 % probability, tested alone; None if not even 0 against
     100 %"""
-    gap_in_family: float | None
+    gap_in_family: FourDecimals | None
     """the same at its share of 5 % over all comparisons of the report"""
 
     @property
@@ -50,20 +53,21 @@ class Comparisons:
     """All printed comparisons. They are the family of Holm's correction."""
 
     environments: tuple[EnvironmentComparisons, ...]
-    """environments with at least two policies with completed episodes"""
+    """what is found 4 times in 5, for environments with at least two policies with completed episodes"""
     size: int
     """number of comparisons within environments in the family"""
     left_out: tuple[tuple[str, tuple[str, ...]], ...]
     """environment -> policies without a completed episode, for environments with several counted policies"""
     overall: tuple[Overall, ...] = ()
-    """over environments; empty if there is only one, or if the data chose the number of episodes"""
+    """over environments that both policies have; empty for only one, or if the data chose the number of episodes"""
     graded: tuple[Graded, ...] = ()
-    """by the metrics that the grid names; first those over environments"""
+    """two policies by the metrics that the grid names; first those over environments"""
     too_many: int = 0
     """number of comparisons, if they are more than MOST; then none is made"""
 
     @property
     def all(self) -> tuple[Comparison, ...]:
+        """Two policies in one environment."""
         return tuple(comparison for group in self.environments for comparison in group.comparisons)
 
     def letters_of(self, policy: str, environment: str) -> str:
@@ -82,7 +86,7 @@ class Comparisons:
 
 
 def compare(
-    environments: Mapping[str, Sequence[Side]], stopping: Stopping | None = None, graded: Sequence[Graded] = ()
+    environments: Mapping[str, Sequence[Side]], stopping: EarlyStopping | None = None, graded: Sequence[Graded] = ()
 ) -> Comparisons:
     """Every pair of policies, overall and in each environment. If comparisons may stop early, only the planned ones:
     the number of episodes then depends on the results.
@@ -92,31 +96,37 @@ def compare(
     if not stopping and (count := how_many(environments)) > MOST:
         return Comparisons((), 0, (), too_many=count)
     met = {name: [meet(name, a, b) for a, b in combinations(_usable(sides), 2)] for name, sides in environments.items()}
-    by_pair = grouped(() if stopping else chain(*met.values()), lambda one: (one.a.policy, one.b.policy))
-    over_all: list[Tested] = [overall_of(meetings) for meetings in by_pair.values() if len(meetings) > 1]
-    over_all += [one for one in graded if len(one.environments) > 1]
+    across: list[Tested] = [] if stopping else [*_across(met)]
+    across += [one for one in graded if len(one.environments) > 1]
     within: list[Tested] = [*_within(environments, met, stopping)]
     within += [one for one in graded if len(one.environments) == 1]
     size = max(len(within), stopping.rule.family if stopping else 0)
-    weights = [*(1 / len(over_all) for _ in over_all), *(1 / size for _ in range(size))]
-    family = corrected([*over_all, *within], weights)
-    level = ALPHA / (size or 1) / (2 if over_all else 1)
-    by_environment = grouped((one for one in family if isinstance(one, Comparison)), attrgetter("environment"))
+    family = corrected([*across, *within], [*(1 / len(across) for _ in across), *(1 / size for _ in range(size))])
+    found = grouped((one for one in family if isinstance(one, Comparison)), attrgetter("environment"))
+    level = ALPHA / (size or 1) / (2 if across else 1)
     return Comparisons(
         environments=tuple(
-            _environment(name, by_environment[name], sides, level)
-            for name, sides in environments.items()
-            if name in by_environment
+            _environment(found[name], sides, level) for name, sides in environments.items() if name in found
         ),
         size=size,
-        left_out=tuple(_left_out(environments)),
+        left_out=tuple(
+            (name, tuple(side.policy for side in sides if not side.counts[1]))
+            for name, sides in environments.items()
+            if 1 < len(sides) > len(_usable(sides))
+        ),
         overall=tuple(one for one in family if isinstance(one, Overall)),
         graded=tuple(one for one in family if isinstance(one, Graded)),
     )
 
 
+def _across(met: Mapping[str, Sequence[Meeting]]) -> Iterator[Overall]:
+    """Each pair of policies that meets in several environments."""
+    of_pairs = grouped(chain(*met.values()), lambda one: (one.a.policy, one.b.policy))
+    return (overall_of(meetings) for meetings in of_pairs.values() if len(meetings) > 1)
+
+
 def _within(
-    environments: Mapping[str, Sequence[Side]], met: Mapping[str, Sequence[Meeting]], stopping: Stopping | None
+    environments: Mapping[str, Sequence[Side]], met: Mapping[str, Sequence[Meeting]], stopping: EarlyStopping | None
 ) -> Iterator[Comparison]:
     """The comparisons in each environment; the planned ones where comparisons may stop early."""
     for name, meetings in met.items():
@@ -124,13 +134,6 @@ def _within(
             yield from stopping.comparisons(name, environments[name])
         else:
             yield from map(comparison_of, meetings)
-
-
-def _left_out(environments: Mapping[str, Sequence[Side]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for environment, sides in environments.items():
-        without = tuple(side.policy for side in sides if not side.counts[1])
-        if without and len(sides) > 1:
-            yield environment, without
 
 
 def how_many(environments: Mapping[str, Sequence[Side]]) -> int:
@@ -141,16 +144,14 @@ def _usable(sides: Iterable[Side]) -> list[Side]:
     return [side for side in sides if side.counts[1]]
 
 
-def _environment(
-    environment: str, comparisons: Sequence[Comparison], sides: Sequence[Side], level: float
-) -> EnvironmentComparisons:
+def _environment(comparisons: Sequence[Comparison], sides: Sequence[Side], level: float) -> EnvironmentComparisons:
     ranked = sorted(_usable(sides), key=lambda side: -side.counts[0] / side.counts[1])
     all_pairs = 2 * len(comparisons) == len(ranked) * (len(ranked) - 1)
     different = [(comparison.a, comparison.b) for comparison in comparisons if comparison.decided]
     rates = (rate for comparison in comparisons for rate in (comparison.rate_a, comparison.rate_b))
     n = min(rate.starts or rate.n for rate in rates)
     return EnvironmentComparisons(
-        environment=environment,
+        environment=comparisons[0].environment,
         comparisons=tuple(comparisons),
         letters=letters([side.policy for side in ranked], different) if all_pairs else (),
         n=n,

@@ -7,13 +7,14 @@ are. An episode without a value is lost by the policy that is ahead.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf, sqrt
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from comborun.model.attempt import Verdict
+from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import (
     Comparison,
     Overall,
@@ -22,28 +23,21 @@ from comborun.reporter.comparing.comparison import (
     corrected,
     overall_of,
 )
-from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, starts_of
-from comborun.reporter.counting.measures import ERRORED, KINDS
+from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet, starts_of
+from comborun.reporter.counting.measures import ERRORED, KINDS, EpisodeEnds
+from comborun.reporter.json_types import Range, Rounded
+from comborun.reporter.merge import MergedCombo
 from comborun.reporter.statistics.difference import (
     FEWEST_UNPAIRED,
     Effect,
+    PairCounts,
     dominance,
     interquartile_mean,
     mcnemar,
     paired_interval,
 )
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
-from comborun.reporter.statistics.proportion import t_probability, t_quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.pairing import Meeting, Side
-    from comborun.reporter.counting.measures import Ends
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.statistics.difference import PairCounts
-    from comborun.reporter.statistics.proportion import Interval
+from comborun.reporter.statistics.proportion import Interval, t_probability, t_quantile
 
 
 @dataclass(frozen=True)
@@ -72,7 +66,7 @@ class Graded(Tested):
     """several mean: over all of them, each with the same weight"""
     n: tuple[int, int]
     """number of values of a and of b"""
-    middle: tuple[float, float]
+    middle: Range
     """interquartile means of a and of b; over environments their means"""
     paired: bool
     unknown: tuple[int, int]
@@ -84,31 +78,28 @@ class Graded(Tested):
         return "sign test" if self.paired else "Brunner-Munzel"
 
     @property
-    def chance(self) -> float:
+    def chance(self) -> Rounded:
         """That `a` has more, where equal values count half."""
         return (1 + self.difference) / 2
 
     @property
     def chance_interval(self) -> Interval:
+        """95 % interval of the chance."""
         return (1 + self.interval[0]) / 2, (1 + self.interval[1]) / 2
 
 
 def scores(combo: MergedCombo, metric: str, caution: str = "") -> Scores:
-    completed = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
-    found = [(record, value) for record in completed if (value := record.metric(metric)) is not None]
+    ran = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
+    found = [(record, value) for record in ran if (value := record.metric(metric)) is not None]
     values = {record.episode: value for record, value in found}
-    return Scores(
-        Arm(
-            policy=combo.policy,
-            completed=frozenset(values),
-            successes=frozenset(),
-            starts=starts_of([record for record, _ in found], caution),
-            errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
-            missing=frozenset(episode for part in combo.missing for episode in part),
-            contested=frozenset(episode for part in combo.contested for episode in part),
-        ),
-        values,
+    scored = replace(
+        arm(combo, caution),
+        completed=frozenset(values),
+        successes=frozenset(),
+        starts=starts_of([record for record, _ in found], caution),
+        errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
     )
+    return Scores(scored, values)
 
 
 def compare_graded(metric: str, environments: Mapping[str, Sequence[Scores]]) -> tuple[Graded, ...]:
@@ -208,7 +199,7 @@ class KindComparison:
     """of the share of episodes that ended so"""
 
 
-def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
+def compare_kinds(ends: Mapping[Combo, EpisodeEnds], sides: Mapping[Combo, Side]) -> tuple[KindComparison, ...]:
     """Every pair of policies by every frequent kind, the smallest p first; none if they are too many. They have 5 % of
     the error of their own, so that they don't make success rates harder to tell apart."""
     arms = {combo: _ended(side) for combo, side in sides.items() if isinstance(side, Arm) and combo in ends}
@@ -216,19 +207,13 @@ def compare_kinds(ends: Mapping[Combo, Ends], sides: Mapping[Combo, Side]) -> tu
     pairs = [*combinations(dict.fromkeys(policy for policy, _ in arms), 2)]
     if not kinds or set(kinds) == {ERRORED} or len(kinds) * len(pairs) > MOST:
         return ()
-    meetings_of_pairs = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
+    met = [meetings for a, b in pairs if (meetings := _meetings(arms, a, b))]
     compared = []
     for kind in kinds:
         of_kind = {combo: replace(arm, successes=ends[combo].by(kind)) for combo, arm in arms.items()}
-        for meetings in meetings_of_pairs:
-            by_kind = [
-                replace(one, a=of_kind[one.a.policy, one.environment], b=of_kind[one.b.policy, one.environment])
-                for one in meetings
-            ]
-            compared.append((kind, overall_of(by_kind) if len(by_kind) > 1 else comparison_of(by_kind[0])))
-    adjusted = corrected([one for _, one in compared])
-    found = (KindComparison(kind, one) for (kind, _), one in zip(compared, adjusted, strict=True))
-    return tuple(sorted(found, key=lambda one: one.found.p_holm))
+        compared += [KindComparison(kind, _compared(meetings, of_kind)) for meetings in met]
+    adjusted = zip(compared, corrected([one.found for one in compared]), strict=True)
+    return tuple(sorted((replace(one, found=found) for one, found in adjusted), key=lambda one: one.found.p_holm))
 
 
 def _ended(arm: Arm) -> Arm:
@@ -236,7 +221,7 @@ def _ended(arm: Arm) -> Arm:
     return replace(arm, completed=arm.completed | arm.errored, errored=frozenset()) if arm.errored else arm
 
 
-def _frequent_kinds(ends: Iterable[Ends]) -> list[str]:
+def _frequent_kinds(ends: Iterable[EpisodeEnds]) -> list[str]:
     counts = Counter[str]()
     for one in ends:
         counts.update(one.words)
@@ -250,3 +235,11 @@ def _meetings(arms: Mapping[Combo, Arm], a: str, b: str) -> list[Meeting]:
     names = dict.fromkeys(environment for _, environment in usable)
     both = (name for name in names if {(a, name), (b, name)} <= usable.keys())
     return [meet(name, usable[a, name], usable[b, name]) for name in both]
+
+
+def _compared(meetings: Sequence[Meeting], arms: Mapping[Combo, Arm]) -> Comparison | Overall:
+    """Of the same two policies with these arms instead of their own."""
+    met = [
+        replace(one, a=arms[one.a.policy, one.environment], b=arms[one.b.policy, one.environment]) for one in meetings
+    ]
+    return overall_of(met) if len(met) > 1 else comparison_of(met[0])

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import ALPHA
-from comborun.reporter.comparing.pairing import Arm, meet
-from comborun.reporter.statistics.proportion import CONFIDENCE, clopper_pearson, mean_of_rates, quantile
+from comborun.reporter.comparing.pairing import Arm, Side, meet
+from comborun.reporter.json_types import FourDecimals, Rounded, TenDecimals
+from comborun.reporter.statistics.proportion import CONFIDENCE, Interval, clopper_pearson, mean_of_rates, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.pairing import Side
-    from comborun.reporter.statistics.proportion import Interval
 
     Matrix = NDArray[np.float64]
 
@@ -35,8 +32,8 @@ class Strength:
     """The log-odds that an episode of a policy goes better than one of an average policy."""
 
     policy: str
-    value: float
-    interval: Interval
+    strength: FourDecimals
+    interval: tuple[FourDecimals, FourDecimals]
     """all intervals together cover all true strengths at 95 %"""
 
 
@@ -69,7 +66,7 @@ def strengths(sides: Mapping[Combo, Side]) -> tuple[Strength, ...]:
     reach = quantile(1 - ALPHA / 2 / len(names))  # Bonferroni
     limits = [(value, reach * error) for value, error in zip(values.tolist(), errors.tolist(), strict=True)]
     ranked = [Strength(name, x, (x - half, x + half)) for name, (x, half) in zip(names, limits, strict=True)]
-    return tuple(sorted(ranked, key=lambda one: -one.value))
+    return tuple(sorted(ranked, key=lambda one: -one.strength))
 
 
 def fit(wins: Matrix) -> tuple[Matrix, Matrix] | None:
@@ -109,7 +106,8 @@ _THOUSANDS = {"": 1, "k": 1000, "m": 1000000}
 class Checkpoint:
     policy: str
     step: float
-    rate: float
+    rate: Rounded
+    """the mean over the environments"""
     interval: Interval
     """all intervals together cover all true rates at 95 %"""
 
@@ -120,7 +118,7 @@ class Trend:
     environments: tuple[str, ...]
     """those in which each has completed episodes"""
     episodes: int
-    measured_again: float | None
+    measured_again: TenDecimals | None
     """the rate of the best one, chosen by four fifths of the episodes and measured on the rest; None if that can't be
     done"""
 

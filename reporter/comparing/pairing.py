@@ -7,30 +7,21 @@ start is no new evidence: a deterministic program repeats what it did.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import fsum
 from operator import attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import Verdict, field_column, having
-from comborun.model.work import episodes_of, grouped, minus, size
-from comborun.reporter.counting.combo import tallies
-from comborun.reporter.merge import merge
+from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having
+from comborun.model.work import Combo, Spans, episodes_of, grouped, minus, size
+from comborun.reporter.counting.combo import AggregateCounts, tallies
+from comborun.reporter.merge import MergedCombo, merge
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from comborun.model.attempt import EpisodeRecord
-    from comborun.model.work import Combo, Spans
-    from comborun.reporter.counting.combo import AggregateCounts
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import Collected
-
 
 HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
 """fields that can hold a hash of the initial state, the best evidence first"""
@@ -155,7 +146,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountsAlone:
     """A policy in an environment whose program only counts."""
 
     policy: str
@@ -171,11 +162,11 @@ class Counted:
     def unknown(self) -> range:
         return range(self.absent)
 
-    def filled(self, *, success: bool) -> Counted:
+    def filled(self, *, success: bool) -> CountsAlone:
         return replace(self, counts=(self.counts[0] + self.absent * success, self.counts[1] + self.absent))
 
 
-Side = Arm | Counted
+Side = Arm | CountsAlone
 
 
 @dataclass(frozen=True)
@@ -205,7 +196,7 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
             sides[combo] = like = arm(records, collected.unpaired.get(combo, ""), like)
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
-        sides[combo] = Counted(combo[0], (one.successes, one.episodes), max(0, absent))
+        sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
     return Results(merged, counts, sides)
 
 
@@ -265,7 +256,7 @@ def meet(environment: str, a: Side, b: Side) -> Meeting:
 
 
 def _pairing(a: Side, b: Side) -> tuple[bool, str]:
-    if isinstance(a, Counted) or isinstance(b, Counted):
+    if isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
         return False, "counts alone, without episodes"
     common = _common(a, b)
     if not common:

@@ -6,21 +6,18 @@ found if it is found 4 times in 5, at the level that it has if nothing else is d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from comborun.model.plan import Session
 from comborun.reporter.comparing.comparison import ALPHA, p_of
 from comborun.reporter.statistics.barnard import POWER
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum, pooled_p
 from comborun.reporter.statistics.proportion import quantile
 from comborun.reporter.statistics.sequential import decide
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from comborun.model.plan import Session
 
 RUNS = 200
 """two standard errors of a power of .8: .06"""

@@ -7,16 +7,18 @@ order in which episodes arrive, on the number of sessions, or on the time of the
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from comborun.model.stopping import StopRequest, StopRule, stop_rule
-from comborun.model.work import Spans, combo_of, episodes_by_combo, minus, spans, union, within
+from comborun.model.plan import Session
+from comborun.model.stopping import PlannedComparison, StopRequest, StopRule, stop_rule
+from comborun.model.work import Combo, Spans, combo_of, episodes_by_combo, minus, spans, union, within
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential, comparison_of, rates
-from comborun.reporter.comparing.pairing import Arm, count_pairs, meet, outcomes, pairs_in_order, results_of
+from comborun.reporter.comparing.pairing import Arm, Side, count_pairs, meet, outcomes, pairs_in_order, results_of
+from comborun.reporter.records.collected import Collected, SessionHistory
 from comborun.reporter.statistics.sequential import (
     Decision,
     decide,
@@ -25,16 +27,6 @@ from comborun.reporter.statistics.sequential import (
     pointless_after,
 )
 from comborun.rules.vocabulary import Cause, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from comborun.model.plan import Session
-    from comborun.model.stopping import PlannedComparison
-    from comborun.model.work import Combo
-    from comborun.reporter.comparing.pairing import Side
-    from comborun.reporter.records.collected import Collected, SessionHistory
 
 
 @dataclass(frozen=True)
@@ -92,7 +84,7 @@ def _standing(
 
 
 @dataclass(frozen=True)
-class Stopping:
+class EarlyStopping:
     """The rule of a run, and how far each of its comparisons has come."""
 
     rule: StopRule
@@ -163,7 +155,7 @@ class Stopping:
         return replace(whole, prevented=why)
 
 
-def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping | None:
+def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> EarlyStopping | None:
     """By the rule of the grid. Without a rule, comparisons of an unfinished run are tested as if they could stop it,
     so that a claim holds however often the run is reported. None for a finished run without a rule."""
     rule, so_far = collected.stop_early, under_way(collected) if collected.stop_early is None else ()
@@ -172,7 +164,7 @@ def stopping_of(collected: Collected, sides: Mapping[Combo, Side]) -> Stopping |
         rule = stop_rule(StopRequest(ALPHA, None, so_far, None), episodes_by_combo(counted))
     if rule is None:
         return None
-    return Stopping(rule, standings(rule, last_arms(collected, sides), alike=not so_far), so_far=bool(so_far))
+    return EarlyStopping(rule, standings(rule, last_arms(collected, sides), alike=not so_far), so_far=bool(so_far))
 
 
 def under_way(collected: Collected) -> tuple[str, ...]:
@@ -206,16 +198,16 @@ def _is_last(history: SessionHistory, collected: Collected) -> bool:
     return end.cause not in {Cause.STOPPED, Cause.NOT_NEEDED} and (over or end.outcome is Outcome.SUCCEEDED)
 
 
-def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> Stopping:
+def decide_run(directory: Path, unread: Mapping[PurePosixPath, str] = MappingProxyType({})) -> EarlyStopping:
     """From a run's directory or a copy of it; empty for a run that can't stop early."""
     collected = collect_run(directory, unread)
     found = collected.stop_early and stopping_of(collected, results_of(collected).sides)
     if not found:
-        return Stopping(StopRule(0.05, 0, ()), ())
+        return EarlyStopping(StopRule(0.05, 0, ()), ())
     return replace(found, not_needed=not_needed(found, (history.session for history in collected.sessions)))
 
 
-def not_needed(found: Stopping, sessions: Iterable[Session]) -> tuple[str, ...]:
+def not_needed(found: EarlyStopping, sessions: Iterable[Session]) -> tuple[str, ...]:
     """Sessions of combos whose comparisons are all over."""
     over = {standing.planned for standing in found.standings if standing.final}
     return tuple(

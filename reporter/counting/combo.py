@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import Verdict
-from comborun.model.work import Spans, describe, grouped, size
-from comborun.reporter.counting.ending import Ending, ending
+from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict
+from comborun.model.plan import Unit
+from comborun.model.work import Combo, Spans, describe, grouped, size
+from comborun.reporter.counting.ending import ComboEnding, ending
 from comborun.reporter.counting.measures import (
     LIMIT,
+    Balanced,
+    EpisodeEnds,
     FailureKinds,
     MetricMean,
     TimeToSuccess,
@@ -22,19 +25,12 @@ from comborun.reporter.counting.measures import (
     metrics,
     time_to_success,
 )
+from comborun.reporter.json_types import Share, TextOrNull
+from comborun.reporter.merge import MergedCombo
+from comborun.reporter.records.collected import SessionHistory
 from comborun.reporter.statistics.proportion import Interval, Proportion, mean_of_rates, proportion
 from comborun.reporter.text import combo_name
 from comborun.rules.vocabulary import Completeness
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from comborun.model.attempt import Aggregate, EpisodeRecord
-    from comborun.model.plan import Unit
-    from comborun.model.work import Combo
-    from comborun.reporter.counting.measures import Balanced, Ends
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import SessionHistory
 
 
 @dataclass(frozen=True)
@@ -82,10 +78,12 @@ class MacroMean:
     environments: int
     """environments in which any policy has episodes"""
     episodes: int
-    mean: float | None
+    mean: Share | None
+    """None if an environment is missing"""
     interval: Interval | None
     """95 %, the environments taken as fixed"""
     missing: tuple[str, ...]
+    """environments without an episode"""
     partial: tuple[str, ...]
     """environments in which some planned episodes have no verdict"""
     early: tuple[str, ...] = ()
@@ -126,21 +124,25 @@ def _macro_mean(policy: str, names: Sequence[str], cells: Mapping[Combo, ComboSu
 
 
 @dataclass(frozen=True)
-class Counts:
+class EpisodeCounts:
     """Episodes of a combo: planned = completed + measured + errored + missing."""
 
     planned: int
     completed: int
     """episodes with a verdict: success or failure"""
     successes: int
+    """episodes that succeeded"""
     errored: int
+    """episodes that ran without a verdict"""
     missing: int
+    """planned episodes without a record"""
     missing_episodes: Spans = ()
     measured: int = 0
     """episodes with numbers, if no verdict was requested"""
 
     @property
     def which_missing(self) -> str:
+        """Ranges of indexes, such as 3-7, 12"""
         return describe(self.missing_episodes)
 
     @property
@@ -164,27 +166,30 @@ class Counts:
 @dataclass(frozen=True)
 class ComboSummary:
     policy: str
+    """as the grid names it"""
     environment: str
+    """as the grid names it"""
     unit: Unit
+    """what is counted"""
     planned: int
-    counts: Counts | None
+    """episodes: completed + errored + missing + measured; or steps"""
+    counts: EpisodeCounts | None
     """None if records can't show it: steps, or a program without records"""
     rate: Proportion | None
-    rate_of_planned: Proportion | None
-    """of all planned episodes, as if those without a verdict had failed; None without completed episodes"""
-    ending: Ending
+    ending: ComboEnding
     metrics: tuple[MetricMean, ...]
     metrics_absent: tuple[str, ...]
-    bounds: tuple[float, float] | None
-    """the lowest and highest rate that episodes without a verdict leave possible; None without completed ones"""
-    retried: int
+    retried: int | None
     """episodes whose record comes from a second attempt or a later one"""
     failures: FailureKinds | None
+    """failed episodes by kind"""
     time_to_success: TimeToSuccess | None
+    """over all completed episodes"""
     balanced: Balanced | None
+    """over as many first episodes of each copy of the environment"""
     not_needed: int = 0
     """episodes that were left out after a decision; `planned` is without them"""
-    letters: str = ""
+    letters: TextOrNull = ""
     """policies of an environment that share a letter are not told apart"""
 
     @property
@@ -194,6 +199,23 @@ class ComboSummary:
     @property
     def name(self) -> str:
         return combo_name(self.policy, self.environment)
+
+    @property
+    def rate_of_planned(self) -> Proportion | None:
+        """Of all planned episodes, as if those without a verdict had failed; None without completed episodes."""
+        if self.counts is None or self.rate is None or not self.counts.completed:
+            return None
+        return proportion(self.counts.successes, self.counts.planned, self.rate.starts)
+
+    @property
+    def bounds(self) -> Interval | None:
+        """The lowest and highest rate that episodes without a verdict leave possible; None without completed ones."""
+        return self.counts.bounds if self.counts and self.counts.completed else None
+
+    @property
+    def metrics_by_name(self) -> Mapping[str, MetricMean]:
+        """Means over completed episodes, by name."""
+        return {mean.name: mean for mean in self.metrics}
 
 
 @dataclass(frozen=True)
@@ -206,13 +228,26 @@ class ComboData:
     """its counts, if it has no records"""
     starts: int | None
     """number of different starts, if some repeat"""
-    ends: Ends | None
+    ends: EpisodeEnds | None
     not_needed: int
     """number of episodes"""
 
     @property
     def records(self) -> Sequence[EpisodeRecord]:
         return self.merged.accepted if self.merged else ()
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The metrics that the grid names."""
+        return self.histories[0].session.results.metrics if self.histories else ()
+
+    @property
+    def means(self) -> tuple[MetricMean, ...]:
+        if not (tally := self.tally):
+            return metrics(self.records, self.wanted)
+        names = self.wanted or tuple(tally.metrics)[:LIMIT]
+        found = ((name, tally.metrics[name]) for name in names if name in tally.metrics)
+        return tuple(MetricMean(name, mean, tally.episodes, None, None) for name, mean in found)
 
     @property
     def contributing(self) -> set[tuple[str, int]]:
@@ -226,12 +261,12 @@ class ComboData:
         return sum(history.session.count for history in self.histories)
 
     @cached_property
-    def counts(self) -> Counts | None:
+    def counts(self) -> EpisodeCounts | None:
         """None if records can't show it."""
         if self.tally:
             most = max(self.tally.episodes, self.planned)
             missing = most - self.tally.episodes
-            return Counts(most, self.tally.episodes, self.tally.successes, errored=0, missing=missing)
+            return EpisodeCounts(most, self.tally.episodes, self.tally.successes, errored=0, missing=missing)
         return _counts(self.merged) if self.merged else None
 
     @property
@@ -243,39 +278,32 @@ class ComboData:
 
 def summarize_combo(combo: Combo, data: ComboData, *, timed: str | None, run_over: bool) -> ComboSummary:
     """`timed` is the field with the times to success."""
-    session = data.histories[0].session if data.histories else None
-    wanted = session.results.metrics if session else ()
-    counts, records, starts = data.counts, data.records, data.starts
-    completed = counts is not None and counts.completed > 0
-    evaluated = counts is not None and counts.completed + counts.measured > 0
-    means = _reported_means(data.tally, wanted) if data.tally else metrics(records, wanted)
-    found = {mean.name for mean in means}
+    counts, wanted, means = data.counts, data.wanted, data.means
+    absent = {*wanted} - {mean.name for mean in means} if counts and counts.completed + counts.measured else ()
     return ComboSummary(
         policy=combo[0],
         environment=combo[1],
-        unit=session.unit if session else "episode",
+        unit=data.histories[0].session.unit if data.histories else "episode",
         planned=counts.planned if counts else data.planned,
         counts=counts,
-        rate=proportion(counts.successes, counts.completed, starts) if counts else None,
-        rate_of_planned=proportion(counts.successes, counts.planned, starts) if counts and completed else None,
+        rate=proportion(counts.successes, counts.completed, data.starts) if counts else None,
         ending=ending(data.histories, data.completeness, data.contributing, run_over=run_over),
         metrics=means,
-        metrics_absent=tuple(name for name in wanted if evaluated and name not in found),
-        bounds=counts.bounds if counts and completed else None,
-        retried=data.merged.retried if data.merged else 0,
+        metrics_absent=tuple(name for name in wanted if name in absent),
+        retried=(data.merged.retried if data.merged else 0) if counts else None,
         failures=failure_kinds(data.ends) if counts and data.ends and not counts.measured else None,
-        time_to_success=time_to_success(records, timed),
-        balanced=balanced_rate(records),
+        time_to_success=time_to_success(data.records, timed),
+        balanced=balanced_rate(data.records),
         not_needed=data.not_needed,
     )
 
 
-def _counts(combo: MergedCombo) -> Counts:
+def _counts(combo: MergedCombo) -> EpisodeCounts:
     """Without a plan, as many are planned as have a record."""
     planned = size(combo.planned) if combo.planned is not None else len(combo.accepted)
     errored, measured = combo.count(Verdict.ERRORED), combo.count(Verdict.MEASURED)
     missing = combo.missing if combo.planned is not None else ()
-    return Counts(
+    return EpisodeCounts(
         planned=planned,
         completed=len(combo.accepted) - errored - measured,
         successes=combo.count(Verdict.SUCCESS),
@@ -283,11 +311,4 @@ def _counts(combo: MergedCombo) -> Counts:
         missing=size(missing),
         missing_episodes=missing,
         measured=measured,
-    )
-
-
-def _reported_means(tally: AggregateCounts, wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    names = wanted or tuple(tally.metrics)[:LIMIT]
-    return tuple(
-        MetricMean(name, tally.metrics[name], tally.episodes, None, None) for name in names if name in tally.metrics
     )

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from comborun.model.attempt import CAUSES, behind
+from comborun.model.attempt import End
+from comborun.model.plan import Session
+from comborun.reporter.json_types import Memory, Moment, Seconds, TextOrNull
+from comborun.reporter.records.collected import AttemptRecord, Collected, SessionHistory
 from comborun.rules.endings.failures import Failure
-from comborun.rules.vocabulary import Cause, Completeness, Outcome, outcome
-from comborun.words.endings import outcome_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.model.attempt import End
-    from comborun.model.plan import Session
-    from comborun.reporter.records.collected import Attempt, Collected, SessionHistory
+from comborun.rules.vocabulary import Cause, Completeness, Outcome, session_outcome
+from comborun.words.endings import CAUSES, behind, outcome_words
 
 SIGNALS = {1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 15: "TERM"}
 """Linux's numbers: those of the host, not of the machine that makes the report"""
@@ -32,17 +28,22 @@ _CAUSES = {
 
 
 @dataclass(frozen=True)
-class Ending:
+class ComboEnding:
     """`outcome` is None without an end record, and without a session."""
 
     outcome: Outcome | None
-    cause: str
+    """how it ended; None before the end"""
+    cause: TextOrNull
+    """why it ended"""
     clean: bool
     attempts: int
-    seconds: float | None
+    """number of starts"""
+    seconds: Seconds | None
     """seconds of the attempts whose records count; None if one has no recorded start or end"""
     warnings: tuple[str, ...]
-    peak_memory: int | None = None
+    """what else is important, a sentence each"""
+    peak_memory: Memory | None = None
+    """the most main memory of one attempt"""
     log: tuple[str, ...] = ()
 
     @property
@@ -58,19 +59,19 @@ Contributing = Collection[tuple[str, int]]
 
 def ending(
     histories: Sequence[SessionHistory], counted: Completeness | None, contributing: Contributing, *, run_over: bool
-) -> Ending:
+) -> ComboEnding:
     """The ending of a combo; with several sessions, of the worst one. `counted`: by the records, or None if they show
     nothing. `run_over`: nothing of the run can be alive."""
     ends = [_ending(history, counted, contributing, run_over=run_over) for history in histories]
     outcomes = [end.outcome for end in ends if end.outcome is not None]
-    return Ending(
+    return ComboEnding(
         outcome=min(outcomes, key=_WORST_FIRST.index, default=None) if len(outcomes) == len(ends) else None,
         cause="; ".join(dict.fromkeys(end.cause for end in ends if end.cause)),
         clean=bool(ends) and all(end.clean for end in ends),
         attempts=sum(end.attempts for end in ends),
         seconds=total([end.seconds for end in ends]),
         warnings=tuple(warning for end in ends for warning in end.warnings),
-        peak_memory=max((end.peak_memory for end in ends if end.peak_memory is not None), default=None),
+        peak_memory=_largest(end.peak_memory for end in ends),
         log=next((end.log for end in ends if end.log), ()),
     )
 
@@ -81,16 +82,16 @@ def cause_words(end: End) -> str:
         words = f"signal {end.signal}"
     if end.signal is not None and end.cause in {Cause.EXITED, Cause.SIGNAL}:
         words += f" ({SIGNALS.get(end.signal, f'signal {end.signal}')})"
-    if found := behind(end):
+    if found := behind(end.cause, end.failure):
         words = f"{found}, {words}"
     return f"{words}: {end.note}" if end.note else words
 
 
 def _ending(
     history: SessionHistory, counted: Completeness | None, contributing: Contributing, *, run_over: bool
-) -> Ending:
+) -> ComboEnding:
     if not history.attempts:
-        return Ending(None, "", clean=False, attempts=0, seconds=None, warnings=())
+        return ComboEnding(None, "", clean=False, attempts=0, seconds=None, warnings=())
     *earlier, last = history.attempts
     end, found = last.end, _outcome(last.end, counted, run_over=run_over)
     cause = _cause(end, history.session) if end else "lost, without an end record" if run_over else "running, or lost"
@@ -103,25 +104,23 @@ def _ending(
     elif end and end.completeness is Completeness.COMPLETE and counted not in {None, Completeness.COMPLETE}:
         warnings.append(f"its end record says complete ({end.records} records), but not all of them count here")
     counting = [attempt for attempt in history.attempts if (history.session.name, attempt.number) in contributing]
-    peaks = (attempt.end.peak_memory for attempt in history.attempts if attempt.end)
-    return Ending(
+    return ComboEnding(
         outcome=found,
         cause=cause,
         clean=end is not None and end.clean,
         attempts=len(history.attempts),
         seconds=total([attempt.seconds for attempt in counting or [last]]),
         warnings=tuple(warnings),
-        peak_memory=max((peak for peak in peaks if peak is not None), default=None),
+        peak_memory=_largest(attempt.peak_memory for attempt in history.attempts),
         log=() if found is Outcome.SUCCEEDED else last.log,
     )
 
 
 def _outcome(end: End | None, counted: Completeness | None, *, run_over: bool) -> Outcome | None:
-    """By the rule of both halves, with the records that count here where they show something. None while the session
-    may be running."""
+    """By the records that count here, where they show something. None while the session may be running."""
     if end:
-        return outcome(counted or end.completeness, end.cause)
-    return outcome(counted or Completeness.NONE, Cause.LOST) if run_over else None
+        return session_outcome(counted, end.completeness, end.cause)
+    return session_outcome(counted) if run_over else None
 
 
 def _cause(end: End, session: Session) -> str:
@@ -132,37 +131,45 @@ def _cause(end: End, session: Session) -> str:
     return cause_words(end) + without
 
 
+def _largest(sizes: Iterable[int | None]) -> int | None:
+    return max((size for size in sizes if size is not None), default=None)
+
+
 def total(durations: Sequence[float | None]) -> float | None:
     """Their sum; None if there are none, or if one is not known."""
     known = [duration for duration in durations if duration is not None]
     return fsum(known) if known and len(known) == len(durations) else None
 
 
-class Span(NamedTuple):
-    started: float
+class TimedAttempt(NamedTuple):
+    started: Moment
     session: Session
-    attempt: Attempt
+    attempt: AttemptRecord
 
 
 @dataclass(frozen=True)
-class Timing:
+class RunTiming:
     """Times in seconds since 1970 on the host's clock, and seconds. None means that the records don't show it."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TimedAttempt, ...]
     """all attempts with a recorded start, by start"""
     slots: int | None
     """number of slots in the plan; None without a plan, or if Slurm decides"""
-    finished: float | None = None
-    sequential: float | None = None
+    finished: Moment | None = None
+    """the last end"""
+    sequential: Seconds | None = None
+    """the sum of the sessions' times"""
     over: bool = True
     """whether nothing runs any more: the dispatcher says so, or every session has its end record"""
 
     @property
-    def started(self) -> float | None:
+    def started(self) -> Moment | None:
+        """The first start."""
         return self.spans[0].started if self.spans else None
 
     @property
-    def makespan(self) -> float | None:
+    def makespan(self) -> Seconds | None:
+        """From the first start to the last end."""
         if self.started is None or self.finished is None or self.finished < self.started:
             return None
         return self.finished - self.started
@@ -179,15 +186,15 @@ class Timing:
         return total([attempt.seconds for _, _, attempt in self.spans])
 
     @property
-    def bound(self) -> float | None:
+    def bound(self) -> Seconds | None:
         """The shortest time that these attempts can take in these slots; None if an attempt has no end."""
         if self.work is None or not self.slots:
             return None
         return max(self.work / self.slots, *(attempt.seconds or 0.0 for _, _, attempt in self.spans))
 
-    def lanes(self) -> list[list[Span]]:
+    def lanes(self) -> list[list[TimedAttempt]]:
         """The attempts in as few rows as hold them without two at the same time."""
-        lanes: list[list[Span]] = []
+        lanes: list[list[TimedAttempt]] = []
         for span in self.spans:
             free = (lane for lane in lanes if (end := lane[-1].attempt.ended) is not None and end <= span.started)
             if (lane := next(free, None)) is None:
@@ -196,12 +203,12 @@ class Timing:
         return lanes
 
 
-def timing(collected: Collected, endings: Iterable[Ending]) -> Timing:
+def timing(collected: Collected, endings: Iterable[ComboEnding]) -> RunTiming:
     """The times of all sessions; the grid's `after` command is not one of them."""
     attempts = [(history.session, attempt) for history in collected.sessions for attempt in history.attempts]
-    spans = [Span(one.started, session, one) for session, one in attempts if one.started is not None]
+    spans = [TimedAttempt(one.started, session, one) for session, one in attempts if one.started is not None]
     over = all(history.end for history in collected.sessions) or bool(collected.done)
-    return Timing(
+    return RunTiming(
         spans=tuple(sorted(spans, key=lambda span: (span.started, span.session.name, span.attempt.number))),
         slots=collected.plan.limits.parallel if collected.plan and not collected.plan.slurm else None,
         finished=max((one.end.ended for _, one in attempts if one.end), default=None) if over else None,

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, compress, groupby
 from math import fsum
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
 
 from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having, metric_columns
-from comborun.reporter.statistics.proportion import Incidence, Proportion, incidence, mean_interval, proportion
+from comborun.model.work import Combo
+from comborun.reporter.json_types import Range
+from comborun.reporter.statistics.proportion import (
+    Incidence,
+    Interval,
+    Proportion,
+    incidence,
+    mean_interval,
+    proportion,
+)
 from comborun.rules.results.episodes import COPY, ORDER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.statistics.proportion import Interval
 
 LIMIT = 40
 FEWEST_FOR_PERCENTILES = 20
@@ -50,9 +53,9 @@ class MetricMean:
     name: str
     mean: float
     n: int
-    interval: Interval | None
+    interval: Range | None
     """95 % interval of the mean (t); None with fewer than 5 values, or only equal ones"""
-    percentiles: Interval | None
+    percentiles: Range | None
     """5 % and 95 % of the episodes; None below 20 values"""
 
 
@@ -60,15 +63,17 @@ class MetricMean:
 class FailureKinds:
     field: str | None
     """the field of the records that says it; None where no record has one"""
-    counts: tuple[tuple[str, int], ...]
+    kinds: Mapping[str, int]
     """kind -> failed episodes, the most frequent first"""
     other: int
+    """of less frequent kinds"""
     untold: int
+    """without a kind"""
     errored: int
 
     @property
     def total(self) -> int:
-        return sum(count for _, count in self.counts) + self.other + self.untold + self.errored
+        return sum(self.kinds.values()) + self.other + self.untold + self.errored
 
 
 @dataclass(frozen=True)
@@ -111,7 +116,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Ends:
+class EpisodeEnds:
     field: str | None
     """the field of the records that says it; None where no record has one"""
     episodes: Sequence[int]
@@ -123,7 +128,7 @@ class Ends:
         return frozenset(self.errored if kind == ERRORED else compress(self.episodes, map(kind.__eq__, self.words)))
 
 
-def ends_of(records: Sequence[EpisodeRecord]) -> Ends:
+def ends_of(records: Sequence[EpisodeRecord]) -> EpisodeEnds:
     failed = having(records, Verdict.FAILURE)
     errored = [*map(attrgetter("episode"), having(records, Verdict.ERRORED))]
     held = {name for _, names in {*map(attrgetter("names"), failed)} for name in names}
@@ -131,16 +136,16 @@ def ends_of(records: Sequence[EpisodeRecord]) -> Ends:
         column = field_column(failed, field)
         words = [_first_line(value) if isinstance(value, str) else "" for value in column]
         if any(words):
-            return Ends(field, [*map(attrgetter("episode"), failed)], words, errored)
-    return Ends(None, (), [""] * len(failed), errored)
+            return EpisodeEnds(field, [*map(attrgetter("episode"), failed)], words, errored)
+    return EpisodeEnds(None, (), [""] * len(failed), errored)
 
 
-def failure_kinds(ends: Ends) -> FailureKinds:
+def failure_kinds(ends: EpisodeEnds) -> FailureKinds:
     kinds = Counter(ends.words)
     untold = kinds.pop("", 0)
     ranked = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
     other = sum(count for _, count in ranked[KINDS:])
-    return FailureKinds(ends.field, tuple(ranked[:KINDS]), other, untold, len(ends.errored))
+    return FailureKinds(ends.field, dict(ranked[:KINDS]), other, untold, len(ends.errored))
 
 
 @lru_cache(maxsize=1024)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from comborun.model.work import Spans, describe, size, spans
+from comborun.model.attempt import Begin
+from comborun.model.plan import Session
+from comborun.model.work import Combo, Spans, describe, size, spans
 from comborun.reporter.counting.ending import cause_words
-from comborun.reporter.records.reading import RejectKind
+from comborun.reporter.merge import MergedCombo
+from comborun.reporter.records.collected import Collected, SessionHistory
+from comborun.reporter.records.reading import Defect, Reject, RejectKind
 from comborun.reporter.text import combo_name
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.results.counts import WROTE_NOTHING, where_it_ran
@@ -16,19 +21,9 @@ from comborun.text import several
 from comborun.words import say
 from comborun.words.rows import why_not_counted
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Begin
-    from comborun.model.plan import Session
-    from comborun.model.work import Combo
-    from comborun.reporter.merge import MergedCombo
-    from comborun.reporter.records.collected import Collected, SessionHistory
-    from comborun.reporter.records.reading import Defect, Reject
-
 
 @dataclass(frozen=True)
-class Finding:
+class DataFinding:
     """A sentence and its subject: a combo, or `file:line`."""
 
     where: str
@@ -54,10 +49,10 @@ COUNTED = {
 @dataclass(frozen=True)
 class Quality:
     counts: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[DataFinding, ...]
 
 
-def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Iterable[Finding]) -> Quality:
+def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Iterable[DataFinding]) -> Quality:
     """`warnings` are about sessions; they come first."""
     kinds = Counter(reject.kind for reject in collected.rejects)
     counts = {
@@ -78,7 +73,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
         counts=counts,
         findings=(
             *(
-                Finding(combo.name, combo.words)
+                DataFinding(combo.name, combo.words)
                 for combo in (collected.canary.combos if collected.canary else ())
                 if combo.differs or not combo.compared
             ),
@@ -93,7 +88,7 @@ def quality(collected: Collected, combos: Sequence[MergedCombo], warnings: Itera
     )
 
 
-def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding]:
+def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[DataFinding]:
     """Why rows of sessions don't count, in the host's words, with the line for `results` that counts them."""
     histories = list(histories)
     names = {kind: {getattr(history.session, kind) for history in histories} for kind in ("policy", "environment")}
@@ -104,49 +99,53 @@ def _uncounted_findings(histories: Iterable[SessionHistory]) -> Iterator[Finding
             facts = ends[-1].counts.facts
             no_wonder = not ends[-1].clean and any(fact.code == WROTE_NOTHING for fact in facts)
             why = cause_words(ends[-1]) if no_wonder else why_not_counted(where_it_ran(facts, names))
-            yield Finding(where, why)
+            yield DataFinding(where, why)
 
 
-def _superseded(session: Session) -> Finding:
+def _superseded(session: Session) -> DataFinding:
     where = combo_name(session.policy, session.environment)
     why = "was superseded when the grid changed: none of its records counts"
-    return Finding(where, f"the session {session.name} {why}")
+    return DataFinding(where, f"the session {session.name} {why}")
 
 
-def _misplaced(history: SessionHistory) -> Iterator[Finding]:
+def _misplaced(history: SessionHistory) -> Iterator[DataFinding]:
     """Memory of a session on a GPU that it was not granted: it may have slowed others down."""
     where = combo_name(history.session.policy, history.session.environment)
     for attempt in history.attempts:
         for fact in attempt.end.facts if attempt.end else ():
             if fact.code == Evidence.WRONG_GPU:
-                yield Finding(where, f"attempt {attempt.number} of {history.session.name}: {say(fact)}")
+                yield DataFinding(where, f"attempt {attempt.number} of {history.session.name}: {say(fact)}")
 
 
-def _combo_findings(combo: MergedCombo) -> Iterator[Finding]:
+def _combo_findings(combo: MergedCombo) -> Iterator[DataFinding]:
     where = combo_name(combo.policy, combo.environment)
     if combo.missing and combo.planned is not None:
-        yield Finding(where, f"{_episodes(combo.missing)} missing")
+        yield DataFinding(where, f"{_episodes(combo.missing)} missing")
     elif combo.missing:
-        yield Finding(where, f"no record of {_episodes(combo.missing)}, between the first and the last that there are")
+        yield DataFinding(
+            where, f"no record of {_episodes(combo.missing)}, between the first and the last that there are"
+        )
     if combo.outside:
         indices = spans(record.episode for record in combo.outside)
-        yield Finding(where, f"{_episodes(indices)} not in the plan: kept out")
+        yield DataFinding(where, f"{_episodes(indices)} not in the plan: kept out")
     if combo.conflicts:
-        yield Finding(
+        yield DataFinding(
             where,
             f"{_episodes(combo.conflicts)} recorded more than once in one attempt, and differently:"
             " the first with a verdict counts",
         )
     if combo.duplicates:
-        yield Finding(where, f"{_episodes(combo.duplicates)} recorded more than once in one attempt, always the same")
+        yield DataFinding(
+            where, f"{_episodes(combo.duplicates)} recorded more than once in one attempt, always the same"
+        )
     if combo.differing:
-        yield Finding(
+        yield DataFinding(
             where,
             f"non-deterministic replays: {size(combo.differing)} of {size(combo.replays)} episodes that ran in"
             f" more than one attempt went differently ({describe(combo.differing)}); the lowest attempt counts",
         )
     elif combo.replays:
-        yield Finding(where, f"{_episodes(combo.replays)} ran in more than one attempt, with the same verdicts")
+        yield DataFinding(where, f"{_episodes(combo.replays)} ran in more than one attempt, with the same verdicts")
 
 
 def _episodes(indices: Spans) -> str:
@@ -154,7 +153,7 @@ def _episodes(indices: Spans) -> str:
     return f"{several(count, 'episode')} ({describe(indices)})"
 
 
-def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterator[Finding]:
+def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterator[DataFinding]:
     """One finding per file and reason, with the lines as ranges."""
     lines: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for entry in found:
@@ -162,7 +161,7 @@ def _grouped(found: Sequence[Reject] | Sequence[Defect], prefix: str) -> Iterato
     for (path, reason), numbers in lines.items():
         where = spans(number for number in numbers if number)
         count = f" ({len(numbers)} times)" if len(numbers) > 1 else ""
-        yield Finding(f"{path}:{describe(where)}" if where else path, f"{prefix}{reason}{count}")
+        yield DataFinding(f"{path}:{describe(where)}" if where else path, f"{prefix}{reason}{count}")
 
 
 NAMED = 4

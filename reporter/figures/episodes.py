@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from comborun.reporter.counting.combo import ComboSummary
+from comborun.reporter.counting.measures import FailureKinds, Running
 from comborun.reporter.figures.figure import (
     COLUMN,
     GREY,
@@ -19,6 +21,7 @@ from comborun.reporter.figures.figure import (
     Axes,
     Figure,
     Panel,
+    Point,
     TextStyle,
     fit,
     ink_on,
@@ -30,15 +33,8 @@ from comborun.reporter.figures.figure import (
     ticks,
     titled,
 )
+from comborun.reporter.summary import Summary
 from comborun.reporter.text import number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from comborun.reporter.counting.combo import ComboSummary
-    from comborun.reporter.counting.measures import FailureKinds, Running
-    from comborun.reporter.figures.figure import Point
-    from comborun.reporter.summary import Summary
 
 HEIGHT = 2.0
 STEPS = 36
@@ -176,7 +172,7 @@ def failure_kinds(summary: Summary) -> Figure | None:
     combos = [combo for combo in summary.combos if _tells(combo)]
     totals = Counter[str]()
     for combo in combos:
-        totals.update(dict(combo.failures.counts) if combo.failures else {})
+        totals.update(combo.failures.kinds if combo.failures else {})
     most = (kind for kind, _ in totals.most_common(len(SERIES) - 2))
     colours = {**dict(zip(most, SERIES, strict=False)), **REST}
     numbered = len(combos) <= NUMBERED
@@ -206,7 +202,7 @@ def _tells(combo: ComboSummary) -> bool:
 def _segments(failures: FailureKinds, colours: Mapping[str, str]) -> Iterator[tuple[str, int]]:
     """Kinds and their episodes, in the order of the legend."""
     found = Counter({UNTOLD: failures.untold, ERRORED: failures.errored, OTHER: failures.other})
-    for kind, count in failures.counts:
+    for kind, count in failures.kinds.items():
         found[kind if kind in colours else OTHER] += count
     yield from ((kind, found[kind]) for kind in colours if found[kind])
 

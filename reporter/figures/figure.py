@@ -9,17 +9,14 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from comborun.text import printable, several
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 INK = "currentColor"
 """the text colour of the page; black in a file"""
@@ -75,7 +72,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Lines:
+class Strokes:
     lines: Sequence[Sequence[Point]]
     style: LineStyle
 
@@ -100,7 +97,7 @@ class Panel:
     """for people who can't see it"""
     width: float
     height: float
-    marks: list[Text | Lines | Area] = field(default_factory=list)
+    marks: list[Text | Strokes | Area] = field(default_factory=list)
     top: float = 0.0
     """inches that are cut off above"""
 
@@ -110,7 +107,7 @@ class Panel:
             self.marks.append(Text(place, words, style))
 
     def lines(self, lines: Sequence[Sequence[Point]], style: LineStyle) -> None:
-        self.marks.append(Lines(lines, style))
+        self.marks.append(Strokes(lines, style))
 
     def dot(self, place: Point, colour: str = INK, size: float = 4.5) -> None:
         ends = [(place[0], place[1] - 0.002), (place[0], place[1] + 0.002)]

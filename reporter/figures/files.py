@@ -6,16 +6,13 @@ from __future__ import annotations
 import io
 import threading
 import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from comborun.reporter.figures.figure import INK, PAGE, Lines, Text
+from comborun.reporter.figures.figure import INK, PAGE, Area, Figure, Panel, Strokes, Text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from matplotlib.axes import Axes
-
-    from comborun.reporter.figures.figure import Area, Figure, Panel
 
     Placed = list[tuple[Panel, float, float]]
     """with left and top in inches"""
@@ -93,7 +90,7 @@ def _drawn(placed: Placed, form: str) -> bytes:
         return buffer.getvalue()
 
 
-def _put(axes: Axes, mark: Text | Lines | Area, order: int) -> None:
+def _put(axes: Axes, mark: Text | Strokes | Area, order: int) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Polygon
 
@@ -106,7 +103,7 @@ def _put(axes: Axes, mark: Text | Lines | Area, order: int) -> None:
         axes.text(
             *mark.place, mark.words, parse_math=False, zorder=order, **options
         )  # a `$` in a name is not a formula
-    elif isinstance(mark, Lines):
+    elif isinstance(mark, Strokes):
         line, gap = mark.style, (float("nan"), float("nan"))
         across, down = zip(*(point for one in mark.lines for point in (*one, gap)), strict=True)
         dashes: Any = (0, line.dashes) if line.dashes else "solid"

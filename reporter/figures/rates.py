@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
 
+from comborun.reporter.counting.combo import ComboSummary
 from comborun.reporter.figures.figure import (
     COLUMN,
     GREY,
@@ -18,6 +19,7 @@ from comborun.reporter.figures.figure import (
     Figure,
     LineStyle,
     Panel,
+    Point,
     TextStyle,
     fit,
     fit_apart,
@@ -29,14 +31,8 @@ from comborun.reporter.figures.figure import (
     titled,
     wrap,
 )
+from comborun.reporter.summary import Summary
 from comborun.reporter.text import interval, of, rate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from comborun.reporter.counting.combo import ComboSummary
-    from comborun.reporter.figures.figure import Point
-    from comborun.reporter.summary import Summary
 
 MOST = 100
 WIDEST, NARROWEST = 1.5, 0.07

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from comborun.model.plan import Session
+from comborun.reporter.counting.ending import RunTiming, TimedAttempt
 from comborun.reporter.figures.figure import (
     PAGE,
     SMALL,
@@ -18,17 +20,11 @@ from comborun.reporter.figures.figure import (
     measure,
     ticks,
 )
+from comborun.reporter.records.collected import AttemptRecord
 from comborun.reporter.text import duration, number
 from comborun.rules.vocabulary import Outcome
 from comborun.text import several
 from comborun.words.endings import outcome_words
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from comborun.model.plan import Session
-    from comborun.reporter.counting.ending import Span, Timing
-    from comborun.reporter.records.collected import Attempt
 
 ROW, HEAD, FOOT = 0.21, 0.24, 0.5
 ROWS = 60
@@ -45,11 +41,11 @@ UNITS = ((7200.0, 3600.0, "hours"), (180.0, 60.0, "minutes"), (0.0, 1.0, "second
 """from how many seconds on, seconds per unit, its name"""
 
 
-def sessions(timing: Timing) -> Figure | None:
+def sessions(timing: RunTiming) -> Figure | None:
     if timing.seen <= 0:
         return None
     every = timing.lanes()
-    outcomes = {_outcome(attempt) for _, _, attempt in timing.spans}
+    outcomes = {attempt.outcome for _, _, attempt in timing.spans}
     shown = [(outcome, colour) for outcome, colour in COLOURS.items() if outcome in outcomes]
     entries = [(outcome_words(outcome) or "no end record", colour) for outcome, colour in shown]
     rest = f" The first {ROWS} of {len(every)} rows." if len(every) > ROWS else ""
@@ -60,11 +56,7 @@ def sessions(timing: Timing) -> Figure | None:
     return Figure("sessions", "Sessions over time", note, (_panel(timing, every[:ROWS]),), legend(entries))
 
 
-def _outcome(attempt: Attempt) -> Outcome | None:
-    return attempt.end.outcome if attempt.end else None
-
-
-def _words(timing: Timing) -> str:
+def _words(timing: RunTiming) -> str:
     words = f"From the first start to the last end: {duration(timing.seen)}"
     if timing.work is None:
         return f"{words}, as far as the records go."
@@ -75,7 +67,7 @@ def _words(timing: Timing) -> str:
     return f"{words}; no order of the same sessions in {slots} takes less than {duration(timing.bound)}."
 
 
-def _panel(timing: Timing, rows: Sequence[Sequence[Span]]) -> Panel:
+def _panel(timing: RunTiming, rows: Sequence[Sequence[TimedAttempt]]) -> Panel:
     span, first = timing.seen, timing.spans[0][0]
     left, height = 0.1, ROW * len(rows)
     panel = Panel("Sessions over time", PAGE, HEAD + height + FOOT)
@@ -95,8 +87,8 @@ def _panel(timing: Timing, rows: Sequence[Sequence[Span]]) -> Panel:
     return panel
 
 
-def _bar(panel: Panel, session: Session, attempt: Attempt, corner: tuple[float, float], width: float) -> None:
-    colour, (left, top) = COLOURS[_outcome(attempt)], corner
+def _bar(panel: Panel, session: Session, attempt: AttemptRecord, corner: tuple[float, float], width: float) -> None:
+    colour, (left, top) = COLOURS[attempt.outcome], corner
     middle = top + 0.34 * ROW
     panel.box(corner, (width, 0.84 * ROW), colour)
     again = f" #{attempt.number}" if attempt.number > 1 else ""

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from comborun.errors import UserError
+from comborun.model.work import Combo
 from comborun.reporter.comparing.comparison import Comparison, comparison_of, corrected
 from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import between_runs
-from comborun.reporter.pages.document import SCHEMA
-from comborun.reporter.pages.keys import (
-    COUNT,
-    DIFFERENCE,
-    FLAG,
-    LIMITS,
-    ROUNDED,
-    TEXT,
-    Key,
-    as_json,
-    row,
-    table,
-)
+from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
-from comborun.reporter.pages.tables import Table, columns, holm_p, strong
+from comborun.reporter.pages.tables import TextTable, columns, holm_p, strong
+from comborun.reporter.records.collected import Collected
 from comborun.reporter.text import claim, combo_name, p_value, points, points_interval
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from comborun.model.work import Combo
-    from comborun.reporter.records.collected import Collected
 
 
 @dataclass(frozen=True)
@@ -58,7 +42,7 @@ class Between:
         return tuple(found)
 
     @property
-    def table(self) -> Table:
+    def table(self) -> TextTable:
         rows = [
             [
                 *(policy, one.environment, claim(one.rate_b), claim(one.rate_a), strong(points(one.difference), one)),
@@ -66,7 +50,7 @@ class Between:
             ]
             for policy, one in self.rows
         ]
-        return Table(
+        return TextTable(
             "Combos", columns("policy|environment", "before|after|change|95 % interval|p (Holm)", "test"), rows
         )
 
@@ -120,33 +104,22 @@ METHOD = (
 )
 
 
+_KEYS = "environment before=rate_b after=rate_a difference interval p p_holm decided paired pairing test"
+"""of a comparison in comparison.json, as in `document.KEYS`"""
+
+
 def render_between(between: Between) -> dict[str, bytes]:
     pages = [f"comparison.{kind}" for kind in ("html", "md")]
     texts = {name: rendered(f"{name}.j2", between=between, table=between.table, method=METHOD) for name in pages}
+    compared = table(Comparison, _KEYS)
     texts["comparison.json"] = as_json(
         {
             "schema": SCHEMA,
             "before": between.before,
             "after": between.after,
-            "comparisons": [{"policy": policy, **row(_COMPARED, one)} for policy, one in between.rows],
+            "comparisons": [{"policy": policy, **compared.write(one)} for policy, one in between.rows],
             "sentences": between.sentences,
             "notes": between.notes,
         }
     )
     return {name: text.encode("utf-8", "replace") for name, text in texts.items()}
-
-
-_RATE = table(Key("successes", COUNT), Key("n", COUNT))
-_COMPARED = (
-    Key("environment", TEXT),
-    Key("before", _RATE, of="rate_b"),
-    Key("after", _RATE, of="rate_a"),
-    Key("difference", DIFFERENCE),
-    Key("interval", LIMITS),
-    Key("p", ROUNDED),
-    Key("p_holm", ROUNDED),
-    Key("decided", FLAG),
-    Key("paired", FLAG),
-    Key("pairing", TEXT),
-    Key("test", TEXT),
-)

@@ -5,22 +5,18 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from comborun.model.attempt import Verdict, having
+from comborun.model.attempt import EpisodeRecord, Verdict, having
 from comborun.model.work import grouped
 from comborun.reporter.text import combo_name
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from comborun.model.attempt import EpisodeRecord
 
 MOST = 48
 WIDTH = 200

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, repeat
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from comborun.model.attempt import Verdict, field_column, metric_columns
-from comborun.reporter.pages.document import COMBO
-from comborun.reporter.pages.keys import row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from comborun.model.attempt import EpisodeRecord, JsonValue
-    from comborun.reporter.summary import Summary
+from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_column, metric_columns
+from comborun.reporter.counting.combo import ComboSummary
+from comborun.reporter.pages.document import shape_of
+from comborun.reporter.summary import Summary
 
 COLUMNS = ("policy", "environment", "episode", "seed", "verdict", "success", "session", "attempt", "source")
 _PAIRS = {
@@ -94,7 +90,7 @@ def _rows(
 def summary_csv(summary: Summary) -> str:
     metrics = tuple(dict.fromkeys(mean.name for combo in summary.combos for mean in combo.metrics))
     header = [*SUMMARY_COLUMNS, *(f"{name}.{part}" for name in metrics for part in ("mean", "low", "high", "n"))]
-    return _csv([header, *(_summarized(row(COMBO, combo), metrics) for combo in summary.combos)])
+    return _csv([header, *(_summarized(shape_of(ComboSummary).write(combo), metrics) for combo in summary.combos)])
 
 
 def _summarized(combo: dict[str, Any], metrics: Iterable[str]) -> Iterator[JsonValue]:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from comborun import __version__
+from comborun.reporter.counting.combo import ComboSummary, MacroMean
 from comborun.reporter.pages import tables
-from comborun.reporter.pages.tables import Strong
+from comborun.reporter.pages.tables import Strong, TextTable
 from comborun.reporter.pages.words import methods
+from comborun.reporter.summary import GridAxes, Summary
 from comborun.reporter.text import NOTHING, of
 from comborun.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from comborun.reporter.counting.combo import ComboSummary, MacroMean
-    from comborun.reporter.pages.tables import Table
-    from comborun.reporter.summary import Axes, Summary
 
 COUNTED = 3
 """most columns with room for k/n"""
@@ -89,7 +84,7 @@ def _lines(summary: Summary) -> Iterator[str]:
     yield from ("", r"\paragraph{Evaluation.}", escape(methods(summary)))
 
 
-def _compared(table: Table) -> Iterator[str]:
+def _compared(table: TextTable) -> Iterator[str]:
     yield from ("", r"\begin{table*}", r"\centering", r"\footnotesize\setlength{\tabcolsep}{4pt}", FITTED)
     rows = [
         [rf"\textbf{{{escape(cell)}}}" if isinstance(cell, Strong) else escape(cell) for cell in row]
@@ -113,7 +108,7 @@ def _rate(share: float, interval: tuple[float, float], *, crowded: bool) -> str:
     return "${}^{{+{}}}_{{-{}}}$".format(*shown)
 
 
-def _table(summary: Summary, axes: Axes) -> Iterator[str]:
+def _table(summary: Summary, axes: GridAxes) -> Iterator[str]:
     combos = {combo.key: combo for combo in summary.combos}
     means = {mean.policy: mean for mean in summary.macro_means}
     across, crowded = axes.policies_across, len(axes.columns) > CROWDED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from hashlib import sha256
@@ -17,39 +17,22 @@ from comborun.reporter import text
 from comborun.reporter.comparing.claims import NOTHING_DECIDED
 from comborun.reporter.counting.quality import COUNTED
 from comborun.reporter.figures import MOST_COMBOS, OF_COMBOS
-from comborun.reporter.figures.figure import shortened, untitled
+from comborun.reporter.figures.figure import Figure, shortened, untitled
 from comborun.reporter.pages import tables
 from comborun.reporter.pages.words import methods, sentences
+from comborun.reporter.summary import Summary
 from comborun.text import GIB, printable, several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from jinja2 import Environment
     from markupsafe import Markup
-
-    from comborun.reporter.figures.figure import Figure
-    from comborun.reporter.summary import Summary
 
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 
-FINDINGS_SHOWN = 200
-OPEN_LENGTH = 1500
-"""characters of undecided comparisons; more are folded"""
-OPEN_COMBOS, OPEN_PANELS = 24, 6
-"""tables of more combos, and figures and environments that are more, are folded"""
-CLAIMS_SHOWN = 10
-LOGS_SHOWN = 50
-PROVENANCE_OPEN = 30
 ALWAYS = {"files", "records", "accepted"}
 DIFFERENCES = "Differences in percentage points with their 95 % intervals; p by Holm over all of them."
 
-_EPISODES = {
-    "cumulative_success": "Cumulative success",
-    "time_to_success": "Time to success",
-    "failure_kinds": "Failure kinds",
-}
 _MARKDOWN = re.compile(r"(\[[+−<>\d.e-]+, [+−<>\d.e-]+\](?!\())|[\\`*\[\]|~#$]|(?<![^\W_])_|_(?![^\W_])")
 """intervals, and underscores inside words, are not markup"""
 
@@ -62,9 +45,6 @@ def page(summary: Summary) -> dict[str, Any]:
         "summary": summary,
         "long_names": long_names,
         "sentences": sentences(summary),
-        # A long list of open questions would push everything else down.
-        "folded": sum(map(len, summary.claims.left_open)) > OPEN_LENGTH,
-        "large": len(combos) > OPEN_COMBOS,
         "tabled": tabled,
         "combos": tables.combos(summary, tabled),
         "too_many": f"{len(combos)} combos are too many for tables here; summary.csv has a row for each.",
@@ -81,7 +61,6 @@ def page(summary: Summary) -> dict[str, Any]:
         "metrics": tables.metrics(tabled),
         "logs": [combo for combo in combos if combo.ending.log],
         "tallies": [(COUNTED[key], count) for key, count in summary.quality.counts.items() if count or key in ALWAYS],
-        "unshown": max(0, len(summary.quality.findings) - FINDINGS_SHOWN),
         "provenance": tuple(_provenance(summary)),
         "method": methods(summary),
     }
@@ -103,31 +82,9 @@ def html(sections: Mapping[str, Any], drawn: Iterable[Figure]) -> str:
         **sections,
         figures=figures,
         intervals=dict(zip(rated, panels, strict=False)),  # a figure holds only so many
-        contents=tuple(_contents(sections, figures)),
         script=script,
         script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
     )
-
-
-def _contents(sections: Mapping[str, Any], figures: Mapping[str, Figure]) -> Iterator[tuple[str, str]]:
-    every = (
-        ("claims", "Claims", sections["comparisons"]),
-        ("means", "Means", sections["means"]),
-        ("strengths", "Strengths", sections["strengths"]),
-        ("environments", "Environments", sections["environments"]),
-        ("trends", "Checkpoints", "trends" in figures),
-        ("graded", "Metrics compared", sections["graded"]),
-        ("combos", "Combos", True),
-        *((name, title, name in figures) for name, title in _EPISODES.items()),
-        ("kinds", "Kinds compared", sections["kinds"]),
-        ("metrics", "Metrics", sections["metrics"]),
-        ("contact", "Failed episodes", sections["sheet"]),
-        ("logs", "Logs of failures", sections["logs"]),
-        ("sessions", "Sessions", "sessions" in figures),
-        ("quality", "Data quality", True),
-        ("method", "Method", True),
-    )
-    return ((anchor, title) for anchor, title, there in every if there)
 
 
 def rendered(template: str, **values: object) -> str:
@@ -159,17 +116,7 @@ def _environment() -> Environment:
     environment.filters["svg"] = lambda panel: Markup(panel.svg())  # noqa: S704 - its text is escaped
     environment.tests.update(strong=lambda cell: isinstance(cell, tables.Strong))
     environment.tests.update(tagged=lambda cell: isinstance(cell, tables.Tagged))
-    environment.globals.update(
-        css=_own("report.css"),
-        nothing_decided=NOTHING_DECIDED,
-        version=__version__,
-        findings_shown=FINDINGS_SHOWN,
-        claims_shown=CLAIMS_SHOWN,
-        told_shown=2 * CLAIMS_SHOWN,
-        open_panels=OPEN_PANELS,
-        logs_shown=LOGS_SHOWN,
-        provenance_open=PROVENANCE_OPEN,
-    )
+    environment.globals.update(css=_own("report.css"), nothing_decided=NOTHING_DECIDED, version=__version__)
     return environment
 
 
@@ -193,7 +140,7 @@ def _provenance(summary: Summary) -> Iterator[tuple[str, str]]:
     for name, span in (("first start to last end", timing.makespan), ("sum of session times", timing.sequential)):
         if span is not None:
             yield name, text.duration(span)
-    for name, value in sorted(summary.provenance.items()):
+    for name, value in summary.provenance.items():
         sized = name == "host.memory" and value.isdecimal()  # the JSON has the bytes
         yield name, f"{int(value) / GIB:.1f} GiB" if sized else value
 
@@ -204,7 +151,7 @@ PRINTED = 400
 
 def shorten_names(summary: Summary) -> tuple[Summary, Mapping[str, str]]:
     metrics = (mean.name for combo in summary.combos for mean in combo.metrics)
-    kinds = (kind for combo in summary.combos if combo.failures for kind, _ in combo.failures.counts)
+    kinds = (kind for combo in summary.combos if combo.failures for kind in combo.failures.kinds)
     names = {*summary.policies, *summary.environments, *metrics, *kinds, summary.run, summary.grid or ""}
     long = sorted(name for name in names if len(name) > LONGEST)
     if not long:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import Self, TypeVar
 
+from comborun.reporter.comparing.comparison import Comparison, Tested
+from comborun.reporter.comparing.graded import Graded, KindComparison
+from comborun.reporter.counting.combo import ComboSummary, MacroMean
+from comborun.reporter.counting.measures import MetricMean
+from comborun.reporter.summary import Summary
 from comborun.reporter.text import (
     NOTHING,
     claim,
@@ -24,15 +30,6 @@ from comborun.reporter.text import (
     with_interval,
 )
 from comborun.rules.vocabulary import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from comborun.reporter.comparing.comparison import Comparison, Tested
-    from comborun.reporter.comparing.graded import Graded, KindComparison
-    from comborun.reporter.counting.combo import ComboSummary, MacroMean
-    from comborun.reporter.counting.measures import MetricMean
-    from comborun.reporter.summary import Summary
 
 T = TypeVar("T")
 
@@ -69,7 +66,7 @@ class Tagged(str):
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     title: str
     columns: Sequence[tuple[str, str]]
     """heads and alignments: `left` for words, `right` for numbers"""
@@ -94,7 +91,7 @@ def columns(left: str, right: str = "", last: str = "") -> list[tuple[str, str]]
     return [(head, side) for side, heads in sides for head in heads.split("|") if head]
 
 
-def _filled(table: Table) -> Table:
+def _filled(table: TextTable) -> TextTable:
     """Without the columns that are empty in all rows."""
     kept = [column for column, _ in enumerate(table.columns) if any(row[column] for row in table.rows)]
     rows = [[row[column] for column in kept] for row in table.rows]
@@ -109,14 +106,14 @@ def _smallest(found: Sequence[T]) -> Sequence[T]:
 # -- means over environments ------------------------------------------------------------------------------------------
 
 
-def means(summary: Summary) -> Table | None:
+def means(summary: Summary) -> TextTable | None:
     found = summary.macro_means
     if not found:
         return None
     ranked = any(mean.rank and mean.rank != (1, len(found)) for mean in found)
     early = f" {EARLY}" if any(mean.early for mean in found) else ""
     return _filled(
-        Table(
+        TextTable(
             "Means over environments",
             columns("policy", "mean|95 % interval|rank|environments|episodes", "environments missing|not complete"),
             [_mean_row(mean, rank(mean.rank) if ranked else "") for mean in found],
@@ -146,14 +143,14 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
-def strengths(summary: Summary) -> Table | None:
+def strengths(summary: Summary) -> TextTable | None:
     if summary.strengths is None:
         return None
     rows = [
-        [one.policy, Strong(f"{one.value:+.2f}"), f"[{one.interval[0]:+.2f}, {one.interval[1]:+.2f}]"]
+        [one.policy, Strong(f"{one.strength:+.2f}"), f"[{one.interval[0]:+.2f}, {one.interval[1]:+.2f}]"]
         for one in summary.strengths
     ]
-    return Table(
+    return TextTable(
         "Bradley-Terry strengths",
         columns("policy", "strength|95 % interval"),
         rows,
@@ -164,7 +161,7 @@ def strengths(summary: Summary) -> Table | None:
 # -- comparisons ------------------------------------------------------------------------------------------------------
 
 
-def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Table:
+def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> TextTable:
     several = len({one.environment for one in found}) > 1
     rows = [
         [
@@ -180,10 +177,10 @@ def comparisons(found: Sequence[Comparison], title: str, note: str = "") -> Tabl
         for one in _smallest(found)
     ]
     heads = columns("environment|a|b", "a − b|95 % interval|p (Holm)|n", "test|better")
-    return _filled(Table(title, heads, rows, note, len(found)))
+    return _filled(TextTable(title, heads, rows, note, len(found)))
 
 
-def graded(found: Sequence[Graded]) -> Table | None:
+def graded(found: Sequence[Graded]) -> TextTable | None:
     rows = [
         [
             *(one.metric, f"all {len(one.environments)}" if one.environments[1:] else one.environments[0]),
@@ -198,10 +195,10 @@ def graded(found: Sequence[Graded]) -> Table | None:
         " alone; p adjusted by Holm in the family of the success rates."
     )
     heads = columns("metric|environment|a|b", "a above b|95 % interval|IQM a|IQM b|p (Holm)|n", "test|more")
-    return Table("Compared by metrics", heads, rows, note, len(found)) if rows else None
+    return TextTable("Compared by metrics", heads, rows, note, len(found)) if rows else None
 
 
-def kinds_compared(found: Sequence[KindComparison]) -> Table | None:
+def kinds_compared(found: Sequence[KindComparison]) -> TextTable | None:
     rows = [
         [
             *(kind.kind, one.a, one.b, strong(points(one.difference), one), points_interval(one.interval)),
@@ -214,7 +211,7 @@ def kinds_compared(found: Sequence[KindComparison]) -> Table | None:
         " Holm over all failure kinds, apart from the success rates."
     )
     heads = columns("kind|a|b", "a − b|95 % interval|p (Holm)", "more")
-    return Table("Failure kinds compared", heads, rows, note, len(found)) if rows else None
+    return TextTable("Failure kinds compared", heads, rows, note, len(found)) if rows else None
 
 
 def strong(text: str, comparison: Tested) -> str:
@@ -236,38 +233,37 @@ def _both(a: int, b: int) -> str:
 # -- failure kinds and metrics of each combo --------------------------------------------------------------------------
 
 
-def failures(combos: Iterable[ComboSummary]) -> Table | None:
+def failures(combos: Iterable[ComboSummary]) -> TextTable | None:
     failed = [(combo, combo.failures) for combo in combos if combo.failures and combo.failures.field]
     if not failed:
         return None
     totals = Counter[str]()
     for _, found in failed:
-        totals.update(dict(found.counts))
+        totals.update(found.kinds)
     names = [kind for kind, _ in totals.most_common(KINDS_SHOWN)]
     rows = []
     for combo, found in failed:
-        counts = dict(found.counts)
-        other = found.other + sum(count for kind, count in counts.items() if kind not in names)
-        cells = (*(counts.get(name, 0) for name in names), other, found.untold, found.errored)
+        other = found.other + sum(count for kind, count in found.kinds.items() if kind not in names)
+        cells = (*(found.kinds.get(name, 0) for name in names), other, found.untold, found.errored)
         rows.append([combo.policy, combo.environment, *map(str, cells)])
     kinds = [*((name, "right") for name in names), *columns("", "other kinds|not told|errored")]
     note = "Episodes, in the words of their records."
-    return _filled(Table("Failed episodes by kind", [*columns("policy|environment"), *kinds], rows, note))
+    return _filled(TextTable("Failed episodes by kind", [*columns("policy|environment"), *kinds], rows, note))
 
 
-def metrics(combos: Sequence[ComboSummary]) -> Table | None:
+def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
     names = tuple(dict.fromkeys(mean.name for combo in combos for mean in combo.metrics))
-    rows = []
-    for combo in combos:
-        found = {mean.name: mean for mean in combo.metrics}
-        if found:
-            rows.append([combo.policy, combo.environment, *(_metric(found.get(name)) for name in names)])
+    rows = [
+        [combo.policy, combo.environment, *(_metric(combo.metrics_by_name.get(name)) for name in names)]
+        for combo in combos
+        if combo.metrics
+    ]
     note = (
         "Means over completed episodes with their 95 % intervals, how many episodes have the metric, and the values"
         " that 5 and 95 of 100 episodes stay under."
     )
     heads = [*columns("policy|environment"), *((name, "right") for name in names)]
-    return Table("Metrics", heads, rows, note) if names else None
+    return TextTable("Metrics", heads, rows, note) if names else None
 
 
 def _metric(found: MetricMean | None) -> str:
@@ -280,7 +276,7 @@ def _metric(found: MetricMean | None) -> str:
 # -- combos -----------------------------------------------------------------------------------------------------------
 
 
-def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
+def combos(summary: Summary, shown: Sequence[ComboSummary]) -> TextTable | None:
     """Each with its counts, how it ended and how long it took."""
     below = ["; ".join(filter(None, _below(combo, summary))) for combo in shown]
     rated = any(combo.counts for combo in shown)
@@ -299,7 +295,7 @@ def combos(summary: Summary, shown: Sequence[ComboSummary]) -> Table | None:
         "outcome",
     )
     rows = [[combo.policy, combo.environment, *_counted(combo), *_ended(combo, summary)] for combo in shown]
-    return _filled(Table("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
+    return _filled(TextTable("Combos", heads, rows, " ".join(filter(None, notes)), below=below)) if rows else None
 
 
 def _counted(combo: ComboSummary) -> list[str]:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from comborun.reporter.comparing.comparison import ALPHA
+from comborun.reporter.comparing.comparison import ALPHA, Sequential
+from comborun.reporter.comparing.orders import Trend
+from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction
 from comborun.rules.vocabulary import Completeness, Outcome
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from comborun.reporter.comparing.comparison import Sequential
-    from comborun.reporter.comparing.orders import Trend
-    from comborun.reporter.summary import Summary
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
@@ -49,7 +44,7 @@ def _canary(summary: Summary) -> Iterator[str]:
 
 def _episodes(summary: Summary) -> Iterator[str]:
     counted = [combo.counts for combo in summary.combos if combo.counts]
-    counts = summary.counts
+    counts = summary.totals
     if not counted:
         return
     if not summary.planned:
@@ -76,10 +71,11 @@ def _episodes(summary: Summary) -> Iterator[str]:
 def _early(summary: Summary) -> Iterator[str]:
     found = [one.sequential for one in summary.comparisons.all if one.sequential and not one.so_far]
     if found:
-        spare, planned = sum(combo.not_needed for combo in summary.combos), summary.counts.planned
+        spare, planned = sum(combo.not_needed for combo in summary.combos), summary.totals.planned
         yield (
-            f"{sum(one.stopped for one in found)} of {several(len(found), 'comparison')} over before the last pair"
-            f" of episodes; {spare} of the grid's {spare + planned} episodes were not needed and are planned no more."
+            f"{sum(one.stopped_early for one in found)} of {several(len(found), 'comparison')} over before the last"
+            f" pair of episodes; {spare} of the grid's {spare + planned} episodes were not needed and are planned no"
+            " more."
         )
 
 

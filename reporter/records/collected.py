@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord
 from comborun.model.codec import decoded
-from comborun.model.work import combo_of, describe, grouped, spans
+from comborun.model.plan import Plan, Session
+from comborun.model.stopping import StopRule
+from comborun.model.work import Combo, combo_of, describe, grouped, spans
+from comborun.reporter.json_types import Memory, Moment
+from comborun.reporter.records.reading import Defect, Reading, Reject
 from comborun.reporter.text import combo_name
+from comborun.rules.vocabulary import Outcome
 from comborun.text import several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from comborun.model.attempt import Aggregate, Begin, End, EpisodeRecord
-    from comborun.model.plan import Plan, Session
-    from comborun.model.stopping import StopRule
-    from comborun.model.work import Combo
-    from comborun.reporter.records.reading import Defect, Reading, Reject
-
 
 CANARY_SCHEMA = 1
 
@@ -32,6 +29,7 @@ class CanaryCombo:
     environment: str
     compared: int
     verdicts: tuple[int, ...]
+    """episodes with another verdict"""
     starts: tuple[int, ...]
     """episodes whose initial state has another hash"""
     seeds: tuple[int, ...]
@@ -87,7 +85,7 @@ class Canary:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class AttemptRecord:
     number: int
     begin: Begin | None
     end: End | None
@@ -100,10 +98,22 @@ class Attempt:
         return begin or (self.end.started if self.end else None) or None
 
     @property
-    def ended(self) -> float | None:
+    def ended(self) -> Moment | None:
         """None without an end record or a start, or if the clock was set back in between."""
         known = self.end and self.started is not None and self.end.ended >= self.started
         return self.end.ended if self.end and known else None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        return self.end.outcome if self.end else None
+
+    @property
+    def gpus(self) -> str:
+        return self.begin.gpus if self.begin else ""
+
+    @property
+    def peak_memory(self) -> Memory | None:
+        return self.end.peak_memory if self.end else None
 
     @property
     def seconds(self) -> float | None:
@@ -113,7 +123,7 @@ class Attempt:
 @dataclass(frozen=True)
 class SessionHistory:
     session: Session
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[AttemptRecord, ...]
 
     @property
     def end(self) -> End | None:

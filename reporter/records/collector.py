@@ -6,14 +6,14 @@ import glob
 import os
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import Verdict, packed
-from comborun.model.work import grouped
+from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
+from comborun.model.work import Combo, grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
@@ -38,13 +38,6 @@ from comborun.rules.results.tally import undecided
 from comborun.text import several
 from comborun.words import say
 from comborun.words.rows import proposed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Aggregate, EpisodeRecord
-    from comborun.model.work import Combo
-
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"
 _OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}

@@ -8,32 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
-from comborun.model.attempt import EpisodeRecord
-from comborun.reporter.records.reading import UNNAMED
+from comborun.model.attempt import Aggregate, EpisodeRecord
+from comborun.model.work import Combo
+from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.reporter.text import combo_name
-from comborun.rules.results.formats import (
-    COMPLETION_ROWS,
-    DATABASE,
-    EPISODES,
-    EVAL_INFO,
-    JOB_ROWS,
-    JSONL_ROWS,
-    NAMED,
-    TABLE,
-    TUPLES,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from comborun.model.attempt import Aggregate
-    from comborun.model.work import Combo
-    from comborun.reporter.records.reading import Reading
-
+from comborun.rules.results import formats
 
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
@@ -90,8 +73,8 @@ def combo_of_folder(folder: str) -> tuple[str, str]:
     return combo_of_path(f"{folder}/out") if parts else (UNNAMED, UNNAMED)
 
 
-NAME_COMBO = frozenset({JSONL_ROWS, TABLE, EPISODES, DATABASE, COMPLETION_ROWS})
-NAME_ENVIRONMENT = frozenset({JOB_ROWS, EVAL_INFO, TUPLES})
+NAME_COMBO = frozenset({formats.JSONL_ROWS, formats.TABLE, formats.EPISODES, formats.DATABASE, formats.COMPLETION_ROWS})
+NAME_ENVIRONMENT = frozenset({formats.JOB_ROWS, formats.EVAL_INFO, formats.TUPLES})
 """formats whose records name their environment, and perhaps no policy; for all others the path names it"""
 ALL = "*"
 """the name of a file if all names in a folder are episodes"""
@@ -151,7 +134,7 @@ def _result(one: EpisodeRecord | Aggregate) -> tuple[object, ...]:
 def _shares(files: Sequence[Reading]) -> dict[Combo, list[_Share]]:
     shares: defaultdict[Combo, list[_Share]] = defaultdict(list)
     for file in files:
-        path = PurePosixPath(file.path, ALL if file.format == NAMED else "")
+        path = PurePosixPath(file.path, ALL if file.format == formats.NAMED else "")
         by_combo: defaultdict[Combo, dict[EntryKey, EpisodeRecord | Aggregate]] = defaultdict(dict)
         for one in file.entries:
             episode = one.episode if isinstance(one, EpisodeRecord) else None

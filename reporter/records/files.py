@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -16,32 +16,16 @@ from comborun.reporter.records.combos import (
     policy_of_path,
 )
 from comborun.reporter.records.reading import Context, Reading, RejectKind
+from comborun.rules.results import formats
 from comborun.rules.results.episodes import DEPTH_LIMIT, ORDER
 from comborun.rules.results.fields import FORMAT, MISSING, TORN, UNREADABLE, RefusedError, order_of
 from comborun.rules.results.filename_results import VIDEO, Named
-from comborun.rules.results.formats import (
-    COMPLETION_ROWS,
-    DATABASE,
-    EPISODES,
-    JOB_ROWS,
-    JSONL_ROWS,
-    LOG_NAMES,
-    LOG_PATTERN,
-    NAMED,
-    SUMMARY,
-    SUMMARY_NOT_READ,
-    TABLE,
-    WHY,
-    look,
-)
 from comborun.rules.results.rates import Count
-from comborun.rules.results.readers import NOTHING, Lines, decode_line
+from comborun.rules.results.readers import NOTHING, Lines, Reader, decode_line
 from comborun.words import say
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from comborun.rules.results.readers import Entry, Reader
+    from comborun.rules.results.readers import Entry
 
 try:
     import orjson
@@ -52,8 +36,10 @@ else:
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 19
 
-_MAY_NAME = frozenset({TABLE, EPISODES, DATABASE})
+_MAY_NAME = frozenset({formats.TABLE, formats.EPISODES, formats.DATABASE})
 """formats of rows that name their combo, or leave it to the path"""
+_WHOLE = frozenset({formats.JSONL_ROWS, formats.COMPLETION_ROWS})
+"""formats of rows that need nothing from their path"""
 _CHUNK = 1 << 20
 _KINDS = {TORN: RejectKind.TORN, UNREADABLE: RejectKind.UNREADABLE}
 
@@ -63,12 +49,12 @@ def read(stream: BinaryIO, context: Context) -> Reading:
     reading = Reading(context.path)
     try:
         rules = context.rules
-        log = rules.pattern and rules.source == "log" and context.path.rpartition("/")[2] in LOG_NAMES
-        named = LOG_PATTERN if log else "" if rules.format == NAMED else rules.format
-        file = look(stream, context.path, context.identity, named)
-        reading.format = file.kind or JSONL_ROWS
-        reading.why = "the grid names it" if named else WHY[reading.format]
-        if reading.format == JOB_ROWS and rules.metrics:
+        log = rules.pattern and rules.source == "log" and context.path.rpartition("/")[2] in formats.LOG_NAMES
+        named = formats.LOG_PATTERN if log else "" if rules.format == formats.NAMED else rules.format
+        file = formats.look(stream, context.path, context.identity, named)
+        reading.format = file.kind or formats.JSONL_ROWS
+        reading.why = "the grid names it" if named else formats.WHY[reading.format]
+        if reading.format == formats.JOB_ROWS and rules.metrics:
             context = replace(context, rules=rules.replace(metrics=(*rules.metrics, ORDER)))
         if reading.format not in NAME_COMBO | NAME_ENVIRONMENT:
             context = context.named(*combo_of_path(context.path))
@@ -85,7 +71,7 @@ def read(stream: BinaryIO, context: Context) -> Reading:
 
 def read_names(found: Sequence[str], context: Context) -> Reading:
     """The episodes in the names of a group of files; `context.path` is its folder."""
-    reading = Reading(context.path, NAMED, WHY[NAMED])
+    reading = Reading(context.path, formats.NAMED, formats.WHY[formats.NAMED])
     context = context.named(*combo_of_folder(context.path))
     source = Named(context.identity, context.path, found)
     _fill(reading, context, source, source.finish())
@@ -94,8 +80,8 @@ def read_names(found: Sequence[str], context: Context) -> Reading:
 
 def _refuse(reading: Reading, refused: RefusedError, *, named: bool) -> None:
     """Record that the whole file gives nothing. An unknown format is a fault only if the grid names the file."""
-    if refused.fact.code == SUMMARY_NOT_READ:
-        reading.format, reading.why = SUMMARY, WHY[SUMMARY]
+    if refused.fact.code == formats.SUMMARY_NOT_READ:
+        reading.format, reading.why = formats.SUMMARY, formats.WHY[formats.SUMMARY]
         reading.defect(0, say(refused.fact))
     elif refused.reason == FORMAT and not named:
         reading.format, reading.why, reading.unknown = "", "", say(refused.fact)
@@ -112,14 +98,14 @@ def _entries(stream: BinaryIO, source: Reader) -> Iterator[Entry]:
 
 def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[Entry]) -> None:
     """Raises RefusedError if the file turns out to have no known format."""
-    if reading.format == JSONL_ROWS and isinstance(source, Lines):
+    if reading.format == formats.JSONL_ROWS and isinstance(source, Lines):
         source.taken = lambda line, lines: bool(rows := alike(lines)) and reading.take_alike(context, line, rows)
     for line, value, remark, order in entries:
         if context.words is not source.identity:
             context = replace(context, words=source.identity)
         if not remark and order is None and reading.take_alike(context, line, [value]):
             continue
-        own = replace(context, path=value[VIDEO]) if reading.format == NAMED else context
+        own = replace(context, path=value[VIDEO]) if reading.format == formats.NAMED else context
         if remark:
             reading.defect(line, say(remark), own.path)
         if value is NOTHING:
@@ -132,8 +118,8 @@ def _fill(reading: Reading, context: Context, source: Reader, entries: Iterator[
             reading.take_count(context.named(*_combo_of(context, value.environment)), line, value)
         else:
             number = order_of(value, order, context.identity)
-            named = value if reading.format in {JSONL_ROWS, COMPLETION_ROWS} else _named(reading, own, value)
-            reading.take(own, line, named, None if number is None else context.first + number)
+            row = value if reading.format in _WHOLE else _named(reading, own, value)
+            reading.take(own, line, row, None if number is None else context.first + number)
     _settle(reading, context, source)
 
 

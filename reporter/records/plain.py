@@ -8,20 +8,17 @@ All other rows are left to the rules, and so are all rows if a grid tests values
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat, starmap
 from math import isfinite
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from comborun.model.attempt import EpisodeRecord, Verdict
+from comborun.rules.results.fields import Identity
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from comborun.rules.results.fields import Identity
-
-    Column = Sequence[Any]
+Column = Sequence[Any]
 
 NUMBER: frozenset[type] = frozenset({int, float})
 OTHER: frozenset[type] = frozenset({str, bool, type(None)})

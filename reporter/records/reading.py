@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
+from comborun.model.attempt import Aggregate, EpisodeRecord, JsonValue, Verdict, packed
+from comborun.model.work import Combo
 from comborun.reporter.records.plain import PlainRows, once
 from comborun.rules.results.codings import Coding
 from comborun.rules.results.episodes import DEPTH_LIMIT
@@ -26,15 +28,9 @@ from comborun.rules.results.fields import (
     integer,
     read_row,
 )
+from comborun.rules.results.rates import Count
 from comborun.rules.results.repeats import key_of
 from comborun.words import say
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from comborun.model.attempt import JsonValue
-    from comborun.model.work import Combo
-    from comborun.rules.results.rates import Count
 
 UNNAMED = "unnamed"
 """a policy or an environment that nothing names"""

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from comborun.model.attempt import Verdict
+from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.work import describe, gaps
 from comborun.reporter.records.reading import Defect
 from comborun.rules.names import ATTEMPT, NUMBER
 from comborun.rules.results.videos import FAULTS, fault, parse
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from comborun.model.attempt import EpisodeRecord
 
 SUFFIXES = (".mp4", ".webm", ".avi", ".mkv", ".gif")
 

@@ -5,6 +5,7 @@ scipy's `barnard_exact` has 32 grid points and misses narrow peaks: a fifth of p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import asin, ceil, floor, pi, sqrt
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING
 from comborun.reporter.statistics.proportion import clopper_pearson, quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 

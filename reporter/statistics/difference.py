@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
 from string import ascii_letters
 from sys import float_info
-from typing import TYPE_CHECKING
 
 from comborun.reporter.statistics.proportion import (
     CONFIDENCE,
@@ -16,10 +16,6 @@ from comborun.reporter.statistics.proportion import (
     t_quantile,
     wilson,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
 
 MOST_LETTERS = 52
 

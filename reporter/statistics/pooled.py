@@ -7,6 +7,7 @@ are. R. A. Fisher, The Design of Experiments (1935), chapter III; N. Mantel and 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from math import ceil, floor, fsum, sqrt
@@ -14,15 +15,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Self
 
 from comborun.reporter.statistics.difference import PairCounts, mcnemar
-from comborun.reporter.statistics.proportion import rate_variance, spread_of_mean
+from comborun.reporter.statistics.proportion import Interval, rate_variance, spread_of_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     import numpy as np
     from numpy.typing import NDArray
-
-    from comborun.reporter.statistics.proportion import Interval
 
     Floats = NDArray[np.float64]
 
@@ -86,11 +83,12 @@ def heterogeneity(strata: Sequence[Stratum]) -> float:
 
 def pooled_p(strata: Sequence[Stratum], sign: int) -> float:
     """Two-sided p of a mean difference with this sign."""
-    pairs = [one.pairs for one in strata if one.pairs]
-    if len(pairs) == len(strata) and len({one.n for one in pairs}) == 1:  # equal weights: all swaps are alike
-        won, lost = (fsum(getattr(one, side) for one in pairs) for side in ("only_a", "only_b"))
-        return max(SMALLEST, mcnemar(won, lost)) if (won - lost) * sign > 0 else 1.0
-    swaps = [_swaps(one if sign > 0 else one.swapped) for one in strata]
+    towards_a = [one if sign > 0 else one.swapped for one in strata]
+    pairs = [one.pairs for one in towards_a if one.pairs]
+    if len(pairs) == len(strata) and len({one.n for one in pairs}) == 1:  # then one swap is like another
+        won, lost = fsum(one.only_a for one in pairs), fsum(one.only_b for one in pairs)
+        return max(SMALLEST, mcnemar(won, lost)) if won > lost else 1.0
+    swaps = [_swaps(one) for one in towards_a]
     weighted = [*zip(_weights(swaps), swaps, strict=True)]
     seen = sum(weight * one.wins for weight, one in weighted)
     most = sum(weight * one.most for weight, one in weighted)

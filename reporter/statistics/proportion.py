@@ -7,17 +7,15 @@ interval: with 5 to 10 values a bootstrap (BCa) covers less often, and from 20 o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from math import sqrt
 from statistics import NormalDist
 from sys import float_info
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
+from comborun.reporter.json_types import Share
 
 CONFIDENCE = 0.95
 
@@ -32,13 +30,17 @@ class Proportion:
     """k successes of n, with their interval; n = 0 has neither rate nor interval."""
 
     successes: int
+    """of the episodes used"""
     n: int
+    """episodes used"""
     interval: Interval | None
+    """exact, at 95 %"""
     starts: int | None = None
     """number of different starts if some repeat: the interval counts each once"""
 
     @property
-    def rate(self) -> float | None:
+    def rate(self) -> Share | None:
+        """successes / n"""
         return self.successes / self.n if self.n else None
 
 

@@ -8,17 +8,14 @@ before the first episode. Spending: K. K. G. Lan and D. L. DeMets, Biometrika 70
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from comborun.reporter.statistics.difference import PairCounts, paired_interval
 from comborun.reporter.statistics.proportion import Interval, quantile
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 TOLERANCE = 1e-15
 """probabilities that differ by less are equal: rounding may add up to it"""

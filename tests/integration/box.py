@@ -33,8 +33,7 @@ from comborun.generate.script import FRONT, page
 from comborun.host.system.files import read_rows
 from comborun.model.attempt import Begin, End
 from comborun.model.plan import Session
-from comborun.model.resources import NOTHING, BashWord
-from comborun.model.servers import ModelServer, ServerInstance
+from comborun.model.resources import NOTHING, BashWord, ModelServer, ServerInstance
 from comborun.rules.facts import Fact
 from comborun.rules.records import parse
 from comborun.rules.results.fields import ResultRules

@@ -92,7 +92,7 @@ def test_a_retry_is_heard_while_after_runs(box: Box) -> None:
 
 DECISION = '{"environment": "x", "better": "a]b $(c)"}\n'
 WRONG = {
-    "": "unknown verb (none);",
+    "": "usage: RUN pause|",
     "slots": "slots needs a number from 1",
     "slots 0": "slots needs a number from 1",
     "retry": "retry needs names",
@@ -100,7 +100,7 @@ WRONG = {
     "retry ../x": "there is no session ../x",
     "retry env_one --failed": "there is no session --failed",
     "decided ../env_one": "there is no session ../env_one",
-    "explode": "unknown verb explode;",
+    "explode": "not understood: explode;",
 }
 
 

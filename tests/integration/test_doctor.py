@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import secrets
 import shutil
@@ -21,9 +20,11 @@ from prefaced import Prefaced
 
 from comborun.cli.doctor import doctor
 from comborun.host.verbs.facts import NEEDED
-from comborun.remote.doctor import Examination, HostNeeds, examine
+from comborun.remote.host import Examination, HostNeeds, examine
 from comborun.remote.transport import LocalTransport
-from comborun.rules.findings import Finding, Level
+from comborun.rules.facts import Fact
+from comborun.rules.findings import Finding, Found, Level
+from comborun.words.doctor import advice
 
 HANGS = "#!/bin/bash\ntrap '' TERM INT HUP\necho $$ >>{}\nwhile :; do sleep 60; done\n"
 Fake = Callable[[str, str], None]
@@ -65,6 +66,10 @@ def found(root: Path, check: str, *files: str) -> list[Finding]:
     return [finding for finding in findings if finding.check == check]
 
 
+def mend(finding: Finding) -> None:
+    subprocess.run(["bash", "-c", advice(finding.fact)[1]], check=True)
+
+
 def everything(folder: Path) -> set[str]:
     return {str(path) for path in folder.rglob("*")}
 
@@ -77,12 +82,11 @@ def test_this_machine_is_looked_at_and_nothing_is_left_behind(tmp_path: Path) ->
     seen = look(root)
     assert time.monotonic() - began < 10
     assert everything(tmp_path) == before
-    assert not any("not answer" in finding.found or "hang" in finding.found for finding in seen.findings)
-    good = {finding.check: finding.found for finding in seen.findings if finding.level is Level.OK}
+    assert not any("hangs" in finding.fact.code for finding in seen.findings)
+    good = {finding.check: finding.fact for finding in seen.findings if finding.level is Level.OK}
     assert good.keys() >= {"bash", "programs", "tmux", "locks", "open files"}
-    assert "my runs" in good["locks"]
-    off, doubt = map(float, re.findall(r"[-+]?\d+\.\d+", good["clock"]))
-    assert abs(off) <= doubt + 0.01
+    assert good["locks"].fields["root"] == str(root)
+    assert abs(good["clock"].fields["off_s"]) <= good["clock"].fields["doubt_s"] + 0.01
 
 
 def test_a_root_that_is_not_there_yet_is_looked_at_where_it_would_be(tmp_path: Path) -> None:
@@ -100,9 +104,9 @@ def test_programs_that_hang_cost_their_time_once_are_told_and_ended(tmp_path: Pa
     seen = look(tmp_path)
     assert time.monotonic() - began < 12
     told = {finding.check: finding for finding in seen.findings if finding.level is not Level.OK}
-    assert told["driver"].found == "nvidia-smi hangs"
+    assert told["driver"].fact == Fact(Found.DRIVER_HANGS)
     assert told["tmux"].level is Level.ERROR
-    assert told["logout"].found == "systemd does not answer"
+    assert told["logout"].fact == Fact(Found.SYSTEMD_HANGS)
     left = list(map(int, (tmp_path / "pids").read_text().split()))
     until(lambda: not any(map(alive, left)), "all of them are ended")
 
@@ -114,7 +118,7 @@ def test_what_no_signal_reaches_does_not_hold_up_the_rest(tmp_path: Path, fake: 
     try:
         (finding,) = found(tmp_path, "driver")
         assert time.monotonic() - began < 12
-        assert finding.found == "nvidia-smi hangs"
+        assert finding.fact == Fact(Found.DRIVER_HANGS)
     finally:
         for pid in (tmp_path / "pids").read_text().split():
             os.kill(int(pid), signal.SIGKILL)
@@ -135,18 +139,20 @@ esac
     version = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 2024\n"
     (folder / "version").write_text(version)
     seen = look(tmp_path)
-    told = [finding for finding in seen.findings if finding.check == "GPU 0"]
-    assert "11.3 GiB of 79.6 GiB free, used by " in told[0].found
-    assert f"train ({os.getpid()}, 67.4 GiB)" in told[0].found
-    assert [finding.found for finding in seen.findings if finding.check == "driver"] == ["535.183.01, 1 GPU"]
+    told = {finding.check: finding.fact for finding in seen.findings if finding.fact.code != Found.NO_RAY_TRACING}
+    assert (told["GPU 0"].fields["free_bytes"], told["GPU 0"].fields["total_bytes"]) == (11559 << 20, 81559 << 20)
+    (user,) = told["GPU 0"].fields["users"]
+    assert (user["program"], user["pid"], user["bytes"]) == ("train", os.getpid(), 69000 << 20)
+    assert told["driver"] == Fact(Found.DRIVER, version="535.183.01", gpus=1)
 
 
-@pytest.mark.parametrize(("act", "word"), [("pass", "ignored"), ("raise OSError(37, 'No locks')", "refused")])
-def test_locks_that_do_not_lock_are_found_out(tmp_path: Path, act: str, word: str) -> None:
+@pytest.mark.parametrize(
+    ("act", "code"), [("pass", Found.LOCKS_IGNORED), ("raise OSError(37, 'No locks')", Found.LOCKS_REFUSED)]
+)
+def test_locks_that_do_not_lock_are_found_out(tmp_path: Path, act: str, code: Found) -> None:
     host = Prefaced(f"import fcntl\ndef flock(*_): {act}\nfcntl.flock = flock\n")
     (finding,) = (finding for finding in examine(host, str(tmp_path)).findings if finding.check == "locks")
-    assert finding.level is Level.ERROR
-    assert word in finding.found
+    assert (finding.level, finding.fact.code) == (Level.ERROR, code)
 
 
 def test_programs_that_are_missing_are_named_and_the_disk_is_not_blamed_for_them(
@@ -159,9 +165,9 @@ def test_programs_that_are_missing_are_named_and_the_disk_is_not_blamed_for_them
         (poor / program).symlink_to(str(shutil.which(program)))
     monkeypatch.setenv("PATH", str(poor))
     errors = [finding for finding in look(tmp_path).findings if finding.level is Level.ERROR]
-    assert [(finding.check, finding.found) for finding in errors if finding not in before] == [
-        ("programs", "not on the PATH: head, setsid, timeout"),
-        ("tmux", "neither tmux nor screen is there"),
+    assert [(finding.check, finding.fact) for finding in errors if finding not in before] == [
+        ("programs", Fact(Found.PROGRAMS_MISSING, programs=["head", "setsid", "timeout"])),
+        ("tmux", Fact(Found.NO_MULTIPLEXER, multiplexers=["tmux", "screen"])),
     ]
 
 
@@ -178,9 +184,9 @@ def test_a_file_system_that_is_nearly_full_is_an_error(tmp_path: Path) -> None:
         subprocess.run(["umount", root], check=True)
     told = {finding.check: finding for finding in seen.findings if finding.level is not Level.OK}
     assert told["disk"].level is Level.ERROR
-    assert "of 2.00 MiB free" in told["disk"].found
+    assert told["disk"].fact.fields["total_bytes"] == 2 << 20
     assert told["inodes"].level is Level.ERROR
-    assert "tmpfs" in told["filesystem"].found
+    assert told["filesystem"].fact == Fact(Found.DISK_IN_MEMORY, root=str(root), kind="tmpfs")
 
 
 def test_a_low_limit_is_told(tmp_path: Path) -> None:
@@ -190,7 +196,7 @@ def test_a_low_limit_is_told(tmp_path: Path) -> None:
         (finding,) = found(tmp_path, "open files")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert (finding.level, finding.found.split()[0]) == (Level.WARNING, "200")
+    assert (finding.level, finding.fact.fields["most"]) == (Level.WARNING, 200)
 
 
 def test_a_root_that_cannot_be_written_and_no_temporary_folder_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,13 +214,11 @@ def test_windows_line_ends_are_found_and_the_fix_mends_them(tmp_path: Path) -> N
     binary.write_bytes(b"\0\1\r\n")
     asked = ("~/it's my.sh", "~/binary", "~/absent.py")
     told = found(tmp_path, "CRLF", *asked)
-    assert {finding.found.removesuffix(" has Windows line ends") for finding in told} == {str(named)}
-    for finding in told:
-        subprocess.run(["bash", "-c", finding.fix], check=True)
+    assert [finding.fact for finding in told] == [Fact(Found.WINDOWS_LINE_ENDS, path=str(named))]
+    mend(told[0])
     assert found(tmp_path, "CRLF", *asked) == []
-    assert [finding.found for finding in found(tmp_path, "files", *asked)] == [
-        f"the grid names {tmp_path}/home/absent.py, which is not here"
-    ]
+    absent = Fact(Found.NAMED_FILE_MISSING, path=f"{tmp_path}/home/absent.py")
+    assert [finding.fact for finding in found(tmp_path, "files", *asked)] == [absent]
 
 
 @pytest.fixture
@@ -235,8 +239,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[in
 def test_a_stopped_server_is_told_and_the_fix_wakes_it(tmp_path: Path, server: tuple[int, Path]) -> None:
     os.kill(server[0], signal.SIGSTOP)
     (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.ERROR)
-    assert finding.found == f"our tmux server {server[0]} is stopped"
-    subprocess.run(["bash", "-c", finding.fix], check=True)
+    assert finding.fact == Fact(Found.SERVER_STOPPED, pid=server[0])
+    mend(finding)
     assert [finding.level for finding in found(tmp_path, "tmux")] == [Level.OK]
 
 
@@ -245,8 +249,8 @@ def test_a_server_without_its_socket_is_told_and_the_fix_brings_it_back(
 ) -> None:
     server[1].unlink()
     (finding,) = (finding for finding in found(tmp_path, "tmux") if finding.level is Level.WARNING)
-    assert finding.fix == f"kill -USR1 {server[0]}"
-    subprocess.run(["bash", "-c", finding.fix], check=True)
+    assert finding.fact == Fact(Found.SERVER_WITHOUT_SOCKET, pid=server[0])
+    mend(finding)
     until(server[1].exists, "its socket is there again")
     assert [finding.level for finding in found(tmp_path, "tmux")] == [Level.OK]
 
@@ -266,7 +270,7 @@ def test_busybox_in_place_of_coreutils_is_told(tmp_path: Path, monkeypatch: pyte
         (poor / program).symlink_to(poor / "busybox")
     monkeypatch.setenv("PATH", f"{poor}:{os.environ['PATH']}")
     (finding,) = found(tmp_path, "programs")
-    assert (finding.level, finding.found) == (Level.ERROR, "head, timeout can't do what GNU's can (BusyBox?)")
+    assert (finding.level, finding.fact) == (Level.ERROR, Fact(Found.PROGRAMS_POOR, programs=["head", "timeout"]))
 
 
 def test_the_command_tells_people_and_programs_and_its_code_tells_errors(tmp_path: Path, fake: Fake) -> None:
@@ -289,4 +293,6 @@ def test_the_files_of_a_grid_are_looked_at(tmp_path: Path) -> None:
     grid.write_text("name: g\npolicies: [a]\nenvironments: [b]\ncommand: bash run.sh\nworkdir: .\nresults: none\n")
     told = CliRunner().invoke(doctor, ["--root", str(tmp_path), "--grid", str(grid), "--json"], standalone_mode=False)
     assert told.return_value == 1, told.output
-    assert json.loads(told.stdout)["findings"][0]["found"] == f"{tmp_path}/run.sh has Windows line ends"
+    finding = json.loads(told.stdout)["findings"][0]
+    assert finding["fact"] == {"code": "windows_line_ends", "path": f"{tmp_path}/run.sh"}
+    assert str(tmp_path) in finding["found"]

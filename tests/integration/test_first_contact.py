@@ -65,7 +65,7 @@ MISTAKES = {
     ),
     "no Python": Mistake(("testbox", "Python 3.8"), host=HIDE.replace("{programs}", PYTHONS)),
     "a list of runs without Python": Mistake(
-        ("! testbox has no Python 3.8",), verb="runs", host=HIDE.replace("{programs}", PYTHONS)
+        ("! testbox: testbox has no Python 3.8",), verb="runs", host=HIDE.replace("{programs}", PYTHONS)
     ),
     "a typo in the conda environment": Mistake(
         ("testbox is not ready", "environment isaclab", "source FOLDER/etc/profile.d/conda.sh"),

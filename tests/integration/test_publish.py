@@ -18,7 +18,7 @@ from comborun.amendment.changes import amend as amended_plan
 from comborun.errors import HostError
 from comborun.model.command import fill
 from comborun.model.plan import After, Limits, Plan, Session
-from comborun.remote.publish import Draft, Publication, publish, put_amendment
+from comborun.remote.publish import Publication, RunContent, publish, put_amendment
 from comborun.remote.runs import list_runs
 from comborun.remote.transport import LocalTransport
 from comborun.rules.results.fields import ResultRules
@@ -28,8 +28,8 @@ PLAN = Plan("my-grid", (SESSION,), Limits(1, 1, 0.0, 2), (), None, 60.0, "digest
 CHANGED = replace(PLAN, digest="digest-2")
 
 
-def draft(root: Path, plan: Plan = PLAN) -> Draft:
-    return Draft(plan, "name: my-grid\n", str(root), {})
+def draft(root: Path, plan: Plan = PLAN) -> RunContent:
+    return RunContent(plan, "name: my-grid\n", str(root), {})
 
 
 def put(root: Path, plan: Plan = PLAN, mode: str = "resume") -> Publication:
@@ -114,7 +114,7 @@ def test_a_root_that_can_not_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(HostError) as caught:
         put(tmp_path / "file")
-    assert "can't make the folder" in caught.value.hint
+    assert "none can be made" in caught.value.hint
 
 
 def test_a_full_disk_leaves_no_run(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_no_run(tmp_path: Path) -> None:
     try:
         with pytest.raises(HostError) as caught:
             put(tmp_path)
-        assert "is the disk full?" in caught.value.hint
+        assert "No space left" in caught.value.hint
         assert not list(tmp_path.glob("my-grid-*"))
         assert not list((tmp_path / ".incoming").iterdir())
     finally:

@@ -80,7 +80,7 @@ def test_linked_results_give_the_same_report_on_the_host_and_on_any_laptop(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     summary, here = make_report(*Target(LocalTransport(), ID, str(run)).bring(), tmp_path / "on the host")
-    assert (summary.counts.completed, summary.counts.missing, summary.quality.counts["files"]) == (8, 0, 10)
+    assert (summary.totals.completed, summary.totals.missing, summary.quality.counts["files"]) == (8, 0, 10)
     reports = []
     for laptop in ("first", "second"):
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / laptop))

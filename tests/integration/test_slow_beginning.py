@@ -95,7 +95,7 @@ def test_an_nvidia_smi_that_fails_is_named_instead_of_a_host_without_gpus(desk: 
     gpus.cards(20000)
     gpus.fault("fail")
     refused = desk.combo("plan", desk.grid(**ONE, resources="{gpus: 1}"), code=2)
-    assert "on this machine nvidia-smi failed with code 9: NVIDIA-SMI has failed because" in refused.stderr
+    assert "on this machine the driver's kernel module is not loaded: NVIDIA-SMI has failed because" in refused.stderr
     gpus.fault("")
     laid = desk.combo("plan", desk.grid(**ONE))
     assert "at once" in laid.stdout

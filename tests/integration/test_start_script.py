@@ -11,10 +11,10 @@ from box import Box, bash, until
 from traces import RECORD
 
 BAD_STARTS = {
-    "--parallel 0": "--parallel needs a number from 1",
-    "--parallel": "--parallel needs a number from 1",
-    "--multiplexer byobu": "--multiplexer needs tmux or screen",
-    "--fast": "unknown option --fast;",
+    "--parallel 0": "not understood: --parallel 0;",
+    "--parallel": "not understood: --parallel",
+    "--multiplexer byobu": "not understood: --multiplexer byobu;",
+    "--fast": "not understood: --fast;",
 }
 
 

@@ -164,4 +164,4 @@ def test_a_place_that_can_not_be_written_is_told(desk: Desk) -> None:
     deliveries = compare_files(desk.transport, desk.shipments(to="/proc/nothing"))
     with pytest.raises(HostError) as failed:
         deliver(desk.transport, deliveries, str(desk.root))
-    assert failed.value.hint.endswith("can't make the folder /proc/nothing")
+    assert failed.value.hint.startswith("sync: there is no folder /proc/nothing, and none can be made")

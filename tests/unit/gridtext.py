@@ -10,7 +10,7 @@ from comborun.errors import GridError
 from comborun.grid import Grid, parse_grid
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
-from comborun.planner import lay_out
+from comborun.planner.laying import lay_out
 from comborun.rules.room.capacity import Card
 
 FILE = Path("grid.yaml")

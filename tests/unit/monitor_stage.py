@@ -94,6 +94,7 @@ class Seen:
     life: str = "running"
     claimed: bool = True
     stalled: float | None = None
+    problems: tuple[Fact, ...] = ()
     wrong_gpu: str = ""
     verdict: tuple[Fact, ...] = ()
     ending: str = ""
@@ -122,8 +123,9 @@ class Seen:
         else:
             counts = self._counted(*self.counts)
             counts |= {"why": self.why} if self.countable else {"why": self.why, "countable": 0}
-            told |= {"claimed": self.claimed, "live": _filled(counts), "wrong_gpu": self.wrong_gpu}
-            told |= {"stalled": self.stalled, "ending": self.ending, "verdict": data_of(self.verdict)}
+            told |= {"claimed": self.claimed, "live": _filled(counts), "problems": data_of(self.problems)}
+            told |= {"stalled": self.stalled, "ending": self.ending, "wrong_gpu": self.wrong_gpu}
+            told |= {"verdict": data_of(self.verdict)}
         if self.log is not None:
             size = len(self.log) if self.size is None else self.size
             told |= {"log_size": size, "log_changed": self.changed, "tail": len(self.log[-TAIL:])}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from monitor_stage import a_plan, a_session
 
-from comborun.documents import as_data
+from comborun.model.codec import as_data
 from comborun.model.plan import Plan
 
 PLAN = a_plan([replace(a_session("flat", "stairs"), flag="smoke", threads=2), a_session("rough", "stairs")])

@@ -1,20 +1,21 @@
-"""Checks the two axes and what selects combos: `include`, `exclude`, `overrides`."""
+"""Checks the two axes, what selects combos, how combos are cut and repeated, and comparisons that end early."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from comborun.errors import Problem
 from comborun.grid.combos import MOST_COMBOS
 from comborun.grid.keys.axes import AXES, AXIS_OF
+from comborun.model.command import BY_SEED, placeholders
 from comborun.text import did_you_mean
 
 if TYPE_CHECKING:
     from comborun.grid.combos import Combo
     from comborun.grid.draft import Draft, Path
-    from comborun.grid.keys.axes import ComboMatch
-    from comborun.grid.keys.grid_file import GridFile
+    from comborun.grid.keys.axes import ComboMatch, StopKeys
+    from comborun.grid.keys.grid_file import GridFile, SettingKeys
 
 _EXAMPLES = {"policies": "[flat, rough]", "environments": "[grass, stairs]"}
 
@@ -86,3 +87,131 @@ def _session_problems(draft: Draft) -> Iterator[Problem]:
     for path, (other, combo) in collisions.items():
         message = f"`{other.label}` and `{combo.label}` would both run in the session `{combo.session}`"
         yield draft.at_key(path, message, "session names contain A-Z, a-z, 0-9, _ and - only: rename one of them")
+
+
+_RANGE = "pass it, such as `--first {first_episode} --episodes {episodes}`"
+
+
+def cut_problems(draft: Draft) -> Iterator[Problem]:
+    if draft.broken:
+        return
+    blocks = draft.where(lambda combo: _blocks(combo.settings) > 1 and not combo.settings.ranged)
+    yield from draft.for_combos(blocks, ("block",), "`block`: the command of {} takes no range of episodes", _RANGE)
+    if (count := sum(_blocks(combo.settings) for combo in draft.combos)) > MOST_COMBOS:
+        message = f"`block`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
+        yield draft.at_key(("block",), message, "make the blocks larger")
+    at, cut = draft.set_at("shards"), draft.where(lambda combo: combo.settings.shards not in {None, 1})
+    both = [combo for combo in cut if combo.settings.block]
+    hint = "`block` for comparisons that stop early, `shards` to fill the host"
+    yield from draft.for_combos(both, at, "`shards` and `block` both cut {}: keep one", hint)
+    possible, how = draft.about.shards if draft.about else (True, "")
+    unable = [combo for combo in cut if not (possible and combo.settings.ranged)]
+    hint = f"its preset says: {how}" if how else _RANGE
+    yield from draft.for_combos(unable, at, "`shards`: the command of {} takes no range of episodes", hint)
+    endless = [] if unable else [combo for combo in cut if not combo.settings.episodes]
+    yield from draft.for_combos(
+        endless, at, "`shards`: there is no number of episodes for {}", "such as `episodes: 100`"
+    )
+
+
+def seed_problems(draft: Draft) -> Iterator[Problem]:
+    """`seeds` that can't repeat a combo, or would repeat exactly the same episodes."""
+    if draft.broken:
+        return
+    at, seeded = draft.set_at("seeds"), draft.where(lambda combo: combo.settings.seeds)
+    for needed, message, hint in _SEEDS_NEED:
+        lacking = [combo for combo in seeded if not needed(combo.settings)]
+        yield from draft.for_combos(lacking, at, f"`seeds`: {message}", hint)
+    if (count := sum(len(combo.settings.seeded) for combo in draft.combos)) > MOST_COMBOS:
+        message = f"`seeds`: {count:,} sessions are more than comborun handles ({MOST_COMBOS:,})"
+        yield draft.at_key(at, message, "cut the grid into several")
+
+
+_SEEDS_NEED: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
+    (lambda it: len({*it.seeds}) == len(it.seeds), "a seed occurs twice for {}", "each repeats the combo once"),
+    (lambda it: it.seed is None, "{} has a `seed` too", "leave `seed` out"),
+    (lambda it: it.episodes, "there is no number of episodes for {}", "such as `episodes: 100`"),
+    (lambda it: it.unit == "episode", "{} counts steps, but seeds repeat episodes", "make a policy for each seed"),
+    (
+        lambda it: {"seed", BY_SEED} & {*placeholders(it.command_text)},
+        "the command of {} takes no {seed}: every repeat would be the same",
+        "pass it, such as `--seed {seed}`",
+    ),
+)
+
+
+def _blocks(settings: SettingKeys) -> int:
+    return -(-(settings.episodes or 1) // (settings.block or settings.episodes or 1))
+
+
+def stopping_problems(draft: Draft) -> Iterator[Problem]:
+    stop, at = draft.file.stop_early, ("stop_early",)
+    if stop is None or draft.broken:
+        return
+    if draft.about and draft.about.unpaired:
+        message = f"`stop_early` compares pairs of episodes, but there are none: {draft.about.unpaired}"
+        yield draft.at_key(at, message, "leave it out: then all episodes run and are compared without pairs")
+    found = [*_unknown_name_problems(draft, stop), *_pair_problems(draft, stop)]
+    yield from found
+    compared = draft.where(lambda combo: _compared(stop, combo))
+    if not found and not _meeting(stop, compared):
+        yield draft.at_key(at, "`stop_early`: no environment has two policies to compare")
+    for need, message, hint in _NEEDS:
+        lacking = [combo for combo in compared if not need(combo.settings)]
+        yield from draft.for_combos(lacking, at, f"`stop_early` needs {message}; this is missing for {{}}", hint)
+
+
+_NEEDS: tuple[tuple[Callable[[SettingKeys], object], str, str], ...] = (
+    (lambda settings: settings.episodes, "a number of episodes", "such as `episodes: 100`"),
+    (lambda settings: settings.result_rules.has_records, "records", "say in `results` where they are"),
+    (lambda settings: settings.ranged, "a program that takes a range of episodes", _RANGE),
+    (
+        lambda settings: "seed" in placeholders(settings.command_text),
+        "a program that takes a {seed} and starts an episode in the same way for every policy",
+        "pass it, such as `--seed {seed}`; records must have each episode's seed",
+    ),
+    (
+        lambda settings: settings.block is not None,
+        "`block`, since only sessions that have not begun can be left out",
+        "such as `block: 10`: the episodes of one session",
+    ),
+)
+
+
+def _unknown_name_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+    policies = [entry.name for entry in draft.file.policies]
+    environments = [entry.name for entry in draft.file.environments]
+    for index, pair in enumerate(stop.comparisons or ()):
+        for side, name in enumerate(pair):
+            if name not in policies:
+                path = ("stop_early", "comparisons", index, side)
+                yield draft.at_value(path, f"there is no policy `{name}`", did_you_mean(name, policies))
+    for name in stop.environments or ():
+        if name not in environments:
+            hint = did_you_mean(name, environments)
+            yield draft.at_value(("stop_early", "environments"), f"there is no environment `{name}`", hint)
+
+
+def _pair_problems(draft: Draft, stop: StopKeys) -> Iterator[Problem]:
+    seen: set[frozenset[str]] = set()
+    for index, (a, b) in enumerate(stop.comparisons or ()):
+        path = ("stop_early", "comparisons", index)
+        if a == b:
+            yield draft.at_value(path, f"`{a}` is compared with itself", "name two policies")
+        elif frozenset((a, b)) in seen:
+            yield draft.at_value(path, f"`{a}` and `{b}` are compared twice", "each pair counts once")
+        seen.add(frozenset((a, b)))
+
+
+def _compared(stop: StopKeys, combo: Combo) -> bool:
+    named = stop.comparisons is None or any(combo.policy.name in pair for pair in stop.comparisons)
+    return named and (stop.environments is None or combo.environment.name in stop.environments)
+
+
+def _meeting(stop: StopKeys, combos: Sequence[Combo]) -> bool:
+    """Whether any comparison has both of its policies in one environment."""
+    found = {(combo.policy.name, combo.environment.name) for combo in combos}
+    environments = {environment for _, environment in found}
+    if stop.comparisons is None:
+        return len(found) > len(environments)
+    return any((a, one) in found and (b, one) in found for one in environments for a, b in stop.comparisons)

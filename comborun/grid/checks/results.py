@@ -84,7 +84,12 @@ def _check_unfilled(command: str) -> None:
 
 
 def judging_warnings(draft: Draft) -> Iterator[Problem]:
-    yield from _evidence_warnings(draft)
+    nothing = draft.where(
+        lambda one: one.settings.result_rules.counted and one.settings.evidence.rules == EvidenceRules(records=False)
+    )
+    message = "`evidence: {records: false}` without other evidence for {}: only the exit code decides"
+    hint = "add a `line` of the log or `files`: programs may exit with 0 before their work is done"
+    yield from draft.for_combos(nothing, draft.set_at("evidence", "records"), message, hint)
     yield from _retry_warnings(draft)
     silent = draft.where(
         lambda one: one.settings.limits.stall_after and one.settings.progress and one.settings.progress.silent
@@ -92,15 +97,6 @@ def judging_warnings(draft: Draft) -> Iterator[Problem]:
     message = "`stall_after` for {}, but `progress: {silent: true}` says that it prints nothing for long"
     hint = "make it longer than such a session takes, or set `stall_after: 0` for it in `overrides`"
     yield from draft.for_combos(silent, draft.set_at("limits", "stall_after"), message, hint)
-
-
-def _evidence_warnings(draft: Draft) -> Iterator[Problem]:
-    nothing = draft.where(
-        lambda one: one.settings.result_rules.counted and one.settings.evidence.rules == EvidenceRules(records=False)
-    )
-    message = "`evidence: {records: false}` without other evidence for {}: only the exit code decides"
-    hint = "add a `line` of the log or `files`: programs may exit with 0 before their work is done"
-    yield from draft.for_combos(nothing, draft.set_at("evidence", "records"), message, hint)
 
 
 def _retry_warnings(draft: Draft) -> Iterator[Problem]:

@@ -10,16 +10,23 @@ from pydantic import ConfigDict
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from comborun.grid.keys.axes import Axes, ComboMatch
+from comborun.grid.keys.axes import Axes, ComboMatch, Shards, StopOr
 from comborun.grid.keys.launch import SlurmKeys, SyncKeys
 from comborun.grid.keys.limits_retry import ComboLimitKeys, EvidenceKeys, LimitKeys, NotifyOr, Retries, Signatures
-from comborun.grid.keys.placement import PlacedKeys, Placing, Taking, component_names
-from comborun.grid.keys.program import ContainerOr, Files, LauncherOr, WorkdirKeys, WorkdirOr
-from comborun.grid.keys.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Threads
+from comborun.grid.keys.program import (
+    ContainerOr,
+    Files,
+    LauncherOr,
+    PlacedKeys,
+    Placing,
+    Taking,
+    WorkdirKeys,
+    WorkdirOr,
+    component_names,
+)
+from comborun.grid.keys.resources import DisplayOr, GpuIndexes, PinWord, ReserveKeys, ResourceKeys, Servers, Threads
 from comborun.grid.keys.results import ProgressKeys, ResultKeys
-from comborun.grid.keys.servers import Servers
 from comborun.grid.keys.shapes import ONE_OR_MANY, OR_NONE, Keys, key
-from comborun.grid.keys.stopping import Shards, StopOr
 from comborun.grid.keys.values import (
     TEXT,
     AsWritten,
@@ -103,9 +110,7 @@ class SettingKeys(Keys):
 
     @property
     def pinned(self) -> PinMode:
-        """The pin mode. With a placement it is `none` unless the grid says otherwise: a placement uses the host's
-        numbers.
-        """
+        """The pin mode; with a placement `none` unless the grid says otherwise, since that has the host's numbers."""
         return "none" if self.placement and "pin" not in self.model_fields_set else self.pin
 
     @property

@@ -34,10 +34,7 @@ SHORTEST_POLL = 0.1
 TEXT: Schema = {"type": "string", "minLength": 1}
 SCALAR: Schema = {"type": ["string", "number", "boolean"]}
 DURATION: Schema = {
-    "anyOf": [
-        {"type": "number", "minimum": 0},
-        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*(ms|s|min|h|d)?$"},
-    ]
+    "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?\s*(ms|s|min|h|d)?$"}]
 }
 _CHANGES_DIRECTION = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
@@ -382,8 +379,6 @@ VariableName = Annotated[str, Reads(_variable)]
 AttributeName = Annotated[
     str,
     matching(
-        r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*",
-        "is not a valid name of an attribute",
-        "letters, digits, _ and - only",
+        r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", "is not a valid name of an attribute", "letters, digits, _ and - only"
     ),
 ]

@@ -28,12 +28,14 @@ from comborun.host.supervise.task import settle_s
 from comborun.host.system import files
 from comborun.host.system.files import TABLE_MOST
 from comborun.host.system.process import setting
-from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, Refusal, answer, run_directory
+from comborun.host.verb_errors import BUSY, CONFIG, LACKING, Refusal, answer, run_directory, unwritable
 from comborun.rules import slurm
-from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.evidence import Evidence, MissingResource, fact
 from comborun.rules.events import Kind
 from comborun.rules.facts import fact_in
+from comborun.rules.findings import Found
 from comborun.rules.holds import TaskLeft
+from comborun.rules.host import Denial
 from comborun.rules.names import AFTER
 from comborun.rules.slurm import PENDING
 from comborun.rules.vocabulary import Life
@@ -173,7 +175,7 @@ class Settling:
         if not any(task.held for task in [*self.cluster.tasks.values(), *self.cluster.settlers]):
             return
         if refusal := self.cluster.release():
-            raise Refusal(BUSY, f"Slurm still holds tasks of the run: {refusal}")
+            raise Refusal(BUSY, Denial.SLURM_HOLDS, said=refusal)
         print("Slurm holds no task any more")
 
     def _finalize_missing(self) -> None:
@@ -253,7 +255,7 @@ class Settling:
 
     def _must_take(self) -> None:
         if self.arrays.complaint:
-            raise Refusal(CONFIG, f"Slurm refuses: {self.arrays.complaint}")
+            raise Refusal(CONFIG, Denial.SLURM_REFUSES, said=self.arrays.complaint)
 
     def _end(self) -> None:
         """Finish the run: all sessions have ended for good."""
@@ -269,7 +271,7 @@ class Settling:
                 print("nothing is left to do")
             return
         if not self.policy.record_done(sessions):
-            raise Refusal(CANT_WRITE, f"can't write {self.layout.done}")
+            raise unwritable(self.layout.done)
         self.policy.report_done(sessions)
 
     def _after(self) -> bool:
@@ -293,7 +295,7 @@ class Settling:
         return True
 
     def _silent(self) -> Refusal:
-        return Refusal(BUSY, f"Slurm does not answer: {self.cluster.silence}")
+        return Refusal(BUSY, Denial.SLURM_SILENT, said=self.cluster.silence)
 
 
 def in_array() -> bool:
@@ -309,14 +311,14 @@ def _prepare(settling: Settling, given: Mapping[str, str]) -> None:
     """Apply the options and secrets of a launch or a resume. Raises Refusal."""
     layout = settling.layout
     if not shutil.which("sbatch"):
-        raise Refusal(LACKING, "there is no sbatch on this machine")
+        raise Refusal(LACKING, Found.PROGRAMS_MISSING, programs=["sbatch"])
     try:
         secrets.gather(layout, sys.stdin.buffer.read() if "--secrets" in given else None)
-    except LookupError as error:
-        raise Refusal(CONFIG, f"{error}; nothing was submitted") from error
+    except MissingResource as missing:
+        raise Refusal(CONFIG, missing.reason.code, **missing.reason.fields) from None
     os.makedirs(layout.task_outputs, exist_ok=True)
     if "--parallel" in given and not files.write_text(layout.slots, given["--parallel"] + "\n"):
-        raise Refusal(CANT_WRITE, f"can't write in {layout.dispatch}")
+        raise unwritable(layout.dispatch)
 
 
 def settle(run: str, given: Mapping[str, str] | None = None) -> int:
@@ -327,7 +329,7 @@ def settle(run: str, given: Mapping[str, str] | None = None) -> int:
     if given is not None:
         _prepare(settling, given)
     if not settling.lock.take(setting("COMBORUN_LOCK_S", 60.0)):
-        raise Refusal(BUSY, "another process submits or settles this run now")
+        raise Refusal(BUSY, Denial.LOCK_HELD, lock=settling.lock.path)
     try:
         if settling.person:
             files.remove(settling.layout.stopped)

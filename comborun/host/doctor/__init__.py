@@ -15,7 +15,7 @@ import time
 from comborun.host.doctor import gpus, machine, sessions
 from comborun.host.doctor.machine import Box
 from comborun.host.system import commands
-from comborun.rules.findings import Finding, Level, error, warning
+from comborun.rules.findings import Finding, Found, Level, error, warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,18 +23,17 @@ if TYPE_CHECKING:
 
     Check = Callable[[Box], Iterator[Finding]]
 
-_SLOW_DISK = "they may be on a slow disk"
 CHECKS: tuple[tuple[Check, Finding | None], ...] = (
     (machine.programs, None),
-    (sessions.multiplexers, error("tmux", "tmux does not answer", sessions.NO_VIEW, "tmux -V")),
-    (sessions.logout, warning("logout", *sessions.SYSTEMD_HANGS)),
-    (gpus.driver, gpus.HANGS),
+    (sessions.multiplexers, error("tmux", Found.TMUX_HANGS)),
+    (sessions.logout, warning("logout", Found.SYSTEMD_HANGS)),
+    (gpus.driver, error("driver", Found.DRIVER_HANGS)),
     (gpus.egl, None),
-    (machine.folders, error("root", *machine.DISK_HANGS)),
+    (machine.folders, error("root", Found.DISK_HANGS)),
     (machine.memory, None),
     (machine.load, None),
     (machine.limits, None),
-    (sessions.files_named, error("grid", "the files that the grid names could not all be looked at", _SLOW_DISK)),
+    (sessions.files_named, error("grid", Found.FILES_NOT_SEEN)),
 )
 """each check, with the finding if it does not end in time"""
 
@@ -47,9 +46,8 @@ def main(arguments: list[str]) -> int:
     findings = [*machine.bash(box)]
     if all(finding.level is Level.OK for finding in findings):  # otherwise an old bash would be the only finding
         findings += examine(box)
-    document = {"findings": [list(map(_shown, one)) for one in findings], "about": box.about()}
-    sys.stdout.buffer.write(json.dumps({**document, "clock": [begin, time.time()]}).encode())
-    sys.stdout.flush()
+    told = [{"check": check, "level": level, "fact": fact.as_data()} for check, level, fact in findings]
+    print(json.dumps({"findings": told, "about": box.about(), "clock": [begin, time.time()]}), flush=True)
     commands.end_running()
     os._exit(0)
 
@@ -74,7 +72,3 @@ def examine(box: Box) -> list[Finding]:
         thread.join(max(0.1, deadline - time.monotonic()))
     late = [[] if over or late is None else [late] for over, (_, late) in zip(whole, CHECKS)]
     return [finding for place in range(len(CHECKS)) for finding in (*found[place], *late[place])]
-
-
-def _shown(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text).encode("utf-8", "replace").decode()

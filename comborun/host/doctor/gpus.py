@@ -9,102 +9,86 @@ from comborun.host.doctor.machine import Box, hangs, integer
 from comborun.host.system.drawing import ASSUMED, EGL_COMMAND, egl_number, vulkan_device
 from comborun.host.system.driver import CARDS, TABLE, cards
 from comborun.host.system.process import owner
-from comborun.rules.findings import Finding, Level, error, fine, graded, note, warning
+from comborun.rules.endings.evidence import MissingResource
+from comborun.rules.facts import Fact
+from comborun.rules.findings import Finding, Found, Level, error, fine, note, warning
 from comborun.rules.room.capacity import Card
-from comborun.rules.vocabulary import amount, several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterator, Sequence
+    from typing import Any, Iterator, Mapping, Sequence
 
 _USERS = (TABLE, "--query-compute-apps=gpu_uuid,pid,used_memory,process_name")
 _WITHOUT_RAY_TRACING = re.compile(r"\b(P100|V100|A100|A30|A800|H100|H200|H800|H20|GH200|B100|B200|GB200|B300|GB300)\b")
-_GONE = ("a GPU has fallen off its bus", "what ran on it is gone", "sudo reboot")
-FAULTS = {
-    "driver/library version mismatch": (
-        "the driver was upgraded while its kernel module stayed loaded",
-        "programs that use a GPU already go on, new ones can't start",
-        "sudo reboot",
-    ),
-    "couldn't communicate with the nvidia driver": (
-        "the driver's kernel module is not loaded",
-        "nothing can use a GPU",
-        "sudo modprobe nvidia",
-    ),
-    "gpu is lost": _GONE,
-    "unable to determine the device handle": _GONE,
-    "no devices were found": ("the driver sees no GPU", "nothing can use a GPU", "lspci | grep -i nvidia"),
+_FAULTS = {
+    "driver/library version mismatch": Found.DRIVER_REPLACED,
+    "couldn't communicate with the nvidia driver": Found.DRIVER_NOT_LOADED,
+    "gpu is lost": Found.GPU_OFF_BUS,
+    "unable to determine the device handle": Found.GPU_OFF_BUS,
+    "no devices were found": Found.DRIVER_WITHOUT_GPU,
 }
-"""text of nvidia-smi in lower case -> finding, cost, fix"""
-HANGS = error(
-    "driver",
-    "nvidia-smi hangs",
-    "sessions that ask for GPUs wait for ever; programs that use one may hang too",
-    "sudo dmesg | grep -i xid; sudo reboot",
-)
+"""text of nvidia-smi in lower case -> what it means"""
 _BUSY_MIB = 600
 """MiB that a desktop may hold"""
+_USERS_MOST = 3
 
 
 def driver(box: Box) -> Iterator[Finding]:
     loaded = re.search(r"\s([0-9]+\.[0-9.]+)", box.read("/proc/driver/nvidia/version").partition("\n")[0])
     if not box.has("nvidia-smi"):
         if loaded or box.find("/proc/driver/nvidia/gpus/*/"):
-            found = "there is an NVIDIA driver, but no nvidia-smi on the PATH"
-            cost = "GPUs can't be shared out among sessions"
-            yield error("driver", found, cost, "sudo apt-get install nvidia-utils")
+            yield error("driver", Found.NO_NVIDIA_SMI)
         else:
-            yield fine("driver", "no NVIDIA GPU here")
+            yield fine("driver", Found.NO_GPU_HERE)
         return
     code, said = box.ask("nvidia-smi", *CARDS, slow=True)
     if code:
-        yield HANGS if hangs(code) else _fault(said[:120], code)
+        yield Finding("driver", Level.ERROR, fault(code, said[:120]))
     else:
         gpus, users = cards(said.splitlines()), _users(box)
         version = loaded[1] if loaded else gpus[0].driver if gpus else "?"
-        yield fine("driver", f"{version}, {several(len(gpus), 'GPU')}")
+        yield fine("driver", Found.DRIVER, version=version, gpus=len(gpus))
         for gpu in gpus:
             yield from usage(gpu, users.get(gpu.uuid, []))
 
 
-def _fault(said: str, code: int) -> Finding:
-    for sign, (found, cost, fix) in FAULTS.items():
+def fault(code: int, said: str) -> Fact:
+    """What it means that nvidia-smi ends with this code, other than 0, and these words."""
+    if hangs(code):
+        return Fact(Found.DRIVER_HANGS)
+    for sign, found in _FAULTS.items():
         if sign in said.lower():
-            return error("driver", f"{found}: {said}", cost, fix)
-    found = f"nvidia-smi ends with code {code}: {said or 'it says nothing'}"
-    return error("driver", found, "sessions that ask for GPUs can't start", "nvidia-smi")
+            return Fact(found, said=said)
+    return Fact(Found.DRIVER_FAILS, exit=code, said=said)
 
 
-def _users(box: Box) -> dict[str, list[str]]:
-    """GPU -> `owner: program (pid, memory)` for each process that the driver names, without graphics."""
+def _users(box: Box) -> dict[str, list[dict[str, Any]]]:
+    """GPU -> owner, program, pid and bytes (or None) of each process that the driver names, without graphics."""
     code, said = box.ask("nvidia-smi", *_USERS, slow=True)
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for line in said.splitlines() if code == 0 else ():
         uuid, pid, used, name = ([field.strip() for field in line.split(",", 3)] + [""] * 3)[:4]
         if uuid.startswith("GPU-") and pid.isdecimal():
-            mib = integer(used)
-            held = "" if mib is None else f", {amount(mib << 20)}"
-            found.setdefault(uuid, []).append(
-                f"{owner(f'/proc/{pid}')}: {name.rpartition('/')[2] or name} ({pid}{held})"
-            )
+            mib, program = integer(used), name.rpartition("/")[2] or name
+            held = None if mib is None else mib << 20
+            user = {"owner": owner(f"/proc/{pid}"), "program": program, "pid": int(pid), "bytes": held}
+            found.setdefault(uuid, []).append(user)
     return found
 
 
-def usage(gpu: Card, users: Sequence[str]) -> Iterator[Finding]:
-    check = f"GPU {gpu.index}"
+def usage(gpu: Card, users: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
+    check, named = f"GPU {gpu.index}", {"gpu": gpu.index, "name": gpu.name}
     if gpu.used is None or not gpu.total:
-        yield warning(check, f"{gpu.name} does not tell how full it is", "it can't be shared safely", "nvidia-smi")
+        yield warning(check, Found.GPU_SAYS_NOTHING, **named)
         return
     free = gpu.total - gpu.used
-    text = f"{gpu.name}, {amount(free << 20)} of {amount(gpu.total << 20)} free"
+    fact = Fact(Found.GPU_ROOM, **named, free_bytes=free << 20, total_bytes=gpu.total << 20)
     if gpu.used > _BUSY_MIB:
-        text += f", used by {', '.join(users[:3]) or 'programs that cannot be named'}"
+        fact.fields["users"] = list(users[:_USERS_MOST])
     level = Level.WARNING if free < 0.1 * gpu.total else Level.NOTE if gpu.used > _BUSY_MIB else Level.OK
-    cost = "simulators that want more than what is free end with out of memory"
-    yield graded(check, level, text, cost, f"use_gpus in the grid, without {gpu.index}")
+    yield Finding(check, level, fact)
     if _WITHOUT_RAY_TRACING.search(gpu.name):
-        cost = "Isaac Sim's cameras and other ray tracing don't start here; headless without cameras does"
-        yield note(check, f"{gpu.name} has no ray tracing cores", cost)
+        yield note(check, Found.NO_RAY_TRACING, **named)
 
 
 def egl(box: Box) -> Iterator[Finding]:
@@ -126,26 +110,17 @@ def vulkan(box: Box, gpus: Sequence[Card]) -> Finding:
     if there:
         try:
             if len(gpus) > 1 and vulkan_device(str(gpus[-1].index), gpus[-1].uuid)[1] == ASSUMED:
-                cost = "{vulkan_device} is a guess: drawing may land on another GPU"
-                return note("Vulkan", "it can't be asked which GPU it takes", cost, "vulkaninfo --summary")
-        except LookupError as error:
-            cost = "programs that draw through Vulkan may all draw on the first GPU"
-            return note("Vulkan", f"GPU {gpus[-1].index}: {error}", cost, "sudo apt-get install mesa-vulkan-drivers")
-        return fine("Vulkan", f"its loader finds {there[0]}")
-    cost = "Isaac Sim, SAPIEN and AI2-THOR don't start, or draw on the CPU"
-    fix = "libnvidia-gl of the driver; or unset VK_DRIVER_FILES and VK_ICD_FILENAMES"
-    return note("Vulkan", f"its loader finds no NVIDIA driver: there is no {' or '.join(places)}", cost, fix)
+                return note("Vulkan", Found.VULKAN_SILENT)
+        except MissingResource as missing:
+            return note("Vulkan", Found.VULKAN_CANNOT_CHOOSE, gpu=gpus[-1].index, reason=missing.reason.as_data())
+        return fine("Vulkan", Found.VULKAN, path=there[0])
+    return note("Vulkan", Found.VULKAN_WITHOUT_DRIVER, paths=places)
 
 
 def numbers(gpus: Sequence[Card], said: str) -> Finding:
     """Compares the numbers. `said`: the output of EGL_COMMAND."""
     found = {gpu.index: integer(egl_number(said, str(gpu.index), gpu.uuid)) for gpu in gpus}
-    other = [f"GPU {gpu} is EGL device {device}" for gpu, device in found.items() if device not in (None, gpu)]
+    other = [[gpu, device] for gpu, device in found.items() if device not in (None, gpu)]
     if all(device is None for device in found.values()):
-        why = "EGL has no device for any GPU" if said else "EGL can't be asked how it numbers the GPUs"
-        cost = "{egl_device} is taken to be the GPU's index; rendering may land on another GPU, or fail"
-        return note("EGL", why, cost, "python3 with ctypes, and libEGL of the driver (libnvidia-gl)")
-    if other:
-        cost = "programs that take CUDA's number for EGL's render on another GPU"
-        return note("EGL", ", ".join(other), cost, 'variables: {MUJOCO_EGL_DEVICE_ID: "{egl_device}"}')
-    return fine("EGL", "numbers the GPUs as nvidia-smi does")
+        return note("EGL", Found.EGL_WITHOUT_GPU if said else Found.EGL_SILENT)
+    return note("EGL", Found.EGL_DIFFERS, devices=other) if other else fine("EGL", Found.EGL)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import fcntl
 import glob
+import math
 import os
 import re
 import resource
-import shlex
 import shutil
 import sys
 import tempfile
@@ -18,20 +18,19 @@ import tempfile
 from comborun.host.system import commands, files
 from comborun.host.system import machine as measured
 from comborun.host.verbs import facts
-from comborun.rules.findings import Finding, Level, error, fine, graded, warning
-from comborun.rules.vocabulary import amount, several
+from comborun.rules.facts import Fact
+from comborun.rules.findings import Finding, Found, Level, error, fine, warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Iterator, Sequence
 
 _XVFB = "Xvfb"
+_LEAST_BASH = (4, 4)
 _GIB = 1 << 20
 """KiB, as the kernel and df count"""
 _REMOTE = ("nfs", "cifs", "smb", "fuse.sshfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "9p")
 """file systems where others see changes late, or where locks depend on a server"""
-_ELSEWHERE = "root: DIR in the grid, with a folder on a local disk"
-DISK_HANGS = ("a file system does not answer: the root's or that of TMPDIR", "what touches it hangs with it", "df -h")
 
 
 class Box:
@@ -90,30 +89,25 @@ def version(text: str) -> tuple[int, ...]:
 
 def bash(_: Box) -> Iterator[Finding]:
     found = commands.bash_version()
-    if version(found) >= (4, 4):
-        yield fine("bash", found)
-        return
-    cost = "no session can start, and nothing else was looked at"
-    yield error("bash", f"bash is {found}; 4.4 is the oldest that works", cost, "sudo apt-get install bash")
+    if version(found) >= _LEAST_BASH:
+        yield fine("bash", Found.BASH, version=found)
+    else:
+        yield error("bash", Found.BASH_TOO_OLD, version=found, least=".".join(map(str, _LEAST_BASH)))
 
 
 def programs(box: Box) -> Iterator[Finding]:
     flaws = {name: commands.lack(name) for name in (*facts.NEEDED, *box.programs)}
-    missing = [name for name, flaw in flaws.items() if flaw == name]
-    poor = [name for name, flaw in flaws.items() if flaw and flaw != name]
+    missing = [name for name, flaw in flaws.items() if flaw == commands.ABSENT]
+    poor = [name for name, flaw in flaws.items() if flaw not in ("", commands.ABSENT)]
     if _XVFB in missing:
         missing.remove(_XVFB)
-        found = "there is no Xvfb, and the grid says `display: xvfb`"
-        yield error("display", found, "its sessions fail before their command starts", "sudo apt-get install xvfb")
+        yield error("display", Found.NO_XVFB_HERE)
     if missing:
-        fix = "sudo apt-get install bash coreutils util-linux"
-        cost = "sessions can't be started or supervised"
-        yield error("programs", f"not on the PATH: {', '.join(missing)}", cost, fix)
+        yield error("programs", Found.PROGRAMS_MISSING, programs=missing)
     if poor:
-        found = f"{', '.join(poor)} can't do what GNU's can (BusyBox?)"
-        yield error("programs", found, "sessions can't be supervised", "sudo apt-get install coreutils")
+        yield error("programs", Found.PROGRAMS_POOR, programs=poor)
     if not missing and not poor:
-        yield fine("programs", "all that sessions need is there")
+        yield fine("programs", Found.PROGRAMS)
 
 
 def folders(box: Box) -> Iterator[Finding]:
@@ -130,8 +124,7 @@ def folders(box: Box) -> Iterator[Finding]:
         with tempfile.TemporaryFile(dir=box.temporary):
             pass
     except OSError:
-        found, fix = f"nothing can be written in {box.temporary} (TMPDIR)", "export TMPDIR=~/tmp; mkdir -p ~/tmp"
-        yield error("tmp", found, "no run can be put there", fix)
+        yield error("tmp", Found.TMP_UNWRITABLE, folder=box.temporary)
 
 
 def _disk(box: Box, folder: str) -> Sequence[str]:
@@ -145,15 +138,13 @@ def room(folder: str, disk: Sequence[str]) -> Iterator[Finding]:
     total, free, inodes, free_inodes = map(integer, disk[:4])
     if free is None:
         return
-    fix = f"du -xh --max-depth=2 {shlex.quote(disk[5])} | sort -h | tail -20"
+    where = {"folder": folder, "mount": disk[5]}
     little = free < 10 * _GIB or free < 0.02 * (total or 0)
     level = Level.ERROR if free < _GIB else Level.WARNING if little else Level.OK
-    cost = "logs, records and videos are cut off when it is full, and no session can start"
-    yield graded("disk", level, f"{amount(free << 10)} of {amount((total or 0) << 10)} free at {folder}", cost, fix)
+    yield Finding("disk", level, Fact(Found.ROOM, free_bytes=free << 10, total_bytes=(total or 0) << 10, **where))
     if inodes and free_inodes is not None and free_inodes < max(2000, min(100_000, 0.05 * inodes)):
         level = Level.ERROR if free_inodes < 2000 else Level.WARNING
-        found = f"{free_inodes} of {inodes} inodes free at {folder}"
-        yield Finding("inodes", level, found, "a disk without inodes is as full as one without room", fix)
+        yield Finding("inodes", level, Fact(Found.INODES, free=free_inodes, total=inodes, **where))
 
 
 def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
@@ -161,39 +152,35 @@ def _root(root: str, at: str, kind: str) -> Iterator[Finding]:
     try:
         folder = tempfile.mkdtemp(prefix=".comborun-doctor-", dir=at)
     except OSError:
-        found = f"nothing can be written {f'in {root}' if at == root else f'where {root} would be made'}"
-        yield error("root", found, "no run can be put there", "combo doctor --root DIR  # and root: DIR in the grid")
+        yield error("root", Found.ROOT_UNWRITABLE if at == root else Found.ROOT_NOT_MADE, root=root)
         return
     try:
-        yield _locking(f"{root} ({kind})", f"{folder}/lock")
+        locks = _locking(f"{folder}/lock")
+        yield Finding("locks", Level.OK if locks == Found.LOCKS else Level.ERROR, Fact(locks, root=root, kind=kind))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     yield from file_system(root, kind)
 
 
-def _locking(root: str, path: str) -> Finding:
+def _locking(path: str) -> Found:
     """Whether a lock works: opening a file twice is like two processes."""
-    state = "ignored"
     with open(path, "w") as one, open(path, "w") as other:
         try:
             fcntl.flock(one, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                return fine("locks", f"flock works on {root}")
+                return Found.LOCKS
         except OSError:
-            state = "refused"
-    cost = "two dispatchers could run at once, and sessions be started twice"
-    return error("locks", f"flock is {state} on {root}", cost, _ELSEWHERE)
+            return Found.LOCKS_REFUSED
+    return Found.LOCKS_IGNORED
 
 
 def file_system(root: str, kind: str) -> Iterator[Finding]:
     if kind.startswith(_REMOTE):
-        cost = "other machines see records late, locks depend on its server, and every log line travels"
-        yield warning("filesystem", f"{root} is on {kind}", cost, _ELSEWHERE)
+        yield warning("filesystem", Found.FAR_DISK, root=root, kind=kind)
     elif kind in ("tmpfs", "ramfs"):
-        cost = "runs and results are gone after a restart, and take main memory until then"
-        yield warning("filesystem", f"{root} is on {kind}", cost, _ELSEWHERE)
+        yield warning("filesystem", Found.DISK_IN_MEMORY, root=root, kind=kind)
 
 
 def memory(box: Box) -> Iterator[Finding]:
@@ -202,14 +189,12 @@ def memory(box: Box) -> Iterator[Finding]:
     if not total or free is None:
         return
     allowed = [limit >> 10 for limit in _group_limits(box, "memory") if limit >> 10 < total]
-    text = f"{amount(free << 10)} of {amount(total << 10)} available"
+    fact = Fact(Found.MEMORY, free_bytes=free << 10, total_bytes=total << 10)
     if allowed:
-        text += f"; a control group allows this user {amount(min(allowed) << 10)}"
+        fact.fields["allowed_bytes"] = min(allowed) << 10
         free = min(free, *allowed)
-    fix = "ps -eo user,pid,rss,args --sort=-rss | head"
     little = free < 4 * _GIB or free < 0.05 * total
-    level = Level.ERROR if free < _GIB else Level.WARNING if little else Level.OK
-    yield graded("memory", level, text, "the kernel ends processes when it runs out: simulators first", fix)
+    yield Finding("memory", Level.ERROR if free < _GIB else Level.WARNING if little else Level.OK, fact)
 
 
 def _group_limits(box: Box, what: str) -> list[int]:
@@ -229,9 +214,7 @@ def load(box: Box) -> Iterator[Finding]:
     cpus = len(measured.cores())
     if now:
         level = Level.WARNING if float(now[0]) > 1.5 * cpus else Level.OK
-        cost = "simulators share the CPUs with it: fewer episodes per hour"
-        fix = "ps -eo user,pid,pcpu,args --sort=-pcpu | head"
-        yield graded("load", level, f"load {now[0]} on {several(cpus, 'CPU')}", cost, fix)
+        yield Finding("load", level, Fact(Found.LOAD, load=float(now[0]), cpus=cpus))
 
 
 def limits(box: Box) -> Iterator[Finding]:
@@ -244,18 +227,12 @@ def limits(box: Box) -> Iterator[Finding]:
 
 
 def open_files(soft: int, hard: int) -> Finding:
-    at_most, most = ("unlimited" if one == resource.RLIM_INFINITY else str(one) for one in (soft, hard))
-    if at_most == "unlimited" or soft >= 1024:
-        return fine("open files", f"{at_most} at most")
-    level, cost = Level.ERROR if soft < 128 else Level.WARNING, 'simulators end with "too many open files"'
-    return Finding("open files", level, f"{soft} at most, hard limit {most}", cost, f"ulimit -n {most}")
+    most, at_last = (None if one == resource.RLIM_INFINITY else one for one in (soft, hard))
+    level = Level.OK if most is None or most >= 1024 else Level.ERROR if most < 128 else Level.WARNING
+    return Finding("open files", level, Fact(Found.OPEN_FILES, most=most, hard=at_last))
 
 
 def processes(used: int, allowed: int | None) -> Finding:
-    if allowed is None:
-        return fine("processes", f"{used} of any number")
-    left = allowed - used
+    left = math.inf if allowed is None else allowed - used
     level = Level.ERROR if left < 200 else Level.WARNING if left < 2000 else Level.OK
-    cost = 'sessions die with "can\'t fork": a simulator has hundreds of threads'
-    fix = "ulimit -u unlimited  # or raise nproc in /etc/security/limits.conf"
-    return graded("processes", level, f"{used} of {allowed} in use", cost, fix)
+    return Finding("processes", level, Fact(Found.PROCESSES, used=used, allowed=allowed))

@@ -6,15 +6,13 @@ import glob
 import json
 import os
 import re
-import shlex
 
 from comborun.host.doctor import preflight
 from comborun.host.doctor.machine import Box, hangs
 from comborun.host.engines.multiplexers import MULTIPLEXERS
 from comborun.host.system import files, process
 from comborun.host.system.process import owner
-from comborun.rules.findings import Finding, error, fine, warning
-from comborun.words import host, say  # noqa: F401 - the table of words about hosts travels with the doctor
+from comborun.rules.findings import Finding, Found, Level, error, fine, warning
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 
 _NO_SERVER = ("no server running", "No such file", "Connection refused")
 """tmux's words where nothing is wrong: a server starts with the first session"""
-NO_VIEW = "no session can be opened or looked at"
-SYSTEMD_HANGS = "systemd does not answer", "it is not known whether logging out ends sessions", "loginctl list-sessions"
 
 
 # tmux and screen
@@ -31,16 +27,14 @@ SYSTEMD_HANGS = "systemd does not answer", "it is not known whether logging out 
 
 def multiplexers(box: Box) -> Iterator[Finding]:
     """Checks the multiplexer that a run would choose; one of them is needed."""
-    first, *_ = MULTIPLEXERS
     kind = next(filter(box.has, MULTIPLEXERS), "")
     if kind == "tmux":
         yield from _tmux(box)
     elif kind:
         said = box.ask(kind, MULTIPLEXERS[kind].version)[1]
-        yield fine(first, f"is not there; sessions run in {kind} ({said})")
+        yield fine("tmux", Found.OTHER_MULTIPLEXER, multiplexer=kind, version=said)
     else:
-        found = f"neither {' nor '.join(MULTIPLEXERS)} is there"
-        yield error(first, found, "there is nothing to run sessions in", f"sudo apt-get install {first}")
+        yield error("tmux", Found.NO_MULTIPLEXER, multiplexers=list(MULTIPLEXERS))
 
 
 def _tmux(box: Box) -> Iterator[Finding]:
@@ -48,8 +42,9 @@ def _tmux(box: Box) -> Iterator[Finding]:
     text = box.ask("tmux", "-V")[1]
     name = os.environ.get("COMBORUN_TMUX_SOCKET") or "comborun"
     code, said = box.ask("tmux", "-L", name, "list-sessions")
-    problems = [*server(code, said, _server_of(name))]
-    yield from problems or [fine("tmux", text + ("; our server runs" if code == 0 else ""))]
+    ours = (pid for pid, words in _servers() if ("-L", name) in zip(words, words[1:]))
+    problems = [*server(code, said, next(filter(process.look, ours), 0))]
+    yield from problems or [fine("tmux", Found.TMUX, version=text, runs=code == 0)]
 
 
 def _servers() -> Iterator[tuple[int, list[str]]]:
@@ -60,28 +55,18 @@ def _servers() -> Iterator[tuple[int, list[str]]]:
             yield int(os.path.basename(folder)), files.read_text(f"{folder}/cmdline").split("\0")
 
 
-def _server_of(name: str) -> int:
-    """The pid of the server with that socket, or 0."""
-    found = (pid for pid, words in _servers() if ("-L", name) in zip(words, words[1:]))
-    return next((pid for pid in found if process.look(pid)), 0)
-
-
 def server(code: int, said: str, pid: int) -> Iterator[Finding]:
     """The state of a server. `code`, `said`: the answer of list-sessions; `pid`: of the process with our socket."""
     if hangs(code):
         seen = process.look(pid)
         if seen and seen.state in "Tt":
-            found, fix = f"our tmux server {pid} is stopped", f"kill -CONT {pid}"
-        elif pid:
-            found, fix = f"our tmux server {pid} does not answer", f"kill {pid}  # sessions go on without their windows"
+            yield error("tmux", Found.SERVER_STOPPED, pid=pid)
         else:
-            found, fix = "our tmux server does not answer", "ps -ef | grep tmux"
-        yield error("tmux", found, NO_VIEW, fix)
+            yield error("tmux", Found.SERVER_SILENT, pid=pid) if pid else error("tmux", Found.TMUX_HANGS)
     elif code and pid:
-        found = f"our tmux server {pid} lives, and its socket is gone or another's"
-        yield warning("tmux", found, "its sessions go on, but can't be read", f"kill -USR1 {pid}")
+        yield warning("tmux", Found.SERVER_WITHOUT_SOCKET, pid=pid)
     elif code and not any(absent in said for absent in _NO_SERVER):
-        yield error("tmux", f"tmux: {said}", NO_VIEW, "export TMUX_TMPDIR=~/.tmux; mkdir -m 700 ~/.tmux")
+        yield error("tmux", Found.TMUX_FAILS, said=said)
 
 
 # Logging out
@@ -90,17 +75,16 @@ def server(code: int, said: str, pid: int) -> Iterator[Finding]:
 def logout(box: Box) -> Iterator[Finding]:
     """Whether logging out would end sessions, by the running logind and its files."""
     if not box.find("/run/systemd/system"):
-        first = box.read("/proc/1/comm").strip() or "?"
-        yield fine("logout", f"no systemd here (process 1 is {first}): it ends nothing")
+        yield fine("logout", Found.NO_SYSTEMD, first=box.read("/proc/1/comm").strip() or "?")
         return
     code, said = box.ask("systemctl", "--version")
     if hangs(code):
-        yield warning("logout", *SYSTEMD_HANGS)
+        yield warning("logout", Found.SYSTEMD_HANGS)
         return
     found = re.search(r"systemd\s([0-9]+)\S*(?:\s\(([^)]*)\))?", said)
     systemd = (found[2] or found[1]) if found else ""
     findings = [*_kill_user_processes(box), *_user_manager(box)]
-    yield from findings or [fine("logout", f"ends nothing (systemd {systemd})")]
+    yield from findings or [fine("logout", Found.LOGOUT_HARMLESS, systemd=systemd)]
 
 
 def _loginctl(box: Box, *command: str) -> dict[str, str]:
@@ -111,14 +95,8 @@ def _kill_user_processes(box: Box) -> Iterator[Finding]:
     logind = _loginctl(box, "show-session")
     only = set(logind.get("KillOnlyUsers", "").split())
     spared = box.user in logind.get("KillExcludeUsers", "root").split()
-    if logind.get("KillUserProcesses") != "yes" or spared or (only and box.user not in only):
-        return
-    fix = (
-        "sudo mkdir -p /etc/systemd/logind.conf.d"
-        " && printf '[Login]\\nKillUserProcesses=no\\n' | sudo tee /etc/systemd/logind.conf.d/comborun.conf"
-        " && sudo systemctl restart systemd-logind"
-    )
-    yield error("logout", "KillUserProcesses=yes", "every session is ended when you log out", fix)
+    if logind.get("KillUserProcesses") == "yes" and not spared and (not only or box.user in only):
+        yield error("logout", Found.KILL_USER_PROCESSES)
 
 
 def _user_manager(box: Box) -> Iterator[Finding]:
@@ -127,9 +105,7 @@ def _user_manager(box: Box) -> Iterator[Finding]:
     groups = [line for pid in processes for line in box.read(f"/proc/{pid}/cgroup").splitlines()]
     below = [group for group in groups if group.startswith("0::") and "/user@" in group]
     if below and _loginctl(box, "show-user", str(box.uid)).get("Linger") != "yes":
-        cost = "when your last login ends, systemd ends your user manager and every session with it"
-        found = f"sessions run below {below[-1][3:]}, and lingering is off"
-        yield error("logout", found, cost, "loginctl enable-linger")
+        yield error("logout", Found.NO_LINGERING, group=below[-1][3:])
 
 
 # Scripts
@@ -139,19 +115,17 @@ def files_named(box: Box) -> Iterator[Finding]:
     """Files that a grid names: those with Windows line ends, and missing ones."""
     named = [os.path.expanduser(name) for name in box.named]
     for path in filter(_has_windows_ends, named):
-        cost = "bash reads the carriage return as part of the last word: options are not known, files not found"
-        yield error("CRLF", f"{path} has Windows line ends", cost, f"sed -i 's/\\r$//' {shlex.quote(path)}")
+        yield error("CRLF", Found.WINDOWS_LINE_ENDS, path=path)
     wanted = json.loads(box.grid) if box.grid else {}
     lacks = preflight.lacks(wanted) if wanted else []
     gone = tuple(f"{folder}/" for folder in preflight.workdirs(wanted) if not os.path.isdir(folder))
     for lack in lacks:
-        yield error("grid", say(lack), "sessions that need it fail at once")
+        yield Finding("grid", Level.ERROR, lack)
     missing = {os.path.basename(path) for lack in lacks for path in (lack.text("path"), *lack.texts("paths"))}
     for path in named:
         said = path.startswith(gone) or os.path.basename(path) in missing
         if not said and not os.path.exists(path):
-            found, cost = f"the grid names {path}, which is not here", "a command that needs it fails at once"
-            yield warning("files", found, cost, f"ls -l {shlex.quote(path)}")
+            yield warning("files", Found.NAMED_FILE_MISSING, path=path)
 
 
 def _has_windows_ends(path: str) -> bool:

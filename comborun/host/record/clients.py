@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
+from comborun.host.verb_errors import LACKING, Refusal
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
+from comborun.rules.host import Denial
 from comborun.rules.names import SERVER_FIELDS, SERVERS, RunLayout, server_variable
 from comborun.rules.vocabulary import Life
 
@@ -22,13 +24,13 @@ _URL = r"http://([0-9.]+):([1-9][0-9]{0,4})"
 def environment(run: str, servers: Sequence[str], gpus: str, grant: Mapping[str, str]) -> dict[str, str]:
     """The variables with the addresses of the servers. By hand, without a grant, they are those of this run.
 
-    Raises LookupError if a server has no address.
+    Raises Refusal if a server has no address.
     """
     variables: dict[str, str] = {}
     for name in servers:
         match = re.fullmatch(_URL, grant.get(f"server_{name}") or _url_by_hand(run, name, gpus))
         if not match:
-            raise LookupError(f"it needs the server {name}, and none is ready")
+            raise Refusal(LACKING, Denial.NO_SERVER, server=name)
         address = zip(SERVER_FIELDS, (match[0], match[1], match[2]))
         variables.update({server_variable(name, field): value for field, value in address})
     return variables

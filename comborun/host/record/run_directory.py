@@ -13,6 +13,7 @@ from comborun.host.verb_errors import USAGE, Refusal
 from comborun.rules import records
 from comborun.rules.endings import retry
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.host import Denial
 from comborun.rules.names import AFTER, NAME, SERVERS, RunLayout, bare
 from comborun.rules.results.counts import Counts
 from comborun.rules.run_files import attempts_of
@@ -88,7 +89,7 @@ class RunDirectory:
         """Raises Refusal if a name is not a session's."""
         for name in names:
             if not _SESSION.fullmatch(name) or not os.path.isdir(self.layout.session(name)):
-                raise Refusal(USAGE, f"there is no session {name}")
+                raise Refusal(USAGE, Denial.NO_SESSION, session=name)
 
     def latest(self, name: str) -> int:
         """The highest attempt; 0 when there is none."""

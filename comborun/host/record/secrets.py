@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 
 from comborun.host.system import files
+from comborun.rules.endings.evidence import Evidence, MissingResource
 from comborun.rules.names import RunLayout
 
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
@@ -27,7 +28,7 @@ def gather(run: RunLayout, given: bytes | None) -> None:
     """Put the values of all secrets into dispatch/secrets.
 
     `given` is NAME=VALUE and a NUL for each value from the laptop; None: the values of this environment must do. Raises
-    LookupError if one is missing or can't be written.
+    MissingResource if one is missing or can't be written.
     """
     names = wanted(run)
     if not names:
@@ -39,25 +40,24 @@ def gather(run: RunLayout, given: bytes | None) -> None:
     found.update(_entries(entries, laptops))
     for name in names:
         if name not in found:
-            raise LookupError(
-                f"the secret {name} is not in the environment here: combo launch sends it, or export {name}"
-            )
+            raise MissingResource(Evidence.SECRET_NOT_SET, name=name)
     text = "".join(f"{name}={found[name]}\0" for name in names)
     if not files.write_text(run.secrets, text, mode=0o600):
-        raise LookupError(f"can't write {run.secrets}")
+        raise MissingResource(Evidence.CANNOT_WRITE, path=run.secrets)
     for name in names:
         os.environ.pop(name, None)  # children read them from the file
 
 
 def values(run: RunLayout) -> dict[str, str]:
-    """The secrets for a command's environment. Raises LookupError if one is missing. By hand, a variable that is set
-    already will do.
+    """The secrets for a command's environment; by hand, a variable that is set already will do.
+
+    Raises MissingResource if one is missing.
     """
     names = wanted(run)
     found = _kept(run, names)
     for name in names:
         if name not in found and not os.environ.get(name):
-            raise LookupError(f"the secret {name} is not there: combo launch sends it again")
+            raise MissingResource(Evidence.SECRET_MISSING, name=name)
     return found
 
 

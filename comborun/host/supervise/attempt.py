@@ -10,9 +10,9 @@ import time
 
 from comborun.host.record import judging
 from comborun.host.system import descendants, files, process
-from comborun.host.system.timing import Timing
-from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal
+from comborun.host.verb_errors import BUSY, NO_RUN, Refusal, unwritable
 from comborun.rules import records
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout, bare, window
 
 TYPE_CHECKING = False
@@ -29,10 +29,30 @@ _NEVER = float("inf")
 _NUMBER = re.compile("[1-9][0-9]{0,8}")
 
 
+class Timing:
+    """The times of a supervisor in seconds, read once. Each is a variable COMBORUN_<NAME>_S."""
+
+    def __init__(self) -> None:
+        self.watch_s = max(0.02, process.setting("COMBORUN_WATCH_S", 5.0))
+        """between two looks of a watch"""
+        self.stalled_s = process.setting("COMBORUN_STALLED_S", 1200.0)
+        """without progress until a session without `stall_after` is shown as stalled"""
+        self.grace_s = process.setting("COMBORUN_GRACE_S", 5.0)
+        """for the processes that a command leaves behind"""
+        self.server_grace_s = process.setting("COMBORUN_SERVER_GRACE_S", 10.0)
+        """for a program to notice that its model server is gone"""
+        self.answer_s = process.setting("COMBORUN_ANSWER_S", 5.0)
+        """for the answer of a model server"""
+        self.display_s = process.setting("COMBORUN_DISPLAY_S", 15.0)
+        """for an Xvfb to start"""
+        self.lock_s = process.setting("COMBORUN_LOCK_S", 10.0)
+        """for an earlier attempt to leave the session's lock"""
+
+
 class Attempt:
     """`name` is `servers/NAME` for a model server.
 
-    Raises LookupError where there is no such run, ValueError where the attempt is not a number.
+    Raises Refusal where there is no such run, ValueError where the attempt is not a number.
     """
 
     def __init__(self, run: str, name: str, number: str) -> None:
@@ -43,7 +63,7 @@ class Attempt:
         self.number = int(number)
         self.run_id = files.read_line(layout.id).strip()
         if not self.run_id:
-            raise LookupError(f"{run} is not a run directory")
+            raise Refusal(NO_RUN, Denial.NO_RUN, path=run)
         self.folder, self.at = layout.session(name), layout.attempt(name, self.number)
         self.former, self.lock = layout.attempt(name, self.number - 1), layout.session_lock(name)
         self.script, self.session_json = layout.script(name), layout.session_json(name)
@@ -65,13 +85,13 @@ class Attempt:
         """start time of the command, in clock ticks since boot"""
 
     def read(self, grant: dict[str, str]) -> None:
-        """Read the granted range of episodes and the files of the session. Raises LookupError."""
+        """Read the granted range of episodes and the files of the session. Raises Refusal."""
         path = self.session_json
         try:
             self.data = json.loads(files.read_text(path))
             self.first, self.count = int(self.data["first"]), int(self.data["count"])
         except (ValueError, KeyError, TypeError):
-            raise LookupError(f"{path} is absent, torn or foreign") from None
+            raise Refusal(NO_RUN, Denial.UNREADABLE, path=path) from None
         self.grant = grant
         self.rules = judging.Rules(self.data.get("judging", {}), self.first, self.count)
         first, count = records.integer(grant, "first"), records.integer(grant, "count")
@@ -148,12 +168,12 @@ class Place:
                 descendants.sweep(f"{attempt.run_id}/{attempt.name}/", 0.0)  # processes of earlier attempts
                 lock = files.lock(self._lock, 2.0)
         except OSError as error:
-            raise Refusal(CANT_WRITE, f"can't write in {folder}: {error.strerror}") from None
+            raise unwritable(folder, error) from None
         if lock < 0:
-            raise Refusal(BUSY, f"an earlier attempt of {attempt.name} still holds the lock")
+            raise Refusal(BUSY, Denial.ATTEMPT_LIVES, session=attempt.name)
         self.held.append(files.inheritable(lock))
         if not judging.reserve(self.at):
-            raise Refusal(CANT_WRITE, f"can't write in {self.at.directory}: is the disk full?")
+            raise unwritable(self.at.directory)
 
     def grant(self) -> dict[str, str]:
         return files.read(self.at.grant)

@@ -12,10 +12,9 @@ import signal
 import socket
 import time
 
-from comborun.host.supervise.environment import MissingResource
 from comborun.host.system import files, process
 from comborun.host.system.events import spawn
-from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.evidence import Evidence, MissingResource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,12 +46,12 @@ class Display:
             gpu = gpus.partition(",")[0]
             self.number = dict(pair.split("=", 1) for pair in word.split()).get(gpu, "")
             if not self.number:
-                raise MissingResource(fact(Evidence.NO_DISPLAY, gpu=gpu))
+                raise MissingResource(Evidence.NO_DISPLAY, gpu=gpu)
 
     def _serve(self, attempt: Attempt, geometry: str) -> None:
         """Start an Xvfb and wait for its number."""
         if not any(os.access(f"{folder}/Xvfb", os.X_OK) for folder in os.get_exec_path()):
-            raise MissingResource(fact(Evidence.NO_XVFB))
+            raise MissingResource(Evidence.NO_XVFB)
         complaints = f"{attempt.at.directory}/xvfb"
         read, write = os.pipe()
         try:
@@ -64,7 +63,7 @@ class Display:
         if not number:
             self.close()
             said = [line for line in files.read_text(complaints).splitlines() if line.strip()]
-            raise MissingResource(fact(Evidence.XVFB_FAILED, said=said[-1] if said else None))
+            raise MissingResource(Evidence.XVFB_FAILED, said=said[-1] if said else None)
         self.number = f":{number}"
         self._connect(number)
 

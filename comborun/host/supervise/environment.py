@@ -11,13 +11,12 @@ import re
 from comborun.host.record import secrets
 from comborun.host.system import files, process
 from comborun.rules import records
-from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.evidence import Evidence, MissingResource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
-    from comborun.rules.facts import Fact
     from comborun.rules.names import RunLayout
 
 _GPUS = re.compile("[0-9]{1,4}(,[0-9]{1,4})*")
@@ -30,14 +29,6 @@ _FOREIGN = (
     *("COMBORUN_EGL_DEVICE", "COMBORUN_VULKAN_DEVICE"),
 )
 """variables of its window, or of a session in which this run was started"""
-
-
-class MissingResource(Exception):  # noqa: N818 - it is an answer and no error of ours
-    """A resource of the command is not available: the launch has failed."""
-
-    def __init__(self, reason: Fact) -> None:
-        super().__init__(reason.code)
-        self.reason = reason
 
 
 class Gpus:
@@ -111,21 +102,15 @@ class CommandEnvironment:
             self.port = str(number)
             self.held.append(files.inheritable(lock))
             self.environment["COMBORUN_PORT"] = self.port
-        try:
-            self.environment.update(secrets.values(self._run))
-        except LookupError as error:
-            raise MissingResource(fact(Evidence.NOT_STARTED, said=str(error))) from None
+        self.environment.update(secrets.values(self._run))
 
     def _find_device(self, api: str) -> None:
         from comborun.host.system import drawing
 
-        try:
-            if api == "egl":
-                device, told = drawing.egl_device(self.gpus.indexes, self.gpus.uuid)
-            else:
-                device, told = drawing.vulkan_device(self._on_host, self.gpus.uuid)
-        except LookupError as error:
-            raise MissingResource(fact(Evidence.NOT_STARTED, said=str(error))) from None
+        if api == "egl":
+            device, told = drawing.egl_device(self.gpus.indexes, self.gpus.uuid)
+        else:
+            device, told = drawing.vulkan_device(self._on_host, self.gpus.uuid)
         self.environment[f"COMBORUN_{api.upper()}_DEVICE"] = device
         self.drawing.update({api: device, f"{api}_told": told})
 
@@ -137,7 +122,7 @@ def take_port() -> tuple[int, int]:
     """
     folder = os.environ.get("COMBORUN_PORTS") or f"/tmp/comborun-ports-{os.getuid()}"  # noqa: S108
     if flaw := files.own_folder(folder, 0o700):
-        raise MissingResource(fact(Evidence.NO_PORT, said=flaw.as_data()))
+        raise MissingResource(Evidence.NO_PORT, said=flaw.as_data())
     low = process.read("sys/net/ipv4/ip_local_port_range").split()[:1] or [b"0"]
     last = int(low[0]) - 1 if int(low[0]) > 8192 else 32767
     taken, first = _ports_in_use(), int.from_bytes(os.urandom(2), "big") % _PORTS
@@ -151,7 +136,7 @@ def take_port() -> tuple[int, int]:
             continue
         if lock >= 0:
             return port, lock
-    raise MissingResource(fact(Evidence.NO_PORT))
+    raise MissingResource(Evidence.NO_PORT)
 
 
 def _ports_in_use() -> set[int]:

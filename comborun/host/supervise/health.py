@@ -88,7 +88,7 @@ class Health(PollingWatch):
         """Work until there is a verdict, or it is closed. Without memory or descriptors it tries again."""
         while not self._pause(0.0):
             try:
-                self._reached = self._serve()
+                self._reached = (None if self._loaded else self._load()) or (self._follow() if self._every else None)
                 os.write(self._wake, b".")
             except (OSError, MemoryError):
                 self._pause(_MOST_PAUSE_S)
@@ -98,11 +98,6 @@ class Health(PollingWatch):
     def _pause(self, seconds: float) -> bool:
         """Wait. Returns whether to stop asking: after the server's death another program may answer."""
         return self._closed.wait(seconds) or not self.attempt.lives
-
-    def _serve(self) -> Verdict | None:
-        if not self._loaded and (reached := self._load()):
-            return reached
-        return self._follow() if self._every else None
 
     def _load(self) -> Verdict | None:
         """Wait until all checks pass. If one does not, all are repeated after a pause."""

@@ -14,6 +14,7 @@ from comborun.host.supervise.running import watch_over
 from comborun.host.system import descendants, files, process
 from comborun.host.system.changes import process_end
 from comborun.host.system.events import Events
+from comborun.host.verb_errors import Refusal
 
 
 def main(arguments: list[str]) -> int:
@@ -21,7 +22,7 @@ def main(arguments: list[str]) -> int:
     try:
         attempt = Attempt(*arguments)
         attempt.read(files.read(attempt.at.grant))
-    except (LookupError, ValueError, TypeError):
+    except (Refusal, ValueError, TypeError):
         return 64
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP):
         signal.signal(number, signal.SIG_IGN)

@@ -9,7 +9,7 @@ from comborun.host.supervise.attempt import StopSequence
 from comborun.host.supervise.ending import Finishing
 from comborun.host.supervise.window import Window
 from comborun.host.system import descendants, files, process
-from comborun.host.verb_errors import NO_MEMORY, complain
+from comborun.host.verb_errors import complain
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 
@@ -145,7 +145,7 @@ class RunningCommand:
         try:
             self._verdict = watch.look()
         except (OSError, MemoryError) as error:
-            complain(f"session: the watch can't look just now: {str(error) or NO_MEMORY}")
+            complain(f"session: the watch can't look just now: {str(error) or 'no memory'}")
         if self._verdict:
             self._stop_sequence.begin()
 
@@ -157,7 +157,7 @@ class RunningCommand:
             except (OSError, MemoryError) as error:
                 if not left:
                     raise
-                complain(f"session: {self._attempt.name} waits to write its end: {str(error) or NO_MEMORY}")
+                complain(f"session: {self._attempt.name} waits to write its end: {str(error) or 'no memory'}")
                 self._events.until(1.0, lambda: False)
             else:
                 return

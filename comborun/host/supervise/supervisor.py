@@ -19,13 +19,14 @@ import re
 import time
 
 from comborun.host.supervise.attempt import Attempt, Place
-from comborun.host.supervise.environment import CommandEnvironment, MissingResource, bind, inherited
+from comborun.host.supervise.environment import CommandEnvironment, bind, inherited
 from comborun.host.supervise.running import RunningCommand
 from comborun.host.system import files, machine, process
 from comborun.host.system.events import Events, spawn
-from comborun.host.verb_errors import CANT_WRITE, LACKING, NO_RUN, USAGE, Refusal, answer
+from comborun.host.verb_errors import USAGE, Refusal, answer, unwritable
 from comborun.rules import records
-from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.endings.evidence import Evidence, MissingResource, fact
+from comborun.rules.host import Denial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,9 +62,7 @@ def _supervise(arguments: list[str], grant: int) -> int:
     try:
         supervisor = Supervisor(arguments)
     except ValueError:
-        raise Refusal(USAGE, "usage: session RUN NAME ATTEMPT ENGINE") from None
-    except LookupError as error:
-        raise Refusal(NO_RUN, str(error.args[0])) from None
+        raise Refusal(USAGE, Denial.USAGE, usage="session RUN NAME ATTEMPT ENGINE") from None
     if grant >= 0:
         supervisor.rehearse()
         if not supervisor.events.wait_for_byte(grant):
@@ -71,8 +70,8 @@ def _supervise(arguments: list[str], grant: int) -> int:
     try:
         return supervisor.run()
     except Refusal as refusal:
-        if refusal.code != MADE:
-            supervisor.attempt.tell("refused", refusal.code)
+        if refusal.exit_code != MADE:
+            supervisor.attempt.tell("refused", refusal.exit_code)
         raise
     except (OSError, MemoryError) as error:
         supervisor.withdraw(getattr(error, "errno", None) or errno.ENOMEM)
@@ -114,7 +113,7 @@ class Supervisor:
     def run(self) -> int:
         attempt = self.attempt
         if os.path.exists(attempt.at.claim):
-            raise Refusal(MADE, f"attempt {attempt.number} has been made")
+            raise Refusal(MADE, Denial.ATTEMPT_MADE, attempt=attempt.number)
         self.place.open()
         self.prepare()
         process.end_with_parent(yes=False)
@@ -142,29 +141,23 @@ class Supervisor:
 
     def prepare(self) -> None:
         attempt = self.attempt
-        try:
-            attempt.read(self.place.grant())
-        except LookupError as error:
-            raise Refusal(NO_RUN, str(error.args[0])) from None
+        attempt.read(self.place.grant())
         self._command_env = CommandEnvironment(attempt.run_layout, attempt.data, attempt.grant, self._inherited)
         if attempt.data.get("servers"):
             from comborun.host.record import clients
 
             gpus = attempt.grant.get("gpus", "")
             words = (attempt.run_layout.directory, attempt.data["servers"], gpus, attempt.grant)
-            try:
-                self._command_env.environment.update(clients.environment(*words))
-            except LookupError as error:
-                raise Refusal(LACKING, str(error.args[0])) from None
+            self._command_env.environment.update(clients.environment(*words))
 
     def claim(self) -> None:
         """Claim the attempt. Raises Refusal if it was claimed before."""
         try:
             self._claimed = self.place.claim(self._claim())
         except OSError:
-            raise Refusal(CANT_WRITE, f"can't write in {self.attempt.at.directory}: is the disk full?") from None
+            raise unwritable(self.attempt.at.directory) from None
         if not self._claimed:
-            raise Refusal(MADE, f"attempt {self.attempt.number} has been made")
+            raise Refusal(MADE, Denial.ATTEMPT_MADE, attempt=self.attempt.number)
 
     def _process(self) -> list[tuple[str, object]]:
         pid, start, boot = self._identity

@@ -29,6 +29,7 @@ from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.holds import TaskLeft
+from comborun.rules.host import Denial
 from comborun.rules.names import RUN, RunLayout
 from comborun.rules.vocabulary import Life, outcome_of
 
@@ -138,11 +139,11 @@ class SlurmPlace(Place):
 
 
 def task_here() -> str:
-    """The id of this task: `12_7`, or the number of a job without an array. Raises LookupError outside a job."""
+    """The id of this task: `12_7`, or the number of a job without an array. Raises Refusal outside a job."""
     array, index = os.environ.get("SLURM_ARRAY_JOB_ID", ""), os.environ.get("SLURM_ARRAY_TASK_ID", "")
     found = f"{array}_{index}" if array else os.environ.get("SLURM_JOB_ID", "")
     if not re.fullmatch("[0-9]+(_[0-9]+)?", found):
-        raise LookupError("it is not a task of Slurm")
+        raise Refusal(USAGE, Denial.NO_TASK)
     return found
 
 
@@ -164,18 +165,15 @@ def _task(arguments: list[str]) -> int:
     for name in ("COMBORUN_SESSION", "TMUX", "TMUX_PANE", "STY"):
         os.environ.pop(name, None)
     if len(arguments) != 2 or not re.fullmatch("[1-9][0-9]{0,8}", arguments[1]):
-        raise Refusal(USAGE, "usage: RUN BATCH")
+        raise Refusal(USAGE, Denial.USAGE, usage="RUN BATCH")
     attempts = RunDirectory(run_directory(arguments))
-    try:
-        task = task_here()
-    except LookupError as error:
-        raise Refusal(USAGE, str(error)) from None
+    task = task_here()
     os.chdir(attempts.path)
     attempts.backend = cluster = Slurm(attempts.layout)
     index = task.partition("_")[2]
     row = _row(cluster, arguments[1], index)
     if not row:
-        raise Refusal(NO_RUN, f"{RUN.batch(int(arguments[1]))} has no line {index}")
+        raise Refusal(NO_RUN, Denial.NO_LINE, path=RUN.batch(int(arguments[1])), line=index)
     name, planned = row
     attempt, why = 0, ""
     if fact := _kept_back(attempts, name):

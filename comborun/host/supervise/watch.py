@@ -21,7 +21,7 @@ from comborun.rules.endings.evidence import Evidence, fact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Iterable, Iterator
+    from typing import Iterable
 
     from comborun.host.supervise.attempt import Attempt, Verdict
     from comborun.rules.facts import Fact
@@ -187,8 +187,10 @@ class Watch(PollingWatch):
         results = self._changes.of_results(now=limit_is_near)
         output = course.done and self._changes.of_output()
         news = self._changes.of_log(course.repetition)
-        if course.look(elapsed, results=results, output=output, news=news, cpu=self.activity.look()):
-            self._goes_on()
+        goes_on = course.look(elapsed, results=results, output=output, news=news, cpu=self.activity.look())
+        if goes_on and self._told:
+            files.remove(self.attempt.at.stalled)
+            self._told = None
         if self._awaited and (results or news):
             self._first_sign()
         self._lost_for = self._lost_for + elapsed if self._unserved() else 0.0
@@ -202,11 +204,6 @@ class Watch(PollingWatch):
         if files.write(self.attempt.at.progressed, [("at", round(time.time(), 6))]):
             self._awaited = False
             self.attempt.tell("progressed")
-
-    def _goes_on(self) -> None:
-        if self._told:
-            files.remove(self.attempt.at.stalled)
-            self._told = None
 
     def _judge(self) -> Verdict | None:
         course, limits = self._course, self._course.limits
@@ -273,7 +270,8 @@ class _Changes:
 
     def of_output(self) -> bool:
         """Whether anything at all has changed in its folder."""
-        before, self._output = self._output, _fingerprint(_below(self._at.output))
+        below = (f"{at}/{name}" for at, folders, names in os.walk(self._at.output) for name in (*folders, *names))
+        before, self._output = self._output, _fingerprint(below)
         return before != self._output
 
     def of_log(self, known: progress.Repetition) -> bool | None:
@@ -299,8 +297,3 @@ def _fingerprint(paths: Iterable[str]) -> tuple[int, int, int]:
             continue
         count, newest, size = count + 1, max(newest, status.st_mtime_ns), size + status.st_size
     return count, newest, size
-
-
-def _below(folder: str) -> Iterator[str]:
-    """All paths below a folder, including hidden ones."""
-    return (f"{at}/{name}" for at, folders, names in os.walk(folder) for name in (*folders, *names))

@@ -12,6 +12,7 @@ import threading
 from comborun.host.system import process
 
 NO_ANSWER = 124
+ABSENT = "absent"
 PATIENCE_S = 10
 _MOST = 16384
 """most bytes of a program's output that are kept"""
@@ -75,9 +76,7 @@ def bash_version() -> str:
 
 
 def lack(name: str) -> str:
-    """What is wrong with a needed program; empty if nothing is."""
+    """What is wrong with a needed program: `absent`, or the box that stands in for it; empty if nothing is."""
     found = shutil.which(name)
-    if not found:
-        return name
-    real = os.path.basename(os.path.realpath(found))
-    return f"GNU's {name} (this one is {real}'s)" if real.startswith(("busybox", "toybox")) else ""
+    real = os.path.basename(os.path.realpath(found)) if found else ABSENT
+    return real if not found or real.startswith(("busybox", "toybox")) else ""

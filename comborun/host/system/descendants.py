@@ -120,7 +120,8 @@ class Leftovers:
 
 def _ours() -> set[int]:
     """The live descendants of this process, without its own calls of the driver."""
-    found, queue = set(), [pid for pid in _children(os.getpid()) if not _question(pid)]
+    names = {pid: process.read(f"{pid}/comm").decode("utf-8", "replace").strip() for pid in _children(os.getpid())}
+    found, queue = set(), [pid for pid, name in names.items() if name not in _OUR_QUESTIONS]
     while queue:
         pid = queue.pop()
         queue += _children(pid)
@@ -128,10 +129,6 @@ def _ours() -> set[int]:
         if one and one.lives:
             found.add(pid)
     return found
-
-
-def _question(pid: int) -> bool:
-    return process.read(f"{pid}/comm").decode("utf-8", "replace").strip() in _OUR_QUESTIONS
 
 
 def _children(pid: int) -> list[int]:

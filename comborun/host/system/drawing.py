@@ -11,6 +11,7 @@ from glob import glob
 
 from comborun.host.system import commands, files
 from comborun.host.system.process import setting
+from comborun.rules.endings.evidence import Evidence, MissingResource
 
 ASKED, ASSUMED = "asked", "assumed"
 """who says which device a GPU is: the driver, or nobody"""
@@ -63,11 +64,6 @@ for device in devices[: count.value]:
 Vulkan 1.1, which NVIDIA's driver fills with nvidia-smi's UUID."""
 
 _UUID = "GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_NOT_FIRST = (
-    "no value of DRI_PRIME makes the granted GPU the first one for Vulkan: install mesa-vulkan-drivers 24 or newer, or"
-    " name the GPU in the command, with `pin: device-arg` and {gpu}"
-)
-_NOT_SEEN = "Vulkan does not see the granted GPU: install libnvidia-gl; `vulkaninfo --summary` lists what it sees"
 
 
 def egl_number(said: str, gpu: str, uuid: str) -> str:
@@ -93,7 +89,7 @@ def vulkan_device(gpus: str, uuid: str, nvidia: str = "/proc/driver/nvidia") -> 
 
     Mesa's device-select layer reads it, also for NVIDIA's driver: `pci-0000_41_00_0!` hides all other devices. Before
     Mesa 24 `!` is unknown, and Mesa 22 takes a device that is not the named one. So each value is tried. Raises
-    LookupError if none is right.
+    MissingResource if none is right.
     """
     gpu = gpus.partition(",")[0]
     if not gpu:
@@ -113,4 +109,4 @@ def vulkan_device(gpus: str, uuid: str, nvidia: str = "/proc/driver/nvidia") -> 
             return f"{tag}!", ASSUMED
         if seen[0] == wanted:
             return value, ASKED
-    raise LookupError(_NOT_FIRST if wanted in seen else _NOT_SEEN)
+    raise MissingResource(Evidence.GPU_NOT_FIRST if wanted in seen else Evidence.GPU_NOT_SEEN)

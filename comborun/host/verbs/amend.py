@@ -10,9 +10,9 @@ import os
 
 from comborun.host.record.events import Events
 from comborun.host.system import files
-from comborun.host.verb_errors import answered
+from comborun.host.verb_errors import answered, unwritable
 from comborun.host.verbs import reread
-from comborun.host.verbs.publish import Staging, received, to_disk, written
+from comborun.host.verbs.publish import Staging, received, to_disk
 from comborun.rules.events import Kind
 from comborun.rules.names import AFTER, RUN, RunLayout
 from comborun.rules.run_files import newest_plan
@@ -67,7 +67,7 @@ def _put(source: str, run: str, order: dict[str, Any]) -> None:
         _move(source, run, RUN.digest)
         to_disk({os.path.dirname(f"{run}/{path}") for path in (*paths, RUN.digest)})
     except OSError as error:
-        raise written(error, str(error.filename or run)) from None
+        raise unwritable(str(error.filename or run), error) from None
 
 
 def _rank(path: str) -> int:

@@ -26,11 +26,12 @@ from comborun.host.record.holds import Holds, over
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files
-from comborun.host.verb_errors import CANT_WRITE, LACKING, USAGE, Refusal, answer, run_directory, say
+from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
 from comborun.rules.facts import Fact
 from comborun.rules.holds import DRAINING, PAUSED, HoldReason, Notice
+from comborun.rules.host import Denial
 from comborun.rules.vocabulary import Life, Outcome, outcome_of, several
 
 TYPE_CHECKING = False
@@ -79,7 +80,7 @@ class Steering:
             "notify": self._notify,
         }
         if verb not in acts:
-            raise Refusal(USAGE, f"unknown verb {verb or '(none)'}; usage: RUN {_VERBS}")
+            raise Refusal(USAGE, Denial.USAGE, usage=f"RUN {_VERBS}", given=verb)
         return acts[verb]()
 
     def tell(self, message: str) -> None:
@@ -90,7 +91,7 @@ class Steering:
 
     def _must(self, done: bool, where: str) -> None:
         if not done:
-            raise Refusal(CANT_WRITE, f"can't write in {where}")
+            raise unwritable(where)
 
     def _ordered(self, done: bool, what: str, order: str, **given: Any) -> int:
         """Send an order for the whole run to the dispatcher or Slurm. Raises Refusal if it could not be written."""
@@ -128,14 +129,14 @@ class Steering:
 
     def _slots(self, number: str) -> int:
         if not re.fullmatch("[1-9][0-9]{0,5}", number):
-            raise Refusal(USAGE, "slots needs a number from 1; to start no new sessions, use pause")
+            raise Refusal(USAGE, Denial.NOT_A_NUMBER)
         done = files.write_text(self.layout.slots, f"{number}\n")
         return self._ordered(done, f"at most {several(int(number), 'session')} at a time", "slots", slots=int(number))
 
     def _notify(self) -> int:
         """Run the grid's command in the foreground, to show its output."""
         if not os.path.exists(self.layout.notify):
-            raise Refusal(LACKING, "the grid of this run has no notify")
+            raise Refusal(LACKING, Denial.NO_NOTIFY)
         from comborun.host.dispatch import notices
 
         code = notices.hand_over(self.attempts, "test", "", Fact(Notice.TEST))
@@ -152,7 +153,7 @@ class Steering:
             if not names:
                 self._say(self.id, f"no session has {word[2:]}")
         elif not word or word.startswith("-"):
-            raise Refusal(USAGE, "retry needs names of sessions, --failed or --stalled")
+            raise Refusal(USAGE, Denial.NO_NAMES)
         else:
             self.attempts.check_names(words)
             names = words

@@ -43,7 +43,7 @@ def facts(wanted: list[str]) -> dict[str, Any]:
         "cpus": len(machine.cores()),
         "memory_kib": memory or 0,
         "available_kib": available,
-        "missing": [flaw for name in NEEDED if (flaw := commands.lack(name))],
+        "missing": {name: flaw for name in NEEDED if (flaw := commands.lack(name))},
         "lacking": [name for name in wanted if name not in there],
         "gpus": gpus(),
         "absent": data_of(preflight.lacks(named)) if named else [],

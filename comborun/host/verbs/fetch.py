@@ -22,6 +22,7 @@ from comborun.host.record.run_directory import session_names
 from comborun.host.system import files
 from comborun.host.verb_errors import Refusal
 from comborun.rules import globs, records
+from comborun.rules.host import Denial
 from comborun.rules.names import (
     FETCHED,
     FETCHED_RECORDS,
@@ -37,7 +38,7 @@ from comborun.rules.run_files import attempts_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator, Mapping
+    from typing import Any, Mapping
 
 _CHUNK = 1 << 20
 _ASKED = re.compile(rf"{RUN.attempt(NAME, NUMBER).output}/.+")
@@ -57,7 +58,7 @@ def fetch(arguments: list[str]) -> int:
     if os.path.isdir(run):
         os.chdir(run)
     if not (os.path.isfile("id") and os.path.isdir("sessions")):
-        raise Refusal(verb_errors.NO_RUN, f"{run} is not a run directory")
+        raise Refusal(verb_errors.NO_RUN, Denial.NO_RUN, path=run)
     head, pieces = Answer(json.loads(zlib.decompress(sys.stdin.buffer.read())), limit).give()
     sys.stdout.buffer.write(json.dumps(head).encode() + b"\n")
     for piece in pieces:
@@ -84,7 +85,8 @@ class Answer:
         done = [RUN.done] if os.path.exists(RUN.done) else []
         self._add(*FETCHED, *sorted(filter(plan_number, os.listdir("."))))
         for name in session_names(RUN):
-            self._attempts(name)
+            for number in attempts_of(RUN, name):
+                self._attempt(RUN.attempt(name, number))
         for path, how in self._again.items():
             if how == "whole" and _ASKED.fullmatch(path) and ".." not in path.split("/"):
                 self._result(path)
@@ -94,15 +96,10 @@ class Answer:
         head = {"pieces": self._announced, "gone": gone, "skipped": self._skipped, "more": more}
         return head, self._pieces
 
-    def _attempts(self, name: str) -> None:
-        for number in attempts_of(RUN, name):
-            self._attempt(RUN.attempt(name, number))
-
     def _attempt(self, at: AttemptLayout) -> None:
         """Add the files of an attempt: results, then records, the end last."""
         end = [at.end] if os.path.isfile(at.end) else []
-        claim = files.read(at.claim)
-        rules = _rules(claim)
+        rules = _rules(files.read(at.claim))
         for name in globs.found(at.output, rules.files):
             path = f"{at.output}/{name}"
             if not os.path.exists(path):
@@ -147,7 +144,9 @@ class Answer:
         """Continue a file whose beginning was sent, unless it is shorter now. Returns whether there is more of it."""
         data = b""
         if path in self._found and self._found[path].st_size >= size:
-            data = _read(path, start, min(size - start, self._room))
+            with open(path, "rb") as file:
+                file.seek(start)
+                data = file.read(min(size - start, self._room))
         if data:
             self._announce([path, size, changed, start, len(data), "-"], data)
         return bool(data) and start + len(data) < size
@@ -193,27 +192,12 @@ def changed_at(status: os.stat_result) -> int:
     return status.st_mtime_ns // 1000
 
 
-def _read(path: str, start: int, length: int) -> bytes:
-    with open(path, "rb") as file:
-        file.seek(start)
-        return file.read(length)
-
-
 def _summed(path: str, size: int, start: int, length: int) -> tuple[int, str, bytes]:
     """The number of bytes among the first `size` ones, their SHA-256, and the bytes to send, in one pass."""
     digest, data, at = hashlib.sha256(), [], 0
     with open(path, "rb") as file:
-        for chunk in _chunks(file, size):
+        while chunk := file.read(min(size - at, _CHUNK)):
             digest.update(chunk)
             data.append(chunk[max(0, start - at) : max(0, start + length - at)])
             at += len(chunk)
     return at, digest.hexdigest(), b"".join(data)
-
-
-def _chunks(file: Any, size: int) -> Iterator[bytes]:
-    while size:
-        chunk = file.read(min(size, _CHUNK))
-        if not chunk:
-            return
-        yield chunk
-        size -= len(chunk)

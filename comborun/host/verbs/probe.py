@@ -84,16 +84,12 @@ class Probe:
 
             question = driver.Question(driver.CARDS, self.layout.policy)
         for place, name in enumerate(self.names):
-            self._find(name, known[place] if place < len(known) else 0)
+            newer = attempts_of(self.layout, name, known[place] if place < len(known) else 0)
+            self.documents += [self._attempt(name, number) for number in newer]
         tails = self._tails()
         return {**self._run(), **self._machine(question), "attempts": self.documents}, tails
 
     # Attempts
-
-    def _find(self, name: str, known: int) -> None:
-        """Add every attempt that is newer than the one whose end is known."""
-        for number in attempts_of(self.layout, name, known):
-            self.documents.append(self._attempt(name, number))
 
     def _attempt(self, name: str, number: int) -> Document:
         seen, at = self.attempts.look(name, number), self.layout.attempt(name, number)
@@ -117,7 +113,7 @@ class Probe:
 
     def _live(self, document: Document, at: AttemptLayout) -> None:
         document["stalled"] = records.seconds(files.read(at.stalled), "since")
-        document["wrong_gpu"] = _held(files.read(at.wrong_gpu))
+        document["problems"] = records.ending(files.read(at.wrong_gpu))
         verdict = files.read(at.verdict)
         document.update(verdict=records.ending(verdict), ending=verdict.get("note", ""))
         if document["claimed"]:
@@ -252,12 +248,6 @@ def _hold(hold: Hold) -> Document | None:
 
 def _filled(record: dict[str, Any]) -> Document:
     return {key: value for key, value in record.items() if value}
-
-
-def _held(record: dict[str, Any]) -> str:
-    """`GPU:MIB,...`: the memory of a session that is on a GPU that it was not granted."""
-    pairs = next((fact.fields.get("used") for fact in records.ending(record)), ())
-    return ",".join(f"{gpu}:{mib}" for gpu, mib in pairs or ()) or record.get("found", "")
 
 
 def _share(share: int, logs: int) -> int:

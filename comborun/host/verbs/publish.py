@@ -19,8 +19,9 @@ import zlib
 
 from comborun.host.record.holds import Holds, over
 from comborun.host.system import files
-from comborun.host.verb_errors import Refusal, answered
+from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answered, unwritable
 from comborun.rules import records
+from comborun.rules.host import Denial, FolderFlaw
 from comborun.rules.names import RUN, AttemptLayout, RunLayout
 from comborun.rules.run_files import attempts_of, newest_plan
 
@@ -48,7 +49,7 @@ def publish(order: dict[str, Any]) -> dict[str, Any]:
         found = run_of(staging.root, order["grid"], order["digest"])
         if found and order["mode"] not in ("new", f"after:{os.path.basename(found)}"):
             if flaw := unreadable(found):
-                raise Refusal(70, f"the run {found} can't be read ({flaw}): --new makes another one")
+                raise Refusal(70, Denial.RUN_UNREADABLE, run=found, **flaw)
             return describe(found, order["digest"])
         staging.fill(order["files"])
         return _place(staging, order)
@@ -83,24 +84,26 @@ def run_of(root: str, grid: str, digest: str) -> str:
     return "".join((same or there)[-1:])
 
 
-def unreadable(directory: str) -> str:
-    """What a run lacks to continue; empty if it is complete, or an older comborun made it: its start says so."""
+def unreadable(directory: str) -> dict[str, Any]:
+    """The `path` of what a run lacks to continue, and its `error`, or whether it is `empty`; nothing if it is complete,
+    or an older comborun made it: its start says so.
+    """
     if not os.path.isdir(RunLayout(directory).program):
-        return ""
+        return {}
     wanted = [RUN.digest, RUN.manifest, RUN.plan(newest_plan(directory)), RUN.queue, RUN.policy]
     for path in wanted:
         try:
             with open(f"{directory}/{path}", "rb") as file:
                 text = file.read() if path.endswith(".json") else file.read(1)
             if text[:1] in (b"", b"\0"):
-                return f"{path} is empty"
+                return {"path": path, "empty": True}
             if path.endswith(".json"):
                 json.loads(text)
         except OSError as error:
-            return f"{path}: {error.strerror}"
+            return {"path": path, "error": error.strerror}
         except (ValueError, RecursionError):
-            return f"{path} is not JSON"
-    return ""
+            return {"path": path}
+    return {}
 
 
 def describe(directory: str, digest: str) -> dict[str, Any]:
@@ -157,7 +160,7 @@ def _place(staging: Staging, order: dict[str, Any]) -> dict[str, Any]:
         os.rename(staging.folder, directory)
         to_disk([staging.root])
     except OSError as error:
-        raise written(error, directory) from None
+        raise unwritable(directory, error) from None
     return {"state": "new", "run": run, "directory": directory}
 
 
@@ -178,7 +181,7 @@ def received(digest: str) -> Any:
 
     data = sys.stdin.buffer.read()
     if hashlib.sha256(data).hexdigest() != digest:
-        raise Refusal(76, "the data arrived changed")
+        raise Refusal(76, Denial.DATA_CHANGED)
     return json.loads(zlib.decompress(data))
 
 
@@ -209,7 +212,7 @@ class Staging:
             self.folder = tempfile.mkdtemp(dir=f"{self.root}/.incoming")
             os.chmod(self.folder, 0o755)  # noqa: S103 - as folders of a run are
         except OSError as error:
-            raise Refusal(73, f"can't make the folder {root}: {error.strerror}") from None
+            raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=root, error=error.strerror) from None
         self._lock = -1
 
     def __enter__(self) -> Staging:  # noqa: PYI034 - Python 3.8 has no Self
@@ -237,7 +240,7 @@ class Staging:
                 finally:
                     os.close(descriptor)
         except OSError as error:
-            raise written(error, place) from None
+            raise unwritable(place, error) from None
 
     def to_disk(self) -> None:
         """Sync everything in it to the disk."""
@@ -247,17 +250,13 @@ class Staging:
         try:
             to_disk(paths)
         except OSError as error:
-            raise written(error, self.folder) from None
+            raise unwritable(self.folder, error) from None
 
     def lock(self) -> None:
         """Hold the root's lock until the end."""
         self._lock = files.lock(f"{self.root}/.lock", _WAIT_S)
         if self._lock < 0:
-            raise Refusal(75, f"another launch holds {self.root}/.lock")
-
-
-def written(error: OSError, path: str) -> Refusal:
-    return Refusal(74, f"can't write {path}: {error.strerror}: is the disk full?")
+            raise Refusal(BUSY, Denial.LOCK_HELD, lock=f"{self.root}/.lock")
 
 
 def _tidy(folder: str) -> None:

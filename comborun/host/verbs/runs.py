@@ -27,6 +27,7 @@ from comborun.host.record.holds import Holds
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 from comborun.rules.run_files import newest_plan
 
@@ -115,7 +116,7 @@ def remove(directory: str) -> bool:
     """Remove a run that has ended or was stopped; False for another, or if something still works in it."""
     (root, run), layout = os.path.split(directory), RunLayout(directory)
     if not re.search(f"{STAMP.pattern}$", run) or not os.path.exists(layout.manifest):
-        raise Refusal(USAGE, f"{directory} is not a run directory")
+        raise Refusal(USAGE, Denial.NO_RUN, path=directory)
     ended = os.path.exists(layout.done) or os.path.exists(layout.stopped)
     if not ended or files.lock(layout.lock, _WAIT_S) < 0:
         return False

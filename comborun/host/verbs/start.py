@@ -23,11 +23,15 @@ from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
-from comborun.host.verb_errors import BUSY, CANT_WRITE, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say
+from comborun.host.verb_errors import BUSY, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
 from comborun.host.verbs.replace import replace
+from comborun.rules.endings.evidence import MissingResource
+from comborun.rules.findings import Found
+from comborun.rules.host import Denial
 from comborun.rules.names import MULTIPLEXER_NAMES, RunLayout
 
 _OPTIONS = ("--parallel", "--multiplexer", "--secrets")
+_USAGE = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXER_NAMES)}] [--secrets -]"
 _OTHERS_S = 120.0
 """seconds to wait for another start, which may have to end the user's old sessions"""
 _STEERED = frozenset(("pause", "drain", "slots", "retry", "notify", "resume"))
@@ -70,15 +74,15 @@ def _options(words: list[str]) -> dict[str, str]:
     while words:
         name, value = words[0], words[1] if len(words) > 1 else "none"
         if name not in _OPTIONS:
-            usage = f"[--parallel N] [--multiplexer {'|'.join(MULTIPLEXER_NAMES)}]"
-            raise Refusal(USAGE, f"unknown option {name}; usage: {usage}")
+            raise Refusal(USAGE, Denial.USAGE, usage=_USAGE, given=name)
         given[name], words = value, words[2:]
-    if not re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")):
-        raise Refusal(USAGE, "--parallel needs a number from 1")
-    if given.get("--multiplexer", "tmux") not in MULTIPLEXER_NAMES:
-        raise Refusal(USAGE, f"--multiplexer needs {' or '.join(MULTIPLEXER_NAMES)}")
-    if given.get("--secrets", "-") != "-":
-        raise Refusal(USAGE, "--secrets needs -")
+    good = {
+        "--parallel": re.fullmatch("[1-9][0-9]{0,5}", given.get("--parallel", "1")),
+        "--multiplexer": given.get("--multiplexer", "tmux") in MULTIPLEXER_NAMES,
+        "--secrets": given.get("--secrets", "-") == "-",
+    }
+    for name in (name for name, fits in good.items() if not fits):
+        raise Refusal(USAGE, Denial.USAGE, usage=_USAGE, given=f"{name} {given[name]}")
     return given
 
 
@@ -99,8 +103,8 @@ class Start:
             replace(self.run)
             files.remove(self.layout.stopped)
             say(self._dispatcher())
-        except LookupError as missing:
-            raise Refusal(CONFIG, f"{missing}; nothing was started") from None
+        except MissingResource as missing:
+            raise Refusal(CONFIG, missing.reason.code, **missing.reason.fields) from None
         finally:
             self._leave()
 
@@ -112,13 +116,12 @@ class Start:
                 self.multiplexer = kind
                 return self._write(self.layout.multiplexer, kind)
         if wanted:
-            raise Refusal(LACKING, f"there is no {wanted} on this machine")
-        neither = " nor ".join(MULTIPLEXER_NAMES)
-        raise Refusal(LACKING, f"there is neither {neither} on this machine: install one of them")
+            raise Refusal(LACKING, Found.PROGRAMS_MISSING, programs=[wanted])
+        raise Refusal(LACKING, Found.NO_MULTIPLEXER, multiplexers=list(MULTIPLEXER_NAMES))
 
     def _write(self, path: str, line: str) -> None:
         if not files.write_text(path, f"{line}\n"):
-            raise Refusal(CANT_WRITE, f"can't write in {self.layout.dispatch}")
+            raise unwritable(self.layout.dispatch)
 
     def _alone(self) -> None:
         """Take the lock of starts; it is held until this process ends."""
@@ -126,9 +129,9 @@ class Start:
         try:
             held = files.lock(path, _OTHERS_S)
         except OSError:
-            raise Refusal(CANT_WRITE, f"can't write in {self.layout.dispatch}") from None
+            raise unwritable(self.layout.dispatch) from None
         if held < 0:
-            raise Refusal(BUSY, f"another start holds {path}")
+            raise Refusal(BUSY, Denial.LOCK_HELD, lock=path)
 
     def _dispatcher(self) -> str:
         """Start dispatchers until one lives; returns the line to print."""
@@ -146,12 +149,11 @@ class Start:
                 return self._nothing()
             if code != BUSY:
                 said = "\n".join(files.read_text(self.layout.out).splitlines()[-3:])
-                raise Refusal(code if code > 0 else 128 - code, f"the dispatcher ended with code {code}: {said}")
+                raise Refusal(code if code > 0 else 128 - code, Denial.DISPATCHER_ENDED, exit=code, said=said)
             if time.monotonic() > deadline:
-                raise Refusal(
-                    BUSY, f"a process that is not a dispatcher holds {self.layout.lock} (`fuser -v` shows it)"
-                )
-            self._until_free()
+                raise Refusal(BUSY, Denial.LOCK_FOREIGN, lock=self.layout.lock)
+            if (held := files.lock(self.layout.lock, 0.2)) >= 0:  # a dispatcher that was leaving has left
+                os.close(held)
 
     def _detached(self) -> subprocess.Popen[bytes]:
         """A dispatcher in a process session of its own, with no inherited descriptor and no ignored signal."""
@@ -160,12 +162,6 @@ class Start:
         program = [sys.executable, "-I", "-S", self.layout.program, "dispatch", self.run]
         with open(self.layout.out, "ab") as out:
             return subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True)
-
-    def _until_free(self) -> None:
-        """Wait a moment for the lock of a dispatcher that is leaving."""
-        held = files.lock(self.layout.lock, 0.2)
-        if held >= 0:
-            os.close(held)
 
     def _signed(self) -> str:
         """The pid of a dispatcher that lives, has taken over and is not about to leave; empty without one."""

@@ -14,8 +14,10 @@ import stat
 import sys
 
 from comborun.host.system import files
-from comborun.host.verb_errors import Refusal, answered
-from comborun.host.verbs.publish import to_disk, written
+from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answered, unwritable
+from comborun.host.verbs.publish import to_disk
+from comborun.rules.facts import Fact
+from comborun.rules.host import Denial, FolderFlaw
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,10 +34,10 @@ def main(arguments: list[str]) -> int:
     return answered("sync", lambda: _Receiving(arguments[1]).place())
 
 
-def _look() -> list[str]:
-    """A line for each path, in order: `-` nothing, `f MODE SHA256` a file, `l TARGET` a link, `x WHY` an obstacle."""
+def _look() -> list[str | Fact]:
+    """What is at each path: `-` nothing, `f MODE SHA256` a file, `l TARGET` a link, or a fact: what is in the way."""
     folders = [(_folder(folder), paths) for folder, paths in json.load(sys.stdin)]
-    ways: dict[str, str] = {}
+    ways: dict[str, Fact | None] = {}
     return [_state(folder, path, ways) for folder, paths in folders for path in paths]
 
 
@@ -43,52 +45,49 @@ def _folder(text: str) -> str:
     return files.home(text).rstrip("/") or "/"
 
 
-def _state(folder: str, path: str, ways: dict[str, str]) -> str:
+def _state(folder: str, path: str, ways: dict[str, Fact | None]) -> str | Fact:
     place = f"{folder}/{path}"
     if why := in_the_way(folder, path, ways):
-        return f"x {why}"
+        return why
     try:
         status = os.lstat(place)
         if stat.S_ISLNK(status.st_mode):
             return f"l {os.readlink(place)}"
         with open(place, "rb") as file:
-            return f"f {stat.S_IMODE(status.st_mode):o} {_digest(file)}"
+            digest = hashlib.sha256()
+            for chunk in iter(lambda: file.read(_CHUNK), b""):
+                digest.update(chunk)
+        return f"f {stat.S_IMODE(status.st_mode):o} {digest.hexdigest()}"
     except (FileNotFoundError, PermissionError):
         return "-"
     except OSError as error:
-        return f"x {place}: {error.strerror}"
+        return Fact(Denial.PATH_UNUSABLE, path=place, error=error.strerror)
 
 
-def in_the_way(folder: str, path: str, ways: dict[str, str]) -> str:
-    """Why no file can be put at a path; empty if one can. `ways` caches the results for folders."""
+def in_the_way(folder: str, path: str, ways: dict[str, Fact | None]) -> Fact | None:
+    """Why no file can be put at a path; None if one can. `ways` caches the results for folders."""
     if not path or path.startswith("/") or ".." in path.split("/"):
-        raise Refusal(65, f"the path {path} leads elsewhere")
+        raise Refusal(65, Denial.ELSEWHERE, path=path)
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        return f"{folder} is not a folder"
+        return Fact(FolderFlaw.NO_FOLDER, path=folder)
     parts = path.split("/")
     for length in range(1, len(parts)):
         parent = "/".join((folder, *parts[:length]))
         if parent not in ways:
             ways[parent] = _why_not_through(parent)
-        if ways[parent]:
-            return ways[parent]
+        if why := ways[parent]:
+            return why
     place = f"{folder}/{path}"
     if os.path.islink(place) or os.path.isfile(place) or not os.path.exists(place):
-        return ""
-    return f"{place} is {'a folder' if os.path.isdir(place) else 'not a file'}"
+        return None
+    return Fact(Denial.FOLDER_IN_THE_WAY if os.path.isdir(place) else Denial.NO_FILE, path=place)
 
 
-def _why_not_through(parent: str) -> str:
+def _why_not_through(parent: str) -> Fact | None:
     if os.path.islink(parent):
-        return f"{parent} is a link, and nothing is written through it"
-    return f"{parent} is not a folder" if os.path.exists(parent) and not os.path.isdir(parent) else ""
-
-
-def _digest(file: Any) -> str:
-    digest = hashlib.sha256()
-    for chunk in iter(lambda: file.read(_CHUNK), b""):
-        digest.update(chunk)
-    return digest.hexdigest()
+        return Fact(Denial.LINK_IN_THE_WAY, path=parent)
+    blocked = os.path.exists(parent) and not os.path.isdir(parent)
+    return Fact(FolderFlaw.NO_FOLDER, path=parent) if blocked else None
 
 
 class _Receiving:
@@ -97,11 +96,11 @@ class _Receiving:
     def __init__(self, root: str) -> None:
         self._lock = files.lock(f"{root}/.sync.lock", _WAIT_S)
         if self._lock < 0:
-            raise Refusal(75, f"another launch holds {root}/.sync.lock")
+            raise Refusal(BUSY, Denial.LOCK_HELD, lock=f"{root}/.sync.lock")
         self._stream = sys.stdin.buffer
         self._drafts: list[tuple[str, str]] = []
         self._folders: dict[str, str] = {}
-        self._ways: dict[str, str] = {}
+        self._ways: dict[str, Fact | None] = {}
 
     def place(self) -> dict[str, int]:
         """Rename all files into place, after every byte has arrived and was checked."""
@@ -114,7 +113,7 @@ class _Receiving:
             placed, self._drafts = len(self._drafts), []
             to_disk(self._folders)
         except OSError as error:
-            raise written(error, str(error.filename2 or error.filename or "the files of sync")) from None
+            raise unwritable(str(error.filename2 or error.filename or "the files of sync"), error) from None
         finally:
             for draft, _ in self._drafts:
                 if os.path.lexists(draft):
@@ -131,7 +130,7 @@ class _Receiving:
     def _take(self, item: dict[str, Any]) -> None:
         folder, path = _folder(item["folder"]), item["path"]
         if why := in_the_way(folder, path, self._ways):
-            raise Refusal(77, why)
+            raise Refusal(77, why.code, **why.fields)
         place = f"{folder}/{path}"
         draft = f"{self._clean(os.path.dirname(place))}/{_DRAFT}{os.getpid()}-{len(self._drafts)}"
         self._drafts.append((draft, place))
@@ -146,8 +145,8 @@ class _Receiving:
             self._folders[folder] = folder
             try:
                 os.makedirs(folder, exist_ok=True)
-            except OSError:
-                raise Refusal(73, f"can't make the folder {folder}") from None
+            except OSError as error:
+                raise Refusal(CANT_WRITE, FolderFlaw.NOT_MADE, path=folder, error=error.strerror) from None
             for name in os.listdir(folder):
                 if name.startswith(_DRAFT):
                     os.unlink(f"{folder}/{name}")
@@ -165,8 +164,8 @@ class _Receiving:
                 left -= len(chunk)
             os.fchmod(file.fileno(), item["mode"] & 0o777)
         if digest.hexdigest() != item["sha256"]:
-            raise Refusal(76, "the data arrived changed: nothing was changed")
+            raise Refusal(76, Denial.DATA_CHANGED)
 
 
 def _cut() -> Refusal:
-    return Refusal(65, "what was sent did not arrive whole: nothing was changed")
+    return Refusal(65, Denial.DATA_CUT)

@@ -16,6 +16,7 @@ from comborun.host.system.changes import Changes
 from comborun.host.verb_errors import USAGE, Refusal, answer
 from comborun.rules import records
 from comborun.rules.holds import HALTED
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 from comborun.rules.room.waits import PASSES, waits_for
 
@@ -33,7 +34,7 @@ def _begun(arguments: list[str]) -> int:
     try:
         return _first(layout, float(word))
     except ValueError:
-        raise Refusal(USAGE, "usage: RUN SECONDS") from None
+        raise Refusal(USAGE, Denial.USAGE, usage="RUN SECONDS") from None
 
 
 def _first(layout: RunLayout, seconds: float) -> int:

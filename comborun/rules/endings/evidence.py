@@ -19,7 +19,7 @@ TEXT_MOST = 200
 
 class Evidence(Word):
     # The command did not start
-    NOT_STARTED = "not_started"  # said
+    NOT_STARTED = "not_started"  # said: by a script of the former version
     COULD_NOT_RUN = "could_not_run"  # program, folder, interpreter (missing, or absent), said
     SETUP_FAILED = "setup_failed"  # number (of the line), exit, line, said
     SETUP_RETURNED = "setup_returned"  # exit
@@ -31,9 +31,13 @@ class Evidence(Word):
     FOLDER_BREAKS_MOUNT = "folder_breaks_mount"  # path, runtime
     CONTAINER_FAILED = "container_failed"  # runtime, exit, said
     NO_DISPLAY = "no_display"  # gpu
+    SECRET_MISSING = "secret_missing"  # noqa: S105 - name
+    GPU_NOT_FIRST = "gpu_not_first_for_vulkan"
+    GPU_NOT_SEEN = "gpu_not_seen_by_vulkan"
     NO_XVFB = "no_xvfb"
     XVFB_FAILED = "xvfb_failed"  # said
     NO_PORT = "no_port"  # said
+    SECRET_NOT_SET = "secret_not_set"  # name  # noqa: S105
     PORT_TAKEN = "port_taken"  # port
     NO_PROCESS = "no_process"
     TASK_ENDED_EARLY = "task_ended_early"  # said
@@ -85,6 +89,14 @@ def _short(key: str, value: object) -> object:
         return value
     text = value if key == "interpreter" else records.clean(value, len(value))
     return text if len(text) <= TEXT_MOST else f"{text[: TEXT_MOST - 1]}…"
+
+
+class MissingResource(LookupError):  # noqa: N818 - it is an answer and no error of ours
+    """Something that a command needs is not there, and so the launch fails. `reason` says what."""
+
+    def __init__(self, code: Evidence, **fields: Any) -> None:
+        super().__init__(code)
+        self.reason = fact(code, **fields)
 
 
 _OF_SCRIPT = frozenset(

@@ -426,7 +426,7 @@ class Training(CountedLog):
 
     def counts(self) -> Iterator[Entry]:
         if self._step >= 0:
-            yield 0, NOTHING, Fact("training_at_step", step=self._step, steps=self._total), None
+            yield 0, NOTHING, Fact("training_at_step", step=self._step, steps=self._total or None), None
 
 
 class Marks(LogLines):

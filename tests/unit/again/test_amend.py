@@ -11,12 +11,12 @@ from report_runs import planned_session
 
 from comborun.amendment.changes import Amended, ChangeKind, Choice, amend, compare
 from comborun.amendment.notes import taken_over
-from comborun.amendment.smoke import amended_with_smoke, smoke_sessions, with_smoke
+from comborun.amendment.resumption import amended_with_smoke, smoke_sessions, with_smoke
 from comborun.model.command import fill
 from comborun.model.judging import WatchRules
 from comborun.model.plan import Limits, Plan, Session
 from comborun.model.work import episodes_of, minus
-from comborun.planner import range_session, session_digest
+from comborun.planner.ranges import range_session, session_digest
 from comborun.rules.room.capacity import Request
 
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_amend import plan, session
 
-from comborun.amendment.resumption import Again, Futile, Rejected, Resumption, resumption
+from comborun.amendment.resumption import AnotherAttempt, Futile, Rejected, Resumption, resumption
 from comborun.model.work import Combo, Spans, episodes_of, minus, spans
-from comborun.planner import range_session
+from comborun.planner.ranges import range_session
 from comborun.rules.vocabulary import Outcome
 
 COMBO: Combo = ("p", "e")
@@ -30,7 +30,7 @@ def test_it_is_told_how_many_recorded_episodes_run_again_with_what_is_missing() 
 
 
 def test_where_records_can_not_tell_the_outcome_does() -> None:
-    assert left(Outcome.FAILED, None).again == (Again("e_p"),)
+    assert left(Outcome.FAILED, None).again == (AnotherAttempt("e_p"),)
     assert left(Outcome.SUCCEEDED, None).nothing
 
 
@@ -52,7 +52,7 @@ def test_a_gap_that_a_later_session_is_for_is_not_asked_for_twice() -> None:
     outcomes = {one.name: Outcome.PARTIAL, gap.name: Outcome.FAILED}
     missing = {COMBO: spans([2, 5])}
     what = resumption(plan(one, gap), outcomes, missing)
-    assert what.again == (Again(gap.name, (range(2, 3),)),)
+    assert what.again == (AnotherAttempt(gap.name, (range(2, 3),)),)
     assert [added.first for added in what.added] == [5]
     del outcomes[gap.name]
     assert resumption(plan(one, gap), outcomes, missing).again == (), "it is queued, and does it"
@@ -110,5 +110,5 @@ def test_smoke_tests_are_tried_again_only_without_a_record_and_dropped_ones_neve
     smoke = replace(session(), name="e_p_smoke", count=1, flag="smoke")
     gone = replace(session("q"), flag="dropped")
     outcomes = {smoke.name: Outcome.FAILED, gone.name: Outcome.FAILED}
-    assert resumption(plan(smoke, gone), outcomes, {}).again == (Again("e_p_smoke"),)
+    assert resumption(plan(smoke, gone), outcomes, {}).again == (AnotherAttempt("e_p_smoke"),)
     assert resumption(plan(smoke, gone), {smoke.name: Outcome.PARTIAL}, {}).nothing

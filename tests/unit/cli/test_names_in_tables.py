@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from report_runs import RunDirectory, row
 
-from comborun.cli.calibrate import show_calibration
 from comborun.cli.report import show_comparison
+from comborun.cli.trials import show_calibration
 from comborun.planner.knowledge import Calibration, MeasuredCombo, Step
 from comborun.reporter.collect import collect_run
 from comborun.reporter.pages.between import compare_runs

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from comborun.cli import completion
-from comborun.cli.options import HostChoice
+from comborun.cli.options import HostChoice, offers
 from comborun.errors import HostError, UserError
 from comborun.grid.draft import keys_of, section_of
 from comborun.grid.keys.grid_file import GridFile
@@ -55,8 +54,7 @@ def test_a_shell_completes_hosts_runs_presets_and_keys(tmp_path: Path, monkeypat
     context, parameter = click.Context(click.Command("x")), click.Option(["--x"])
 
     def offered(what: str, begun: str = "") -> list[str]:
-        words: list[str] = getattr(completion, what)(context, parameter, begun)
-        return words
+        return offers(what)(context, parameter, begun)
 
     assert offered("hosts") == ["local", "gpubox"]
     assert offered("runs", "w") == ["walk-1"]

@@ -10,7 +10,7 @@ from gridtext import HOST
 
 from comborun.errors import GridError
 from comborun.grid import Grid, parse_grid
-from comborun.planner import lay_out
+from comborun.planner.laying import lay_out
 
 HEAD = "policies: [a]\nenvironments: [x]\nepisodes: 1\ncommand: run {episodes} {output_dir}\n"
 GOLDEN = Path(__file__).parents[2] / "golden" / "grid"

@@ -11,7 +11,7 @@ from gridtext import HOST, grid
 
 from comborun.grid import Grid
 from comborun.model.command import PLAN_TIME, START_TIME
-from comborun.planner import lay_out
+from comborun.planner.laying import lay_out
 
 AXES = """\
 policies: {flat: {checkpoint: f.pt}, rough: {checkpoint: r.pt}}

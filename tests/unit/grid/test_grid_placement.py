@@ -11,7 +11,7 @@ from comborun.cli.plan import placement_lines
 from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
-from comborun.planner import rooms
+from comborun.planner.program import rooms
 
 GIB = 1024
 HEAD = """\

@@ -41,10 +41,10 @@ def test_quotes_and_blocks_make_text(written: str, text: str) -> None:
 
 def test_every_key_and_value_has_its_place() -> None:
     source = read_source("a: 1\nb:\n  - x\n  - {c: y, d: }\ne:\n", "grid.yaml")
-    assert source.place("a") == Place(1, 4)
+    assert source.at("a").place == Place(1, 4)
     assert source.key_place("b") == Place(2, 1)
-    assert source.place("b", 0) == Place(3, 5)
-    assert source.place("b", 1, "c") == Place(4, 9)
+    assert source.at("b", 0).place == Place(3, 5)
+    assert source.at("b", 1, "c").place == Place(4, 9)
     assert source.key_place("b", 1, "c") == Place(4, 6)
-    assert source.place("b", 1, "d") == source.key_place("b", 1, "d") == Place(4, 12)
-    assert source.place("e") == Place(5, 1)
+    assert source.at("b", 1, "d").place == source.key_place("b", 1, "d") == Place(4, 12)
+    assert source.at("e").place == Place(5, 1)

@@ -20,7 +20,7 @@ from comborun.grid.draft import keys_of
 from comborun.grid.keys.grid_file import AboutKeys
 from comborun.grid.presets import SHIPPED, find_preset, known_presets
 from comborun.model.plan import Session
-from comborun.planner import lay_out
+from comborun.planner.laying import lay_out
 
 CHECKOUT = Path(__file__).parents[3]
 GOLDEN = CHECKOUT / "tests" / "golden" / "presets.txt"

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from comborun.host import verb_errors
 from comborun.host.record.events import Events
 from comborun.host.verb_errors import Refusal
-from comborun.host.verbs import amend, fetch, logs, publish
+from comborun.host.verbs import amend, control, fetch, logs, publish
 from comborun.host.verbs.publish import received
 from comborun.rules.events import Kind
+from comborun.rules.facts import Fact
+from comborun.rules.host import Denial
 from comborun.rules.names import RunLayout
 
 FILES = [
@@ -59,7 +62,17 @@ def test_what_did_not_arrive_as_it_was_sent_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Stream(data[:-1]))
     with pytest.raises(Refusal) as caught:
         received(hashlib.sha256(data).hexdigest())
-    assert caught.value.code == 76
+    assert (caught.value.exit_code, caught.value.fact) == (76, Fact(Denial.DATA_CHANGED))
+
+
+def test_a_refusal_is_a_fact_for_the_laptop_and_words_for_a_person(tmp_path, monkeypatch, capsys):
+    assert control.main([str(tmp_path / "o'neill"), "pause"]) == 66
+    assert "o'neill" in capsys.readouterr().err
+    monkeypatch.setattr(verb_errors, "_JSON_LINES", True)
+    assert control.main([str(tmp_path / "o'neill"), "pause"]) == 66
+    said = json.loads(capsys.readouterr().err)
+    assert said.pop("comborun")
+    assert said == {"refused": 66, "fact": {"code": Denial.NO_RUN, "path": str(tmp_path / "o'neill")}}
 
 
 def test_an_amendment_is_for_the_run_as_it_was_found(tmp_path, monkeypatch):

@@ -12,6 +12,8 @@ import pytest
 from comborun.host.supervise.environment import CommandEnvironment
 from comborun.host.system import drawing
 from comborun.host.system.drawing import vulkan_device
+from comborun.rules.endings.evidence import Evidence, MissingResource
+from comborun.rules.facts import Fact
 from comborun.rules.names import RunLayout
 
 LOADER = """
@@ -89,13 +91,14 @@ def test_a_driver_that_has_not_looked_at_its_gpus_names_none(nvidia: Path, monke
 
 
 @needs_compiler
-@pytest.mark.parametrize(("mesa", "why"), [(0, "no value of DRI_PRIME"), (9, "does not see the granted GPU")])
+@pytest.mark.parametrize(("mesa", "why"), [(0, Evidence.GPU_NOT_FIRST), (9, Evidence.GPU_NOT_SEEN)])
 def test_where_nothing_makes_the_granted_gpu_the_first_one_the_session_does_not_start(
-    nvidia: Path, monkeypatch: pytest.MonkeyPatch, mesa: int, why: str
+    nvidia: Path, monkeypatch: pytest.MonkeyPatch, mesa: int, why: Evidence
 ) -> None:
     loader(nvidia, mesa, monkeypatch)
-    with pytest.raises(LookupError, match=why):
+    with pytest.raises(MissingResource) as missing:
         vulkan_device("1", UUIDS[1], str(nvidia))
+    assert missing.value.reason == Fact(why)
 
 
 def test_a_task_of_slurm_that_sees_its_gpu_alone_asks_for_it_by_the_hosts_number(

@@ -16,8 +16,11 @@ from comborun.host.record import clients
 from comborun.host.record.clients import request, taken_by_another
 from comborun.host.supervise.health import Health
 from comborun.host.system import files, process
+from comborun.host.verb_errors import Refusal
 from comborun.rules import records
 from comborun.rules.endings.evidence import Evidence, fact
+from comborun.rules.facts import Fact
+from comborun.rules.host import Denial
 
 PROGRAM = """
 import http.server, os, sys, time
@@ -164,8 +167,9 @@ def test_a_session_is_told_where_its_servers_are(tmp_path):
         "COMBORUN_SERVER_TINY_VLA_HOST": "127.0.0.1",
         "COMBORUN_SERVER_TINY_VLA_PORT": "8001",
     }
-    with pytest.raises(LookupError, match="it needs the server tiny, and none is ready"):
+    with pytest.raises(Refusal) as refused:
         clients.environment(str(tmp_path), ["tiny"], "0", {})
+    assert refused.value.fact == Fact(Denial.NO_SERVER, server="tiny")
     for gpu in (0, 1):
         url = tmp_path / f"servers/tiny-gpu{gpu}/url"
         url.parent.mkdir(parents=True)

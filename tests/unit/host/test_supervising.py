@@ -12,8 +12,11 @@ import pytest
 from comborun.host.supervise import environment as given
 from comborun.host.supervise.ending import why_no_container, why_not_started
 from comborun.host.supervise.supervisor import graphics
-from comborun.rules.endings.evidence import Evidence, fact
+from comborun.host.system import drawing
+from comborun.rules.endings.evidence import Evidence, MissingResource, fact
 from comborun.rules.host import FolderFlaw
+from comborun.rules.names import RunLayout
+from comborun.rules.records import render
 
 ROOT = str(Path(__file__).resolve().parents[3])
 
@@ -89,10 +92,29 @@ def test_two_starts_never_have_the_same_port_and_a_foreign_folder_is_refused(tmp
         os.close(lock)
     (tmp_path / "link").symlink_to(tmp_path)
     monkeypatch.setenv("COMBORUN_PORTS", str(tmp_path / "link"))
-    with pytest.raises(given.MissingResource) as refused:
+    with pytest.raises(MissingResource) as refused:
         given.take_port()
     assert refused.value.reason.code == Evidence.NO_PORT
     assert refused.value.reason.fields["said"]["code"] == FolderFlaw.NO_FOLDER
+
+
+def test_a_missing_secret_and_a_missing_device_are_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = RunLayout(str(tmp_path))
+    Path(run.dispatch).mkdir()
+    Path(run.wanted_secrets).write_text(render([("O'NEILL_TOKEN", "laptop"), ("HF_TOKEN", "laptop")]))
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+
+    def without_device(_gpus: str, _uuid: str) -> tuple[str, str]:
+        raise MissingResource(Evidence.GPU_NOT_SEEN)
+
+    monkeypatch.setattr(drawing, "vulkan_device", without_device)
+    for data, why in (
+        ({}, fact(Evidence.SECRET_MISSING, name="HF_TOKEN")),
+        ({"draws": ["vulkan"]}, fact(Evidence.GPU_NOT_SEEN)),
+    ):
+        with pytest.raises(MissingResource) as refused:
+            given.CommandEnvironment(run, data, {}, {}).open()
+        assert refused.value.reason == why
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from monitor_stage import a_plan, a_session
 from comborun.errors import UserError
 from comborun.model.plan import Plan
 from comborun.monitor.addressing import addressed
-from comborun.planner import range_session
+from comborun.planner.ranges import range_session
 
 FLAT = replace(a_session("flat", "stairs"), ranged=True)
 ROBUST = a_session("robust", "stairs")

@@ -12,8 +12,9 @@ import pytest
 from monitor_stage import NOW, Seen, a_busy_run, a_host, a_plan, a_session, a_view, an_answer, status_of
 from rich.console import Console
 
-from comborun.monitor.screen import LiveScreen, PlainScreen, Screen, changes, open_screen, show_once
-from comborun.monitor.status import Link, RunStatus, to_json
+from comborun.monitor.document import to_json
+from comborun.monitor.screen import LiveScreen, PlainScreen, StatusScreen, changes, open_screen, show_once
+from comborun.monitor.status import Link, RunStatus
 from comborun.rules.endings.evidence import Evidence
 from comborun.rules.facts import Fact
 from comborun.rules.vocabulary import Life, Outcome
@@ -70,9 +71,8 @@ def test_what_can_not_be_decided_is_a_line_when_that_is_found_out() -> None:
 def test_a_last_line_that_is_the_cause_is_told_once(last: str, more: bool) -> None:
     status = story()[1]
     grass = next(one for one in status.sessions if one.life is Life.RUNNING)
-    failed = grass._replace(
-        life=Life.ENDED, outcome=Outcome.FAILED, end_note="setup line 1 failed: false", last_line=last
-    )
+    why = Fact("former_words", text="setup line 1 failed: false")
+    failed = grass._replace(life=Life.ENDED, outcome=Outcome.FAILED, facts=(why,), last_line=last)
     (line,) = changes(replace(status, sessions=(grass,)), replace(status, sessions=(failed,)))
     assert "setup line 1 failed: false" in line
     assert (f"last line: {last}" in line) is more
@@ -167,7 +167,7 @@ def output(console: Console) -> str:
     return console.file.getvalue()
 
 
-def play(screen: Screen) -> None:
+def play(screen: StatusScreen) -> None:
     for status in story():
         screen.show(status)
     screen.close()

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from monitor_stage import BOOT, NOW, Seen, a_plan, a_session, a_view, an_answer, status_of
 
-from comborun.documents import as_data
+from comborun.model.codec import as_data
+from comborun.monitor.document import document
 from comborun.monitor.screen import changes
-from comborun.monitor.status import RunStatus, SessionStatus, document
+from comborun.monitor.status import RunStatus, SessionStatus
 from comborun.rules.vocabulary import Life, Outcome
 
 SESSION = a_session("act", "grass")
@@ -195,7 +196,7 @@ def test_sessions_that_are_gone_together_are_one_event(
 ) -> None:
     status = of_many(*seen, restarted=restarted, dispatcher=dispatcher)
     named = tuple(f"{name}_act" for name in sessions.split())
-    event = status.host_event
+    event = status.outage
     assert (event.sessions if event else ()) == named
     assert not event or event.kind == ("restarted" if restarted else "vanished")
     assert all(not one.note for one in status.sessions if one.name in named), "it takes the place of their notes"

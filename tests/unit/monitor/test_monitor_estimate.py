@@ -9,7 +9,8 @@ from monitor_stage import NOW, Seen, a_plan, a_session, a_view, an_answer, look_
 
 from comborun.monitor.classify import classify
 from comborun.monitor.estimate import Forecast, forecast
-from comborun.monitor.snapshot import Waiting
+from comborun.monitor.progress import LogProgress
+from comborun.monitor.snapshot import Attempt, Waiting
 from comborun.monitor.status import SessionStatus
 from comborun.rules.vocabulary import Life, Outcome
 
@@ -22,7 +23,8 @@ def one(name: str, life: Life, done: int = 0, seconds: float = 0.0, planned: int
     """One that has done so much in so many seconds."""
     outcome = Outcome.SUCCEEDED if life is Life.ENDED else None
     status = SessionStatus(name, "p", "e", "episode", planned, done=done, successes=0, life=life, outcome=outcome)
-    return status._replace(own=done, started=NOW - seconds, seconds=seconds)
+    latest = Attempt(name, 1, counter=LogProgress(done))
+    return status._replace(latest=latest, started=NOW - seconds, seconds=seconds)
 
 
 def ended(name: str, done: int = 100, seconds: float = 100.0) -> SessionStatus:
@@ -38,7 +40,7 @@ def queued(name: str, planned: int = 100) -> SessionStatus:
 
 
 LOST = ended("a", 10, 5000.0)._replace(outcome=Outcome.LOST)
-LEAST = running("a", 25, 50.0)._replace(whole=False)
+LEAST = running("a", 25, 50.0)._replace(latest=Attempt("a", 1, counter=LogProgress(25, missed=True)))
 LATE = queued("b", 2)._replace(waiting=Waiting("b", NOW + 48))
 
 

@@ -24,7 +24,7 @@ from monitor_stage import (
 
 from comborun.model.judging import EvidenceRules, RetryRule, WatchRules
 from comborun.model.plan import Plan
-from comborun.model.servers import ModelServer
+from comborun.model.resources import ModelServer
 from comborun.monitor.classify import classify
 from comborun.monitor.explain import Explanation, explain, explain_server, server_names, to_document
 from comborun.rules.endings.evidence import Evidence

@@ -23,7 +23,8 @@ from monitor_stage import (
 
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Plan
-from comborun.monitor.status import RunStatus, document
+from comborun.monitor.document import document
+from comborun.monitor.status import RunStatus
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason

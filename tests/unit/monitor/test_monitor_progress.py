@@ -14,7 +14,7 @@ from monitor_stage import BY_ITSELF, NOW, Seen, a_plan, a_session, a_view, an_an
 
 from comborun.model.judging import ProgressRules
 from comborun.monitor.observe import RunView
-from comborun.monitor.progress import NOTHING, Counter, Observation, Workload, counted
+from comborun.monitor.progress import NOTHING, LogProgress, Observation, Workload, counted
 from comborun.monitor.status import SessionStatus
 from comborun.rules import counting
 from comborun.rules.vocabulary import Life
@@ -44,7 +44,7 @@ COSMOS = "--- Starting Episode 54 ---\n--- Step 7 ---\nCalling VLM...\nVLM respo
 BATCH = ProgressRules(r"eval batches:.*\| (\d+)/(\d+) \[")
 
 
-def count(before: Counter, log: str, rules: ProgressRules = BY_ITSELF, workload: Workload = HUNDRED) -> Counter:
+def count(before: LogProgress, log: str, rules: ProgressRules = BY_ITSELF, workload: Workload = HUNDRED) -> LogProgress:
     return counted(before, counting.lines(log.encode(), cut=False), rules, workload)
 
 
@@ -108,9 +108,9 @@ def test_without_a_pattern_only_a_counter_up_to_the_planned_number_is_believed(
 def test_a_bar_that_starts_again_counts_no_episodes_and_is_never_believed_again() -> None:
     bars = [f"{done}%|▋ | {done}/100 [00:12<02:33, 1.65s/it]\r" for done in (98, 99, 100, 1, 2)]
     counter = count(NOTHING, "".join(bars[:3]))
-    assert counter == Counter(100)
+    assert counter == LogProgress(100)
     later = count(counter, "".join(bars[3:]))
-    assert later == count(NOTHING, "".join(bars)) == Counter(doubted=True)
+    assert later == count(NOTHING, "".join(bars)) == LogProgress(doubted=True)
     assert count(later, bars[2]) == later
 
 
@@ -197,7 +197,7 @@ def test_another_attempt_begins_to_count_anew_and_a_piece_that_the_tail_cut_thro
 
 def test_it_is_remembered_when_more_was_seen_to_be_done() -> None:
     looks = [look(f"so far: {done}\n".encode(), passed=20.0 * at) for at, done in enumerate((0, 3, 3, 5))]
-    progressed = [seen_of(BY_PATTERN, *looks[:count]).progressed for count in (1, 2, 3, 4)]
+    progressed = [seen_of(BY_PATTERN, *looks[:count]).latest.progressed for count in (1, 2, 3, 4)]
     assert progressed == [None, NOW + 20, NOW + 20, NOW + 60]
 
 

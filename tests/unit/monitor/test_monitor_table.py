@@ -25,14 +25,17 @@ from monitor_stage import (
     picture,
     status_of,
 )
+from rich.text import Text
+from structure import CHECKOUT
 
 from comborun.model.judging import RetryRule
 from comborun.model.plan import Limits
-from comborun.monitor.columns import bar
+from comborun.monitor import columns, document
+from comborun.monitor.columns import COLUMNS, Column, Setting, bar, grid_lines
 from comborun.monitor.snapshot import HostUse, Space
-from comborun.monitor.status import HostEvent, Link, RunStatus
+from comborun.monitor.status import Link, Outage, RunStatus, SessionStatus
 from comborun.monitor.table import host_lines
-from comborun.monitor.wording import STYLES, SYMBOLS
+from comborun.monitor.wording import MARKS
 from comborun.rules.endings.failures import Failure
 from comborun.rules.facts import Fact
 from comborun.rules.holds import HoldReason
@@ -145,10 +148,10 @@ def test_names_and_log_lines_are_never_markup_or_control() -> None:
     assert not re.search("[\x1b\u202e\x07]", shown)
 
 
-def test_every_state_has_a_symbol_and_a_style_of_its_own() -> None:
+def test_every_state_has_a_symbol_of_its_own() -> None:
     shown = {*Life, *Outcome} - {Life.ENDED, Life.SENT, Life.GONE, Life.STRAY}
-    assert set(map(str, SYMBOLS)) == set(map(str, shown)) == set(map(str, STYLES))
-    assert len(set(SYMBOLS.values())) == len(SYMBOLS)
+    assert set(map(str, MARKS)) == set(map(str, shown))
+    assert len({mark.symbol for mark in MARKS.values()}) == len(MARKS)
 
 
 @given(st.integers(0, 300), st.integers(0, 200), st.integers(0, 60))
@@ -207,7 +210,7 @@ def test_there_is_a_line_for_each_server_and_one_that_halted_the_run_stays() -> 
 
 
 def test_what_happened_to_the_host_stands_above_the_rows() -> None:
-    shown = picture(replace(busy(), host_event=HostEvent("restarted", NOW - 60, ("a", "b"))), 100)
+    shown = picture(replace(busy(), outage=Outage("restarted", NOW - 60, ("a", "b"))), 100)
     told = "! gpu-box rebooted after 10:29:00: 2 sessions that ran before are lost"
     assert shown.index(told) < shown.index("session  ")
 
@@ -227,3 +230,25 @@ def test_a_narrow_terminal_has_one_line_of_what_matters_most_and_a_low_one_keeps
     assert lines(BOX, 40) == ["gpu 0 41.2/79.6 GiB, 97 % busy"]
     assert lines(BOX, 20) == []
     assert [len(lines(BOX, 80, height)) for height in (11, 19, 20)] == [0, 1, 2]
+
+
+def test_every_column_has_its_line_in_the_documents() -> None:
+    lines = (CHECKOUT / "docs/grid.md").read_text().splitlines()
+    assert [line for line in grid_lines() if line not in lines] == []
+
+
+def test_one_row_makes_a_column_with_its_key_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cell(session: SessionStatus, _: Setting) -> Text:
+        return Text(str(session.latest.log_size or ""))
+
+    row = Column(
+        "log", "the size of its log", cell, {"latest.log_size": "log_bytes"}, lambda one: one.latest.log_size, 15
+    )
+    for module in (columns, document):
+        monkeypatch.setattr(module, "COLUMNS", (*COLUMNS[:-1], row, COLUMNS[-1]))
+    status = busy()
+    assert ["log" in picture(status, width).split() for width in (200, 40)] == [True, False]
+    assert str(status.sessions[0].latest.log_size) in picture(status, 200)
+    shown = [one["log_bytes"] for one in document.document(status)["sessions"]]
+    assert shown == [one.latest.log_size for one in status.sessions]
+    assert any(shown)

@@ -25,7 +25,7 @@ from monitor_stage import (
 
 from comborun.errors import HostError, UserError
 from comborun.monitor.observe import RunView
-from comborun.monitor.screen import Screen
+from comborun.monitor.screen import StatusScreen
 from comborun.monitor.status import Link, RunStatus
 from comborun.monitor.watch import Settings, Source, due, once, until_answered, watch
 from comborun.remote import program
@@ -42,7 +42,7 @@ CUT = HostError("gpu-box does not answer\nconnect timed out", "is it up?")
 
 
 @dataclass
-class Pictures(Screen):
+class Pictures(StatusScreen):
     """A screen that keeps what it was shown."""
 
     ticking: bool = False

@@ -13,10 +13,11 @@ from monitor_stage import NOW, Seen, a_hold, a_host, a_plan, a_session, a_view, 
 
 from comborun.model.resources import SlurmOptions
 from comborun.monitor.classify import classify
+from comborun.monitor.document import to_json
 from comborun.monitor.explain import Explanation, explain
 from comborun.monitor.observe import History
 from comborun.monitor.screen import changes
-from comborun.monitor.status import RunStatus, to_json
+from comborun.monitor.status import RunStatus
 from comborun.rules.facts import Fact
 from comborun.rules.room.capacity import Request
 from comborun.rules.vocabulary import Life, Outcome
@@ -140,3 +141,18 @@ def test_a_session_whose_task_vanished_is_not_called_lost_for_good_before_it_was
     assert seen(ANSWERED, answer=(GRASS,)).sessions[0].life is Life.RUNNING
     gone = replace(GRASS, life="lost")
     assert seen(ANSWERED, answer=(gone,)).sessions[0].facts == (Fact("task_is_gone"),)
+
+
+def test_a_task_that_is_left_after_a_stop_does_not_hide_how_its_session_ended() -> None:
+    status = seen(ANSWERED, TASKS[-1], answer=(DUNES,), stopped=True, dispatcher=None)
+    assert status.finished
+    grass, *_, dunes = status.sessions
+    assert (dunes.life, dunes.outcome, dunes.task) == (Life.ENDED, Outcome.FAILED, None)
+    assert (grass.life, grass.outcome) == (Life.ENDED, Outcome.CANCELLED)
+
+
+def test_a_task_that_has_begun_shows_nothing_of_the_attempt_before_it() -> None:
+    task = a_task("dunes_act", "15_0", "RUNNING", attempt=2, node="n2")
+    dunes = seen(ANSWERED, task, answer=(replace(DUNES, gpus="3"),)).sessions[-1]
+    assert (dunes.life, dunes.attempt, dunes.node) == (Life.STARTING, 2, "n2")
+    assert (dunes.gpus, dunes.facts, dunes.failure, dunes.last_line) == ((), (), None, "")

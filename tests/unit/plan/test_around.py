@@ -19,11 +19,12 @@ from comborun.errors import GridError, UserError
 from comborun.generate.compose import compose_text
 from comborun.generate.script import session_script
 from comborun.grid import parse_grid
+from comborun.grid.combos import MatchedFile, named_policies
 from comborun.model.command import CommandError, FileText, file_word, launched
-from comborun.model.plan import Plan
-from comborun.model.policy_files import MatchedFile, PolicyFiles, named_policies
+from comborun.model.plan import Plan, PolicyFiles
 from comborun.model.resources import Container, LinkedFolder
-from comborun.planner import lay_out, pace_key
+from comborun.planner.knowledge import pace_key
+from comborun.planner.laying import lay_out
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 HERE = gridtext.host(3, cpus=16)

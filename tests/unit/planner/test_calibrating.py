@@ -13,7 +13,7 @@ from comborun.errors import UserError
 from comborun.model.plan import Plan, Session
 from comborun.model.resources import HostFacts
 from comborun.planner.calibrating import (
-    Seen,
+    DoneAt,
     Trial,
     alone,
     beside,
@@ -38,7 +38,7 @@ def plan(text: str = "policies: [a]\n", host: HostFacts = HOST) -> Plan:
     return gridtext.plan(GRID + text, host)
 
 
-def whole(episodes: int, seconds: float, *seen: Seen, memory: int = 0) -> Trial:
+def whole(episodes: int, seconds: float, *seen: DoneAt, memory: int = 0) -> Trial:
     return Trial(episodes, 1000.0, 1000.0 + seconds, whole=True, seen=seen, memory=memory)
 
 
@@ -46,7 +46,7 @@ def test_start_up_is_told_from_episodes_by_two_lengths_or_by_when_records_came()
     session = plan().sessions[0]
     two = measured(session, [whole(3, 5.0, memory=700), whole(30, 10.4, memory=900)])
     assert (two.start_up_s, two.episode_s, two.memory_mib, two.episodes) == (4.4, 0.2, 900, 33)
-    marks = measured(session, [whole(5, 140.0, Seen(60, 1), Seen(140, 5))])
+    marks = measured(session, [whole(5, 140.0, DoneAt(60, 1), DoneAt(140, 5))])
     assert (marks.start_up_s, marks.episode_s) == (40.0, 20.0)
     neither = measured(session, [whole(4, 20.0)])
     assert (neither.start_up_s, neither.episode_s) == (0.0, 5.0)

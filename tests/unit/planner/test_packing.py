@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
-from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
-from comborun.planner.packing import Job, Stage, fits, outlook, simulate, stage
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
+from comborun.planner.laying import lay_out
+from comborun.planner.packing import Job, Shortage, Stage, fits, outlook, simulate, stage
 from comborun.rules.room.capacity import Capacity, Card, Request
+from comborun.rules.room.waits import WaitFor
 
 GRID = "policies: [a, b]\nenvironments: [x, y, z]\nepisodes: 10\ncommand: run {policy} {episodes} {output_dir}\n"
 
@@ -39,7 +41,10 @@ def test_a_job_of_39_gib_counts_once_whether_it_runs_already_or_not(total: int, 
     text = "resources: {gpus: 1, gpu_memory: 4.5 GiB}\nreserve: {gpu_memory: 39 GiB}\nlimits: {parallel: 64}\n"
     on = host(Card(0, "GPU-0", "H100", total, used))
     plan = laid(text, on)
-    assert fits([one.resources for one in plan.sessions], stage(plan, on)) == (fitting, "GPU memory")
+    count, lack = fits([one.resources for one in plan.sessions], stage(plan, on))
+    assert count == fitting
+    assert lack
+    assert lack.waits_for == WaitFor.GPU_MEMORY
 
 
 def test_a_session_goes_to_the_gpu_with_the_most_memory_free_as_on_the_host() -> None:
@@ -112,6 +117,6 @@ def test_what_limits_a_grid_is_what_most_of_those_that_wait_lack() -> None:
     """The first one that waits may lack what only a few others need."""
     on = Stage(Capacity((), cpus=4), 8)
     alone, others = Job(1, Request(cpus=1, tokens=("display-1",))), Job(1, Request(cpus=1))
-    assert simulate([alone, alone, *[others] * 9], on).short_of == "CPUs"
-    assert simulate([alone, alone, alone, others], on).short_of == "`display-1`"
-    assert simulate([alone, others], on).short_of == ""
+    assert simulate([alone, alone, *[others] * 9], on).short_of == Shortage(WaitFor.CPUS, "")
+    assert simulate([alone, alone, alone, others], on).short_of == Shortage(WaitFor.TOKEN, "display-1")
+    assert simulate([alone, others], on).short_of is None

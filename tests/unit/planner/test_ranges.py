@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from gridtext import plan
 
-from comborun.amendment.smoke import with_smoke
+from comborun.amendment.resumption import with_smoke
 from comborun.errors import UserError
 from comborun.model.plan import Session
-from comborun.planner import first_episodes, session_digest
+from comborun.planner.ranges import first_episodes, session_digest
 
 RANGED = "run {policy} --first {first_episode} --episodes {episodes} {output_dir}"
 

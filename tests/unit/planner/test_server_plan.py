@@ -15,7 +15,7 @@ from comborun.errors import UserError
 from comborun.generate.bundle import queue, server_manifest, server_table, session_manifest
 from comborun.generate.script import server_script
 from comborun.model.plan import Plan
-from comborun.planner import pace_key
+from comborun.planner.knowledge import pace_key
 
 HEAD = "policies: {a: {url: '{server.vlm.url}/v1'}, b: {url: elsewhere}}\nenvironments: [x]\nepisodes: 1\n"
 COMMAND = "command: run {policy.url} {episodes} {output_dir}\n"

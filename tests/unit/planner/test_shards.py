@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from comborun.amendment.changes import amend, compare
 from comborun.model.plan import Plan
-from comborun.planner import NOTHING_KNOWN, Knowledge, Pace, lay_out, pace_key
-from comborun.planner.arranging import Uncut, best_shards, ranges
+from comborun.planner.knowledge import NOTHING_KNOWN, Knowledge, Pace, pace_key
+from comborun.planner.laying import lay_out
+from comborun.planner.scheduling import Uncut, best_shards, ranges
 
 HEAD = "policies: [a, b]\nenvironments: [x, y]\nepisodes: 100\nseed: 7\n"
 RANGED = "command: run {policy} {environment} {first_episode} {episodes} {output_dir}\n"

@@ -19,7 +19,7 @@ from comborun.generate.slurm_jobs import MARGIN_S, kinds, texts
 from comborun.grid import Grid
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
-from comborun.planner import lay_out_on_slurm, not_held
+from comborun.planner.laying import lay_out_on_slurm, not_held
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "slurm"
 LOGIN = HostFacts("login1", "login1", 4, 0, (), "5", {}, ())

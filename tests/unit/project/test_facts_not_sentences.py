@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from structure import CHECKOUT, modules
 
-SENTENCES = {"note", "end_note", "why", "remark", "hint", "uncounted", "message"}
+SENTENCES = {"note", "why", "remark", "hint", "uncounted", "message"}
 CUTS = {
     *("startswith", "endswith", "partition", "rpartition", "split", "rsplit", "splitlines", "removeprefix"),
     *("removesuffix", "find", "rfind", "index", "count", "replace"),
@@ -32,7 +32,6 @@ SEARCHES = {"search", "match", "fullmatch", "findall", "finditer", "split", "sub
 SHOWN = {
     "comborun/errors.py:headline",
     "monitor/listing.py:state",
-    "remote/ssh/openssh.py:_start_master",
 }
 """places that only cut a text to one line, to show it"""
 

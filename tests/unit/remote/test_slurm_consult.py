@@ -11,7 +11,7 @@ from monitor_stage import StagedHost
 from comborun.cli.plan import show_on_slurm
 from comborun.errors import HostError, UserError
 from comborun.model.resources import HostFacts, SlurmOptions
-from comborun.planner import lay_out_on_slurm
+from comborun.planner.laying import lay_out_on_slurm
 from comborun.remote.slurm import check_taken, consult
 from comborun.remote.transport import Completed
 

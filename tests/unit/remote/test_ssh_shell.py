@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from comborun.errors import HostError
 from comborun.host.system import process
-from comborun.remote.ssh.shell import COMMAND, FramedAnswer, Request, program
+from comborun.remote.ssh.shell import COMMAND, FramedAnswer, ShellRequest, program
 
 MARK = b"0123456789abcdef"
 
@@ -67,7 +67,7 @@ def test_the_shell_ends_with_its_input_and_leaves_no_process() -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(["sh", "-c", COMMAND], stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0) as held:
         script = "(trap '' TERM; sleep 20) & read -r _ _ _ parent _ </proc/$PPID/stat; echo $parent $!"
-        held.stdin.write(program() + Request(script, (), b"", 5.0, 1000).head(MARK))
+        held.stdin.write(program() + ShellRequest(script, (), b"", 5.0, 1000).head(MARK))
         assert held.stdout.readline() == MARK + b"<\n"
         shell, child = map(int, held.stdout.readline().split())
         relays = [int(pid) for pid in Path(f"/proc/{shell}/task/{shell}/children").read_text().split()]

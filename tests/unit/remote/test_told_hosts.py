@@ -11,10 +11,13 @@ from monitor_stage import StagedHost
 
 from comborun.amendment.changes import amend, compare
 from comborun.amendment.notes import cut_kept
-from comborun.errors import UserError
+from comborun.errors import HostError, UserError
 from comborun.model.plan import Plan
 from comborun.model.resources import HostFacts
-from comborun.remote.host import host_facts
+from comborun.remote.host import check_host, host_facts
+from comborun.rules.facts import Fact
+from comborun.rules.findings import Found
+from comborun.words import say
 
 FACTS = {
     "python": "/usr/bin/python3",
@@ -25,7 +28,7 @@ FACTS = {
     "cpus": 4,
     "memory_kib": 64 << 20,
     "available_kib": None,
-    "missing": [],
+    "missing": {},
     "lacking": [],
 }
 GRID = """
@@ -40,20 +43,28 @@ def plan(text: str, host: HostFacts = gridtext.HOST, episodes: int = 12) -> Plan
 
 
 @pytest.mark.parametrize(
-    ("gpus", "said"),
+    ("gpus", "trouble"),
     [
-        ({"code": 124}, "nvidia-smi did not answer within 10 s"),
-        ({"code": 9, "said": "NVIDIA-SMI has failed."}, "nvidia-smi failed with code 9: NVIDIA-SMI has failed"),
+        ({"code": 124}, Fact(Found.DRIVER_HANGS)),
+        ({"code": 9, "said": "NVIDIA-SMI has failed."}, Fact(Found.DRIVER_FAILS, exit=9, said="NVIDIA-SMI has failed")),
     ],
 )
-def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(gpus: dict[str, object], said: str) -> None:
+def test_gpus_that_nvidia_smi_does_not_tell_are_not_said_to_be_absent(gpus: dict[str, object], trouble: Fact) -> None:
     facts = host_facts(StagedHost([json.dumps({**FACTS, "gpus": gpus}).encode()]))
-    assert facts.gpu_trouble == said
+    assert facts.gpu_trouble == trouble
     with pytest.raises(UserError) as refusal:
         plan("resources: {gpus: 1}\nuse_gpus: [0]", facts)
-    assert refusal.value.message == f"a session asks for 1 GPU, but on {facts.called} {said}, so its GPUs are not known"
+    assert say(trouble) in refusal.value.message
     assert "resources.gpus" not in refusal.value.hint
     plan("", facts)
+
+
+def test_programs_that_are_absent_or_not_gnus_are_named() -> None:
+    lacks = {"setsid": "absent", "head": "busybox"}
+    facts = host_facts(StagedHost([json.dumps({**FACTS, "tmux": "tmux 3.4", "gpus": {}, "missing": lacks}).encode()]))
+    with pytest.raises(HostError) as refusal:
+        check_host(facts)
+    assert refusal.value.message.endswith("setsid, GNU's head (this one is busybox's)")
 
 
 def test_a_cut_that_a_run_keeps_is_told() -> None:

@@ -12,7 +12,7 @@ from comborun.model.attempt import EpisodeRecord, Verdict, packed
 from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.family import Comparisons, compare
-from comborun.reporter.comparing.pairing import Arm, Counted, arm, meet, outcomes, pairs_in_order
+from comborun.reporter.comparing.pairing import Arm, CountsAlone, arm, meet, outcomes, pairs_in_order
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import holm
@@ -125,7 +125,7 @@ def test_a_policy_without_completed_episodes_is_left_out_and_named() -> None:
     found = compare({"stairs": [side("a", "++"), side("b", "!!"), side("c", "--")], "grass": [side("a", "+")]})
     assert [(comparison.a, comparison.b) for comparison in found.environments[0].comparisons] == [("a", "c")]
     assert found.left_out == (("stairs", ("b",)),)
-    assert compare({"stairs": [Counted("a", (0, 0)), side("b", "++")]}).left_out == (("stairs", ("a",)),)
+    assert compare({"stairs": [CountsAlone("a", (0, 0)), side("b", "++")]}).left_out == (("stairs", ("a",)),)
 
 
 @pytest.mark.parametrize(("a", "b"), [("+", "-"), ("+++", "+++"), ("---", "---"), ("+", "+")])

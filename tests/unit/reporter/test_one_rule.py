@@ -14,7 +14,7 @@ from comborun.generate.bundle import judging as judging_data
 from comborun.host.record import judging
 from comborun.host.record.judging import Rules
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.combo import Counts
+from comborun.reporter.counting.combo import EpisodeCounts
 from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
@@ -37,7 +37,7 @@ TABLE = {
 """what ten episodes are written as, and how many of them count: records, verdicts, successes"""
 
 
-def both(folder: Path, name: str, text: str, rules: ResultRules) -> tuple[judging.Judged, Counts, Completeness]:
+def both(folder: Path, name: str, text: str, rules: ResultRules) -> tuple[judging.Judged, EpisodeCounts, Completeness]:
     """What the host says of one file of ten planned episodes, and what the report does."""
     run = RunDirectory(folder)
     session = run.session("mason", "stairs", count=10, results=rules)

@@ -8,7 +8,7 @@ import pytest
 from monitor_stage import a_plan, a_session
 from report_runs import episode
 
-from comborun.amendment.smoke import episodes_each, recheck_plan
+from comborun.amendment.resumption import episodes_each, recheck_plan
 from comborun.model.attempt import EpisodeRecord
 from comborun.reporter.canary import compare_canary, told_rejects
 from comborun.reporter.records.collected import Canary, CanaryCombo

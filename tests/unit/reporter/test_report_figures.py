@@ -11,7 +11,7 @@ from report_runs import RunDirectory, row
 
 from comborun.reporter.collect import collect_folder, collect_run
 from comborun.reporter.counting.measures import POINTS, running
-from comborun.reporter.figures import NAMES
+from comborun.reporter.figures import MAKERS
 from comborun.reporter.figures import figures as figures_of
 from comborun.reporter.figures.figure import (
     COLUMN,
@@ -33,7 +33,7 @@ from comborun.reporter.figures.rates import heat_map
 from comborun.reporter.pages.page import TEMPLATES
 from comborun.reporter.summary import summarize
 
-DRAWN = tuple(name for name in NAMES if name != "trends")
+DRAWN = tuple(name for name in MAKERS if name != "trends")
 """the run has no checkpoints"""
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_runs import RunDirectory, document, row
 from scipy.stats import binomtest
 
-from comborun.reporter.pages.keys import limits, scaled, significant
+from comborun.reporter.json_types import limits, scaled, significant
 from comborun.reporter.report import report_run
 from comborun.reporter.statistics.difference import mcnemar
 from comborun.reporter.text import p_number, p_value, unbroken

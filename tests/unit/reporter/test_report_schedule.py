@@ -11,21 +11,21 @@ from report_runs import RUN, START, RunDirectory, planned_session, row
 from comborun.model.attempt import Begin, End
 from comborun.model.resources import NO_SLURM
 from comborun.reporter.collect import collect_run
-from comborun.reporter.counting.ending import Span, Timing
+from comborun.reporter.counting.ending import RunTiming, TimedAttempt
 from comborun.reporter.figures.sessions import sessions
-from comborun.reporter.records.collected import Attempt
+from comborun.reporter.records.collected import AttemptRecord
 from comborun.reporter.summary import summarize
 
 
-def span(name: str, start: float, end: float | None) -> Span:
+def span(name: str, start: float, end: float | None) -> TimedAttempt:
     began = Begin.of({"started": str(START + start)})
     ended = None if end is None else End.of({"started": str(START + start), "ended": str(START + end)})
-    return Span(START + start, planned_session("flat", name, 1), Attempt(1, began, ended))
+    return TimedAttempt(START + start, planned_session("flat", name, 1), AttemptRecord(1, began, ended))
 
 
 def test_attempts_share_a_row_only_one_after_another() -> None:
     spans = (span("a", 0, 10), span("b", 0, 4), span("c", 4, 6), span("d", 5, 9), span("e", 7, None), span("f", 20, 21))
-    lanes = Timing(spans, 8).lanes()
+    lanes = RunTiming(spans, 8).lanes()
     assert [[session.environment for _, session, _ in lane] for lane in lanes] == [["a", "f"], ["b", "c", "e"], ["d"]]
 
 
@@ -35,11 +35,11 @@ def test_attempts_share_a_row_only_one_after_another() -> None:
     ids=["the work of all", "the longest", "still the longest", "no plan"],
 )
 def test_the_bound_is_the_longest_attempt_or_the_work_over_the_slots(slots: int | None, bound: float | None) -> None:
-    assert Timing((span("a", 0, 10), span("b", 0, 4), span("c", 4, 8)), slots).bound == bound
+    assert RunTiming((span("a", 0, 10), span("b", 0, 4), span("c", 4, 8)), slots).bound == bound
 
 
 def test_an_attempt_without_end_leaves_work_and_bound_open() -> None:
-    running = Timing((span("a", 0, 10), span("b", 12, None)), 2)
+    running = RunTiming((span("a", 0, 10), span("b", 12, None)), 2)
     assert (running.work, running.bound, running.seen) == (None, None, 12)
 
 

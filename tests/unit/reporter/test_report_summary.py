@@ -274,7 +274,7 @@ def test_a_run_of_counts_has_rates_and_comparisons(run: RunDirectory) -> None:
 def test_records_tell_more_than_counts_and_are_taken(run: RunDirectory) -> None:
     run.attempt(run.session("flat", "stairs", count=2), row(0) + row(1))
     summary = summarize(replace(collect_run(run.write()), aggregates=(told(0, 2),))).summary
-    assert summary.counts.successes == 2
+    assert summary.totals.successes == 2
 
 
 def test_a_folder_can_hold_counts_alone_for_some_policies(tmp_path: Path) -> None:

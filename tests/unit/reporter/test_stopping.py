@@ -18,8 +18,8 @@ from comborun.model.attempt import EpisodeRecord, Verdict
 from comborun.model.stopping import PlannedComparison, StopRule
 from comborun.reporter.collect import collect_run
 from comborun.reporter.comparing.family import compare
-from comborun.reporter.comparing.pairing import Arm, Counted, arm
-from comborun.reporter.comparing.stopping import ComparisonProgress, Stopping, decide_run, not_needed, standings
+from comborun.reporter.comparing.pairing import Arm, CountsAlone, arm
+from comborun.reporter.comparing.stopping import ComparisonProgress, EarlyStopping, decide_run, not_needed, standings
 from comborun.reporter.merge import merge
 from comborun.reporter.pages.words import methods
 from comborun.reporter.report import report_run
@@ -103,7 +103,7 @@ def test_a_comparison_is_given_up_where_the_grid_says_so_and_nobody_wins() -> No
     arms = {combo.key: arm(combo), other.key: arm(other)}
     (given_up,) = standings(replace(RULE, futility=0.2), arms)
     assert (given_up.winner, given_up.final, given_up.stopped_early) == (None, True, True)
-    (comparison,) = Stopping(RULE, (given_up,)).comparisons("stairs", [*arms.values()])
+    (comparison,) = EarlyStopping(RULE, (given_up,)).comparisons("stairs", [*arms.values()])
     assert (comparison.better, comparison.rate_a.n) == (None, given_up.pairs)
     (as_before,) = standings(RULE, arms)
     assert as_before.pairs == N_MAX
@@ -118,8 +118,8 @@ def test_a_policy_is_not_needed_once_all_its_comparisons_in_an_environment_are_o
         for policy in ("good", "poor", "third", "fourth")
     ]
     over = ComparisonProgress(PLANNED, (1,) * 9, "good", final=True)
-    assert not_needed(Stopping(rule, (over, ComparisonProgress(third))), sessions) == ("stairs_poor",)
-    both = not_needed(Stopping(rule, (over, ComparisonProgress(third, (0,) * N_MAX, final=True))), sessions)
+    assert not_needed(EarlyStopping(rule, (over, ComparisonProgress(third))), sessions) == ("stairs_poor",)
+    both = not_needed(EarlyStopping(rule, (over, ComparisonProgress(third, (0,) * N_MAX, final=True))), sessions)
     assert both == ("stairs_good", "stairs_poor", "stairs_third")
 
 
@@ -205,8 +205,8 @@ def test_a_planned_test_that_the_records_do_not_allow_is_told_everywhere(tmp_pat
 
 
 def test_counts_alone_prevent_a_test_after_every_pair_too() -> None:
-    sides = [Counted("good", (9, 10)), Counted("poor", (2, 10))]
-    (one,) = Stopping(RULE, standings(RULE, {})).comparisons("stairs", sides)
+    sides = [CountsAlone("good", (9, 10)), CountsAlone("poor", (2, 10))]
+    (one,) = EarlyStopping(RULE, standings(RULE, {})).comparisons("stairs", sides)
     assert one.prevented == "counts alone, without episodes"
 
 
@@ -278,5 +278,5 @@ def test_whatever_stops_early_is_what_the_report_claims(seed: int) -> None:
     rule = StopRule(0.05, 6, planned)
     found = standings(rule, arms)
     sides = {one.environment: [arms[combo] for combo in one.combos] for one in planned}
-    report = compare(sides, Stopping(rule, found))
+    report = compare(sides, EarlyStopping(rule, found))
     assert [one.better for one in report.all] == [one.winner for one in found]

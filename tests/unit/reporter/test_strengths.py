@@ -11,7 +11,7 @@ from report_runs import document, row
 
 from comborun.cli import combo
 from comborun.reporter.comparing.orders import fit, strengths
-from comborun.reporter.comparing.pairing import Counted, Side
+from comborun.reporter.comparing.pairing import CountsAlone, Side
 
 # Games of the American League's east in 1987, won by the team of the row against that of the column; A. Agresti,
 # Categorical Data Analysis (2002), table 10.10.
@@ -30,7 +30,7 @@ ABOVE_BALTIMORE = [1.5814, 1.4364, 1.2945, 1.2476, 1.1077, 0.6839, 0]
 
 def counted(rates: dict[tuple[str, str], int]) -> dict[tuple[str, str], Side]:
     """Combo -> successes of 20."""
-    return {combo: Counted(combo[0], (successes, 20)) for combo, successes in rates.items()}
+    return {combo: CountsAlone(combo[0], (successes, 20)) for combo, successes in rates.items()}
 
 
 def test_strengths_are_those_of_a_published_fit() -> None:
@@ -44,11 +44,11 @@ def test_strengths_are_those_of_a_published_fit() -> None:
 
 def test_policies_that_never_met_are_compared_through_another() -> None:
     found = strengths(counted({("a", "grass"): 15, ("b", "grass"): 10, ("b", "stairs"): 12, ("c", "stairs"): 8}))
-    values = {one.policy: one.value for one in found}
+    values = {one.policy: one.strength for one in found}
     assert [one.policy for one in found] == ["a", "b", "c"]
     assert values["a"] - values["b"] == pytest.approx(np.log(0.625 / 0.375))
     assert values["b"] - values["c"] == pytest.approx(np.log(0.6 / 0.4))
-    assert all(one.interval[0] < one.value < one.interval[1] for one in found)
+    assert all(one.interval[0] < one.strength < one.interval[1] for one in found)
 
 
 def test_two_policies_have_the_error_of_their_difference() -> None:
@@ -56,7 +56,7 @@ def test_two_policies_have_the_error_of_their_difference() -> None:
     first, _ = strengths(counted({("a", "grass"): 15, ("b", "grass"): 10}))
     variance = 16 / 22 * 6 / 22 / 20 + 11 / 22 * 11 / 22 / 20
     error = variance**0.5 / 2 / (0.625 * 0.375) / 2  # one half of the difference of two strengths
-    assert first.interval[1] - first.value == pytest.approx(2.241403 * error, rel=1e-5)
+    assert first.interval[1] - first.strength == pytest.approx(2.241403 * error, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,12 @@ from pathlib import Path
 from structure import CHECKOUT, modules
 
 from comborun.rules.facts import Fact
+from comborun.rules.findings import Found
 from comborun.rules.holds import HoldReason, Notice, ServerStop, TaskLeft
-from comborun.rules.host import FolderFlaw, Lack, Limit
+from comborun.rules.host import Denial, FolderFlaw, Lack, Limit
 from comborun.rules.room.waits import Never, Wait, WarmedUp
-from comborun.words import MODULES, endings, rows, say, tables
+from comborun.words import MODULES, endings, fill, rows, say, tables
+from comborun.words.doctor import advice
 from comborun.words.times import FORMS
 
 os.environ["TZ"] = "UTC"
@@ -30,6 +32,9 @@ LACK = {"lack": 3, "never": 1, "sessions": 6}
 ROOM = {"needs_mib": 9000, "free_mib": 3000, "total_mib": 24000, "others_mib": 5000, "reserve_mib": 6000}
 WHY = Fact(HoldReason.BY_PERSON, words="the training job needs the GPU").as_data()
 CLOSED = {"gpus": [1, 2], "failures": ["gpu_fault", "gpu_fault"]}
+CRASHED = {"cause": "exited", "exit_code": 3, "failure": "error"}
+SPACE = {"free_bytes": 3 << 30, "total_bytes": 128 << 30}
+GPU = {"gpu": 0, "name": "RTX 4090", "free_bytes": 1000 << 20, "total_bytes": 24 << 30}
 SPENT = {"failure": "error", "made": 1, "most": 3}
 EXAMPLES: dict[str, list[dict[str, object]]] = {
     Wait.TOKEN_TAKEN: [
@@ -51,7 +56,10 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     ],
     HoldReason.BY_PERSON: [{"words": "the training job needs the GPU"}, {}],
     HoldReason.FAILURES_IN_A_ROW: [{"failure": "crashed", "times": 3, "host": "gpu-box", "note": "its log says: bye"}],
-    HoldReason.TOO_MANY_FAILED: [{"failed": 2, "sessions": 6, "limit": 2}, {"failed": 2, "sessions": 6, "percent": 30}],
+    HoldReason.TOO_MANY_FAILED: [
+        {"failed": 2, "sessions": 6, "limit": 2, "percent": 0},
+        {"failed": 2, "sessions": 6, "percent": 30},
+    ],
     HoldReason.TOO_FEW_GPUS_LEFT: [{"session": "maze_act", "gpus": 2, "usable": 1, "allowed": 4}],
     HoldReason.SMOKE_TEST_UNPROVEN: [{"sessions": ["maze_act", "maze_pi"], "whys": [[], [{"code": "wrote_nothing"}]]}],
     HoldReason.SERVER_ENDS: [
@@ -62,6 +70,36 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     Notice.NO_PROGRESS: [{"session": "maze_act", "ending": [{"code": "no_progress", "seconds": 700}]}],
     Notice.VANISHED: [{"sessions": ["maze_act", "maze_pi"]}],
     Notice.SERVER_ENDED: [{"server": "vlm", "cause": "exited", "exit_code": "1", "note": "its log says: bye"}],
+    Found.TMUX: [{"version": "tmux 3.4", "runs": True}, {"version": "tmux 3.4"}],
+    Found.NO_MULTIPLEXER: [{"multiplexers": ["tmux", "screen"]}],
+    Found.DRIVER_FAILS: [{"exit": 77}, {"exit": 9, "said": "SAID"}],
+    Found.GPU_ROOM: [
+        {**GPU, "users": [{"owner": "bob", "program": "python3", "pid": 77, "bytes": 9 << 30}]},
+        {**GPU, "users": []},
+        GPU,
+    ],
+    Found.EGL_DIFFERS: [{"devices": [[0, 1], [1, 0]]}],
+    Found.VULKAN_WITHOUT_DRIVER: [{"paths": ["/etc/vulkan/icd.d/nvidia*", "/usr/share/vulkan/icd.d/nvidia*"]}],
+    Found.VULKAN_CANNOT_CHOOSE: [{"gpu": 1, "reason": {"code": "vulkan_gpu_not_seen"}}],
+    Found.ROOM: [{"folder": "/data", "free_bytes": 5 << 30, "total_bytes": 100 << 30, "mount": "/my data"}],
+    Found.INODES: [{"folder": "/data", "free": 1999, "total": 60000000, "mount": "/data"}],
+    Found.MEMORY: [SPACE, {**SPACE, "allowed_bytes": 2 << 30}],
+    Found.LOAD: [{"load": 48.5, "cpus": 32}],
+    Found.OPEN_FILES: [{"most": 512, "hard": 4096}, {"most": 65536}, {}],
+    Found.PROCESSES: [{"used": 412, "allowed": 1024}, {"used": 412}],
+    Found.CLOCK: [{"off_s": -60.0, "doubt_s": 0.1}],
+    Found.CLOCK_FAR_OFF: [{"off_s": 3600.0, "doubt_s": 0.1}],
+    Denial.USAGE: [{"usage": "RUN SECONDS"}, {"usage": "RUN [--parallel N]", "given": "--paralel"}],
+    Denial.RUN_UNREADABLE: [
+        {"run": "RUN", "path": "run.json"},
+        {"run": "RUN", "path": "run.json", "empty": True},
+        {"run": "RUN", "path": "run.json", "error": "Permission denied"},
+    ],
+    Denial.UNWRITABLE: [{"path": "/data/run"}, {"path": "/data/run", "error": "Permission denied"}],
+    Denial.FAULT: [
+        {"error": "Is a directory", "path": "/data/run/id"},
+        {"error": {"code": "open_files_limit"}},
+    ],
     Lack.FOLDER: [{"folder": "~/projct", "near": "project"}, {"folder": "~/new"}],
     Lack.FILE: [
         {"path": "~/policy.pt"},
@@ -96,6 +134,11 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "host_rebooted": [{"host": "gpu-box", "sessions": 8, "at": NOON}, {"host": "gpu-box", "sessions": 1}],
     "all_sessions_vanished": [{"host": "gpu-box", "sessions": 8, "at": NOON}],
     "slurm_is_silent": [{}, {"ago_s": 754, "said": "Unable to contact slurm controller"}],
+    "slurm_summary": [
+        {"pending": 3, "reasons": {"Resources": 2, "": 1}, "running": 4, "nodes": ["n1", "n2"]},
+        {"pending": 1, "reasons": {"Priority": 1}, "running": 9, "nodes": ["n1", "n2", "n3", "n4", "n5"]},
+        {},
+    ],
     "nothing_starts_until_resume": [{"run": "RUN"}, {"run": "RUN", "at": NOON, "in_s": -120}],
     "starts_again": [
         {"waits_for": "retry", "in_s": 40, "failure": "gpu_memory", "attempt": 2, "of": 3},
@@ -133,18 +176,32 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"done": 60, "planned": 100, "unit": "episode", "successes": 50, "recorded": 60},
         {"done": 60, "planned": 100, "unit": "step"},
     ],
-    "is_being_ended": [{"ending": [{"code": "ran_too_long", "limit_s": 60}]}, {"note": "as a former version said it"}],
-    "slurm_summary": [
-        {"pending": 3, "reasons": {"Resources": 2, "Priority": 1}, "running": 2, "nodes": ["n1", "n2"]},
-        {"pending": 1, "reasons": {"Priority": 1}},
+    "is_being_ended": [
+        {"ending": [{"code": "ran_too_long", "limit_s": 3}]},
+        {"note": "as a former version said it"},
+    ],
+    "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
+    "rows_not_counted": [{"reasons": [{"code": "wrote_nothing"}]}],
+    "command_ended": [
+        {**CRASHED, "ending": [{"code": "log_says", "said": "bye"}]},
+        {"cause": "signal", "signal": 9, "exit_code": 137, "failure": "gpu_memory"},
+        {"cause": "stopped", "note": "as a former version said it"},
+        {"cause": "of_next_year"},
+    ],
+    "ended_after_results": [CRASHED],
+    "results_are_missing": [
+        {"records": 60, "planned": 100, "unit": "episode"},
+        {"records": 100, "planned": 100, "unit": "episode"},
+        {"records": 100, "planned": 100, "unit": "episode", "line": "^done$", "files": ["all.json"]},
         {},
     ],
-    "memory_on_wrong_gpu": [{"held_mib": {"1": 900}, "granted": "0"}],
-    "time_limit": [{"seconds": 7200, "in_s": 6600}, {"seconds": 7200, "in_s": -5}],
-    "attempt_ended": [{"attempt": 1, "at": NOON, "seconds": 600, "note": "exit code 3"}],
-    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "note": "stopped"}],
+    "attempt_ended": [
+        {"attempt": 1, "at": NOON, "seconds": 600, "how": [{"code": "command_ended", **CRASHED}]},
+        {"attempt": 1, "at": None, "how": []},
+    ],
+    "attempt_was_called_off": [{"attempt": 1, "at": NOON, "how": [{"code": "command_ended", "cause": "stopped"}]}],
     "earlier_attempt": [
-        {"attempt": 1, "note": "out of GPU memory", "done": 3, "unit": "episode"},
+        {"attempt": 1, "how": {"code": "command_ended", **CRASHED}, "done": 3, "unit": "episode"},
         {"attempt": 1, "unit": "step"},
     ],
     "evidence_needed": [
@@ -154,7 +211,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
     "peak_memory": [{"bytes": 3 << 30}],
     "starts_left": [{**SPENT, "left": 2, "held": True}, {**SPENT, "left": 1, "renewed": True}],
     "no_start_left": [{**SPENT, "retries": 0}, {**SPENT, "retries": 1}, {**SPENT, "made": 3, "retries": 2}],
-    "after_ended": [{"seconds": 600, "note": "exit code 3"}],
+    "after_ended": [{"seconds": 600, "how": [{"code": "command_ended", **CRASHED}]}],
     "server_state": [
         {"state": "loading", "since_s": 200},
         {"state": "ended", "since_s": 200, "cause": "signal", "ending": [{"code": "rebooted"}]},
@@ -199,7 +256,10 @@ def parts(words: str) -> Iterator[tuple[str, str | None, str | None, str | None]
 def test_the_words_of_every_code_are_those_of_the_golden_page() -> None:
     lines = []
     for code in sorted(set(tables()) - set(endings.WORDS) - set(rows.WORDS)):
-        lines += [code, *(f"    {say(fact)}" for fact in examples(code))]
+        facts = examples(code)
+        lines += [code, *(f"    {say(fact)}" for fact in facts)]
+        cost, fix = advice(facts[0])
+        lines += [f"        cost: {cost}"] * bool(cost) + [f"        fix: {fix}"] * bool(fix)
     page = "".join(f"{line}\n" for line in lines)
     if os.environ.get("COMBORUN_WRITE_GOLDEN"):
         GOLDEN.write_text(page)
@@ -215,7 +275,20 @@ def test_no_code_is_in_two_tables() -> None:
 def test_every_code_that_a_fact_is_made_with_has_words() -> None:
     """Looks at calls of `Fact` whose code is a literal or a member of an enumeration, and at the enumerations."""
     known = {str(code) for code in tables()}
-    for kind in (Wait, WarmedUp, Never, HoldReason, TaskLeft, ServerStop, Notice, Limit, FolderFlaw, Lack):
+    for kind in (
+        Wait,
+        WarmedUp,
+        Never,
+        HoldReason,
+        TaskLeft,
+        ServerStop,
+        Notice,
+        Limit,
+        FolderFlaw,
+        Lack,
+        Denial,
+        Found,
+    ):
         assert {member.value for member in kind} <= known
     found = [path for name, path in modules().items() if not name.startswith("comborun.words")]
     made = {code: path for path in found for code in codes_in(path)}
@@ -231,5 +304,20 @@ def codes_in(path: Path) -> Iterator[str]:
                     yield part.value
 
 
+def test_what_stands_in_brackets_stays_only_with_its_fields_and_names_with_brackets_are_kept() -> None:
+    words = "{name}[ on GPU {gpu}][: {why}[ ({exit})]| was stopped{stopped:if}| is fine]"
+    assert fill(words, Fact("x", name="[{a}|b]", gpu=0, why="", stopped=True)) == "[{a}|b] on GPU 0 was stopped"
+    assert fill(words, Fact("x", name="a", gpu=None, why="[no]")) == "a: [no]"
+    assert fill(words, Fact("x", name="a", why="no", exit=7)) == "a: no (7)"
+    assert fill(words, Fact("x", name="a", stopped=False)) == "a is fine"
+
+
 def test_a_template_with_a_form_that_does_not_exist_counts_with_it() -> None:
     assert say(Fact(Wait.GPU_FULL, gpu=1, sessions=1, per_gpu=1)) == "GPU 1 has 1 session, and limits.per_gpu is 1"
+
+
+def test_what_is_in_brackets_is_left_out_with_its_field() -> None:
+    fields: dict[str, object] = {"attempt": 1, "at": NOON, "seconds": 0.0, "how": [{"code": "of_next_year"}]}
+    assert say(Fact("attempt_ended", **fields)) == "attempt 1 ended at 12:00:00 after 0 s: of_next_year"
+    assert say(Fact("attempt_ended", attempt=1, how=[])) == "attempt 1 ended"
+    assert say(Fact("attempt_ended", attempt=1, how=["[x {at}"])) == "attempt 1 ended: [x {at}"

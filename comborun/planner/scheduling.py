@@ -32,19 +32,24 @@ def arranged(plan: Plan, grid: Grid, host: HostFacts | None, known: Knowledge) -
     slots = (at_once(plan, host) if host else grid.limits.parallel) or 1
     of_combos = {(combo.policy.name, combo.environment.name): combo.settings for combo in grid.combos}
     settings = {one.name: of_combos[combo_of(one)] for one in plan.sessions}
-    numbers = {name: one.shards for name, one in settings.items() if isinstance(one.shards, int)}
-    numbers |= _automatic(plan.sessions, settings, known, slots)
-    cut = [
-        blocks(one, most) if (most := settings[one.name].block) else shards(one, numbers.get(one.name, 1))
-        for one in plan.sessions
-    ]
-    count = sum(map(len, cut))
-    slowdown = known.slowdown(min(slots, count))
-    pieces = [timed(session, known, slowdown) for combo in cut for session in combo]
+    cut = _cut(plan.sessions, settings, known, slots)
+    slowdown = known.slowdown(min(slots, len(cut)))
+    pieces = [timed(session, known, slowdown) for session in cut]
     in_turn = grid.stop_early or any(one.block for one in settings.values())
     sessions = interleaved(grouped(pieces, combo_of)) if in_turn else ordered(pieces)
-    parallel = grid.limits.parallel or max(1, min(count, plan.limits.parallel))
+    parallel = grid.limits.parallel or max(1, min(len(pieces), plan.limits.parallel))
     return replace(plan, sessions=distinct(sessions), limits=replace(plan.limits, parallel=parallel))
+
+
+def _cut(sessions: Sequence[Session], settings: dict[str, SettingKeys], known: Knowledge, slots: int) -> list[Session]:
+    """The sessions in blocks or shards, as their settings say."""
+    numbers = {name: one.shards for name, one in settings.items() if isinstance(one.shards, int)}
+    numbers |= _automatic(sessions, settings, known, slots)
+    cut = (
+        blocks(one, most) if (most := settings[one.name].block) else shards(one, numbers.get(one.name, 1))
+        for one in sessions
+    )
+    return [piece for pieces in cut for piece in pieces]
 
 
 def filled(session: Session, pace: Pace | None, share: int) -> Session:

@@ -1,0 +1,273 @@
+"""The state of a session, by rules in order, and what is known of its attempts beside it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from comborun.model.attempt import SLURM
+from comborun.model.plan import Plan, Session
+from comborun.monitor.snapshot import NOT_STARTED, Attempt, SlurmTask, Waiting
+from comborun.monitor.status import SessionStatus
+from comborun.monitor.waiting import next_start
+from comborun.monitor.wording import last_line, visible
+from comborun.rules.endings.evidence import Evidence
+from comborun.rules.endings.failures import Failure
+from comborun.rules.facts import Fact, data_of
+from comborun.rules.names import AFTER
+from comborun.rules.results.counts import FORMER, WROTE_NOTHING, Counts, RequiredEvidence, completeness, joined
+from comborun.rules.room.waits import ROOM, WaitFor
+from comborun.rules.vocabulary import Completeness, Life, Outcome, session_outcome
+from comborun.words import say
+
+
+class Case(NamedTuple):
+    """What is known of a session when its state is decided."""
+
+    plan: Plan
+    session: Session | None
+    """None: the grid's `after`"""
+    attempts: Sequence[Attempt] = ()
+    """oldest first; the end of the latest one is by the results of all"""
+    now: float = 0.0
+    waits: tuple[Waiting, ...] = ()
+    task: SlurmTask | None = None
+    """the Slurm task of its highest attempt"""
+    stopped: bool = False
+    """whether a stop has ended its run"""
+
+    @property
+    def latest(self) -> Attempt:
+        return self.attempts[-1] if self.attempts else NOT_STARTED
+
+    @property
+    def living(self) -> bool:
+        return self.latest.end is None and self.latest.life in (Life.STARTING, Life.RUNNING, Life.ORPHANED)
+
+    @property
+    def may_start(self) -> bool:
+        """Whether another attempt may follow: none lives, and its work is not done."""
+        end = self.latest.end
+        done = end is not None and end.outcome in (Outcome.SUCCEEDED, Outcome.NOT_NEEDED)
+        return not (self.living or done or self.stopped)
+
+    @property
+    def next_task(self) -> SlurmTask | None:
+        """A task for its next attempt; one of an earlier attempt will end, or is a leftover."""
+        return self.task if self.task and self.may_start and self.task.attempt > self.latest.number else None
+
+    @property
+    def retried(self) -> bool:
+        """Whether it waits for another attempt. Other waits of one that has ended may be outdated."""
+        return self.may_start and any(one.waits_for == WaitFor.RETRY for one in self.waits)
+
+
+def session_status(case: Case, part: str = "") -> SessionStatus:
+    """The status of a combo's session; `part` distinguishes it from others of its combo."""
+    session, end = case.session, case.latest.end
+    assert session
+    counts = _counts(session, case.attempts)
+    counted = session.results.counted and counts.countable
+    crashed = end is not None and not end.clean and any(fact.code == WROTE_NOTHING for fact in counts.facts)
+    status = SessionStatus(
+        name=session.name,
+        policy=session.policy,
+        environment=session.environment,
+        unit=session.unit,
+        planned=session.count,
+        first=session.first,
+        done=_done_so_far(session, case.attempts, counts if counted else None),
+        recorded=counts.verdicts if counted else None,
+        successes=counts.successes if counted else None,
+        reasons=counts.facts if session.results.counted and not crashed else (),
+        silent=session.progress.silent,
+        part=part,
+        latest=case.latest,
+    )
+    return _with_state(status, _by_all(case, session, counts))
+
+
+def after_status(case: Case) -> SessionStatus:
+    """The status of the grid's last command."""
+    return _with_state(SessionStatus(AFTER, "", "", "step", planned=0, latest=case.latest), case)
+
+
+def _with_state(status: SessionStatus, case: Case) -> SessionStatus:
+    """With its state, and with what its latest attempt shows: where it runs, for how long, how it ended."""
+    rule, one, task = rule_of(case), case.latest, case.next_task or (case.task if case.living else None)
+    if case.next_task and rule.life is Life.STARTING:
+        one = Attempt(status.name, case.next_task.attempt)
+    begin, end, started = one.begin, one.end, one.started
+    until = (end.ended or None) if end else case.now if one.alive else None
+    idle = one.log_changed or started
+    queued = rule.life is Life.QUEUED
+    status = status._replace(
+        life=rule.life,
+        outcome=end.outcome if end and not queued else rule.outcome,
+        facts=tuple(rule.says(case)),
+        attempt=one.number,
+        gpus=tuple(int(gpu) for gpu in begin.gpus.split(",") if gpu.isdecimal()) if begin and not queued else (),
+        window=begin.address if begin and not queued else "",
+        node=begin.host if begin and begin.multiplexer == SLURM and not queued else "",
+        idle=max(0.0, case.now - idle) if one.alive and idle else None,
+        last_line=last_line(one.tail) if one.tail else "",
+        started=started,
+        seconds=None if until is None else max(0.0, until - started) if started else 0.0,
+        stalled=one.stalled if rule.life is Life.STALLED else None,
+        failure=end.failure if end else Failure.LOST if rule.outcome is Outcome.LOST else None,
+        waiting=case.waits[-1] if case.waits and queued else None,
+        task=task,
+    )
+    if task and not queued:
+        return status._replace(node=status.node or task.node)
+    return status._replace(last_line=say(task.fact)) if task and not case.attempts else status
+
+
+def _chain(session: Session, attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The attempts whose records are added up: the latest one and those that it continues. After the end, the chain of
+    attempts with the most records.
+    """
+    chains: list[list[Attempt]] = [[]]
+    for one in attempts:
+        if one.begin is None or one.begin.first <= session.first:
+            chains.append([])
+        chains[-1].append(one)
+    if not chains[-1] or chains[-1][-1].end is None:
+        return chains[-1]
+    return max(reversed(chains), key=lambda chain: sum(one.done for one in chain))
+
+
+def _counts(session: Session, attempts: Sequence[Attempt]) -> Counts:
+    """The counts, merged as in the report: over all attempts, or, while one runs, over those that it continues."""
+    parts = attempts if attempts and attempts[-1].end else _chain(session, attempts)
+    begins = [(one.begin.first, one.begin.count or session.count) if one.begin else None for one in parts]
+    whole = session.first, session.count
+    return joined([(span or whole, one.counts) for span, one in zip(begins, parts, strict=True)], whole)
+
+
+def _done_so_far(session: Session, attempts: Sequence[Attempt], counts: Counts | None) -> int | None:
+    """The number of its records; while it runs, the count from its log, unless some rows don't count. None: unknown."""
+    parts = _chain(session, attempts)
+    if counts and (counts.facts or (attempts and attempts[-1].end)):
+        done = counts.records
+    elif counts:
+        done = sum(one.done for one in parts)
+    elif session.progress.pattern or any(one.counter.done is not None for one in parts):
+        done = sum(one.counter.done or 0 for one in parts)
+    else:
+        return None
+    return min(done, session.count) if session.count else done
+
+
+def _by_all(case: Case, session: Session, counts: Counts) -> Case:
+    """With the end of the latest attempt by the results of all attempts, as in the report."""
+    end = case.latest.end
+    if end is None or not session.results.counted:
+        return case
+    found = {one.end.completeness for one in case.attempts if one.end}
+    if counts.records:
+        found.add(Completeness.PARTIAL)
+    if session.evidence.records and not session.evidence.beside_records and session.count:
+        asked = RequiredEvidence(session.count, records=True, verdicts=session.unit == "episode")
+        found.add(completeness(asked, counts, 0, 1, end.code))
+    best = next(one for one in Completeness if one in found)  # from complete to none
+    outcome = session_outcome(best, end.completeness, end.cause)
+    failure = None if best is Completeness.COMPLETE else end.failure
+    end = end._replace(completeness=best, outcome=outcome, counts=counts, failure=failure)
+    return case._replace(attempts=(*case.attempts[:-1], case.latest._replace(end=end)))
+
+
+# What a state says beyond its name
+
+
+def _next_attempt(case: Case) -> Iterator[Fact]:
+    if task := case.next_task:
+        yield Fact("attempt_waits", attempt=task.attempt, task=task.fact.as_data())
+
+
+def _next_start(case: Case) -> Iterator[Fact]:
+    yield next_start(case.waits[-1], case.plan, case.attempts, case.now)
+
+
+def _lacks_room(case: Case) -> Iterator[Fact]:
+    if case.waits and case.waits[-1].waits_for in ROOM:
+        yield Fact("waits_for_room", waits_for=case.waits[-1].waits_for)
+
+
+def _problems(case: Case) -> Iterator[Fact]:
+    """Problems of a running attempt."""
+    one = case.latest
+    if not one.alive:
+        return
+    if one.verdict or one.ending:
+        yield Fact("is_being_ended", ending=data_of(one.verdict), note=visible(one.ending))
+    if one.wrong_gpu:
+        yield Fact(Evidence.WRONG_GPU, said=visible(one.wrong_gpu))
+    yield from one.problems
+    if one.stalled is not None:
+        yield Fact("no_progress_for", seconds=case.now - one.stalled)
+
+
+def _lost(case: Case) -> Iterator[Fact]:
+    begin = case.latest.begin
+    by_slurm = begin is not None and begin.multiplexer == SLURM
+    yield Fact("task_is_gone" if by_slurm else "nobody_saw_end" if begin else "supervisor_died_early")
+
+
+def _ending(case: Case) -> Iterator[Fact]:
+    """Details beyond the outcome; none for a clean success."""
+    end, session = case.latest.end, case.session
+    if end is None:
+        return
+    if end.completeness is Completeness.COMPLETE:
+        if not end.clean:
+            yield Fact("ended_after_results", **end.how.fields)
+        yield from (one for one in end.facts if one.code == Evidence.WRONG_GPU)
+        if end.remark:
+            yield Fact(FORMER, text=end.remark)
+        return
+    details = {"ending": data_of(end.facts), **({"note": end.remark} if end.remark else {})}
+    if not end.clean or end.failure not in (None, Failure.NO_RESULT):
+        yield Fact("command_ended", **end.how.fields, **details)
+        return
+    lacking: dict[str, object] = {}
+    if session:
+        lacking = {"records": end.records, "planned": session.count, "unit": session.unit}
+        rules = session.evidence
+        if rules.beside_records and (not session.results.has_records or end.records >= session.count):
+            lacking |= {"line": rules.line, "files": list(rules.files)}
+    yield Fact("results_are_missing", **lacking, **details)
+
+
+# The rules
+
+
+class Rule(NamedTuple):
+    name: str
+    holds: Callable[[Case], object]
+    life: Life
+    says: Callable[[Case], Iterable[Fact]] = lambda _: ()
+    """facts beyond the name of the state"""
+    outcome: Outcome | None = None
+    """the outcome, if no end is on record"""
+
+
+RULES = (
+    Rule("was not started before a stop", lambda case: case.stopped and not case.attempts, Life.ENDED,
+         outcome=Outcome.CANCELLED),
+    Rule("its next task has begun", lambda case: case.next_task and case.next_task.begun, Life.STARTING),
+    Rule("its next task is queued", lambda case: case.next_task and case.attempts, Life.QUEUED, _next_attempt),
+    Rule("waits for its next attempt", lambda case: case.attempts and case.retried, Life.QUEUED, _next_start),
+    Rule("waits for its first attempt", lambda case: not case.attempts, Life.QUEUED, _lacks_room),
+    Rule("has its end on record", lambda case: case.latest.end, Life.ENDED, _ending),
+    Rule("is gone without an end", lambda case: not case.living, Life.ENDED, _lost, session_outcome(None)),
+    Rule("starts", lambda case: case.latest.life == Life.STARTING, Life.STARTING, _problems),
+    Rule("runs without a supervisor", lambda case: case.latest.life == Life.ORPHANED, Life.ORPHANED, _problems),
+    Rule("makes no progress", lambda case: case.latest.stalled is not None, Life.STALLED, _problems),
+    Rule("runs", lambda _: True, Life.RUNNING, _problems),
+)  # fmt: skip
+"""The first rule that holds gives the state, the outcome, and what is said of it."""
+
+
+def rule_of(case: Case) -> Rule:
+    return next(rule for rule in RULES if rule.holds(case))
