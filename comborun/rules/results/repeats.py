@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from comborun.rules.results.fields import INDEX, MISSING, RefusedError
+from comborun.rules.results.fields import INDEX, MISSING, TEXT_MOST, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class Kept(list):  # type: ignore[type-arg]
     def add(self, index: int, row: dict[str, Any]) -> None:
         if len(self) < ROWS_MOST:
             fields = ((key, row[key]) for key in list(row)[:_FIELDS_MOST])
-            self.append((index, {key: one for key, one in fields if isinstance(one, (str, int))}))
+            told = {key: one for key, one in fields if isinstance(one, (str, int, float))}
+            self.append((index, {key: one[:TEXT_MOST] if isinstance(one, str) else one for key, one in told.items()}))
 
 
 def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Span) -> dict[str, Any]:
@@ -40,10 +41,14 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     numbers them; empty if they are repetitions.
     """
     told = [(path, index, row) for path, kept in files for index, row in kept]
-    if len({index for _, index, _ in told}) == len(told) or len(told) > (span[1] or len(told)):
+    distinct, planned = len({index for _, index, _ in told}), span[1] or len(told)
+    if distinct == len(told):
         return {}
+    if distinct >= planned or len(told) > planned:
+        return _by_file(told, planned)
     own = (identity.success, identity.policy_field, identity.environment_field, identity.seed)
-    shared = set.intersection(*(set(row) for _, _, row in told)).difference(field.name for field in own)
+    held = ({name for name, one in row.items() if not isinstance(one, float)} for _, _, row in told)
+    shared = set.intersection(*held).difference(field.name for field in own)
     names = sorted(shared - {identity.episode.name}, key=lambda name: (len({row[name] for _, _, row in told}), name))
     by = next((name for name in names if _tells(told, name)), "")
     if by and identity.episode.name in shared:
@@ -51,9 +56,21 @@ def why_repeated(files: Iterable[tuple[str, Kept]], identity: Identity, span: Sp
     pair = next((pair for pair in combinations(names[:_PAIRS_MOST], 2) if _unique(told, pair)), None)
     if by or pair:
         return _numbered(list(pair) if pair else "line", by or " and ".join(pair or ()))
-    if len({path for path, _, _ in told}) > 1 and len({(path, index) for path, index, _ in told}) == len(told):
-        return _numbered("line", FILE)
-    return {}
+    return _by_file(told, planned)
+
+
+def _by_file(told: list[Told], planned: int) -> dict[str, Any]:
+    """Whether each file numbers its own episodes, as ranks do that share the planned ones. Equal files are copies, and
+    files of other fields tell of the same episodes.
+    """
+    files: dict[str, list[tuple[int, Any]]] = {}
+    for path, index, row in told:
+        files.setdefault(path, []).append((index, row))
+    apart = len({(path, index) for path, index, _ in told}) == len(told)
+    first = next(iter(files.values()), [])
+    copies = any(rows == first or set(rows[0][1]) != set(first[0][1]) for rows in list(files.values())[1:])
+    even = len(told) < planned + len(files) and max(map(len, files.values())) == min(map(len, files.values()))
+    return _numbered("line", FILE) if apart and not copies and (even or len(told) <= planned) else {}
 
 
 def _numbered(value: object, by: str) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
             counts.refused[reason] = number
     repeated = counts.refused.get(REPEATED, 0)
     differ: dict[str, Any] = {}
-    if repeated and len(found.verdicts) < (span[1] or found.taken):
+    if repeated:
         differ = why_repeated([(path, rows.kept) for path, rows in files.rows], identity, span)
     said = [*_reasons(found, identity), *_of_episodes(counts, outside, span, differ)]
     torn = found.refusals.get(TORN)

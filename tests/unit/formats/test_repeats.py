@@ -17,7 +17,9 @@ from comborun.reporter.summary import summarize
 from comborun.rules import records
 from comborun.rules.names import AttemptLayout
 from comborun.rules.results.counts import Counts
-from comborun.rules.results.fields import ResultRules
+from comborun.rules.results.fields import Identity, ResultRules
+from comborun.rules.results.result_files import Folder
+from comborun.rules.results.tally import tally
 from comborun.words.rows import proposed
 
 TWELVE = [(task, trial, (task + trial) % 3 != 0) for task in range(3) for trial in range(4)]
@@ -102,6 +104,28 @@ def test_a_rerun_in_the_same_file_is_a_repeat(tmp_path: Path) -> None:
     rows = [{"episode": at, "success": True, "run": run, "length": 9 + at} for run in "ab" for at in range(12)]
     told, completed = both(tmp_path, {"r.jsonl": rows}, ResultRules())
     assert (told.records, told.refused, completed, told.proposes) == (12, {"repeated": 12}, 12, False)
+
+
+@pytest.mark.parametrize(("lengths", "line"), [((50, 61), [{"episode": "line"}]), ((50, 50), [])])
+def test_two_ranks_of_one_episode_each_differ_from_copies(
+    tmp_path: Path, lengths: tuple[int, int], line: list[Any]
+) -> None:
+    for rank, length in enumerate(lengths):
+        (tmp_path / f"rank{rank}.jsonl").write_text(
+            json.dumps({"episode": 0, "success": True, "length": length}) + "\n"
+        )
+    identity = Identity("p", "e", ResultRules(), 1)
+    counts = tally(Folder(str(tmp_path), ["*.jsonl"], identity, "").read(), identity, (0, 1), over=True)
+    assert [*filter(None, map(proposed, counts.facts))] == line
+
+
+def test_two_files_of_other_fields_tell_of_the_same_episodes(tmp_path: Path) -> None:
+    files: dict[str, list[Any]] = {
+        "a.jsonl": [{"episode": at, "success": True} for at in range(5)],
+        "b.jsonl": [{"episode": at, "success": True, "length": 50 + at} for at in range(5)],
+    }
+    told, completed = both(tmp_path, files, ResultRules())
+    assert (told.records, told.proposes, completed) == (5, False, 5)
 
 
 @pytest.mark.parametrize("step", [2, 10, 37])
