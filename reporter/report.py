@@ -13,7 +13,9 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from comborun.errors import UserError
+from comborun.model.attempt import Aggregate, EpisodeRecord
 from comborun.model.plan import Plan
+from comborun.model.work import combo_of
 from comborun.reporter.collect import collect_by_plan, collect_folder, collect_run
 from comborun.reporter.figures import MAKERS, figures
 from comborun.reporter.figures.files import FORMS, files
@@ -65,8 +67,12 @@ def report_folder(
 ) -> Summary:
     """Report any folder of results. Raises UserError if nothing in it counts."""
     collected = collect_by_plan(directory, plan) if plan else collect_folder(directory)
-    if not (collected.records or collected.aggregates):
-        raise _nothing(directory, collected)
+    planned = {combo_of(session) for session in plan.sessions} if plan else None
+    entries: list[EpisodeRecord | Aggregate] = [*collected.records, *collected.aggregates]
+    if not any(planned is None or one.combo in planned for one in entries):
+        error = _nothing(directory, collected)
+        error.exit_code = 1 if planned and collected.files else error.exit_code  # files were read, and none counts
+        raise error
     return write_report(collected, output, forms, directory, ranked=ranked)
 
 

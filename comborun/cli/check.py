@@ -153,7 +153,7 @@ def _counts(at: AttemptLayout, session: Session, rules: ResultRules) -> Counts:
     from comborun.rules.results.result_files import Folder, name_unread
     from comborun.rules.results.tally import tally
 
-    identity = Identity(session.policy, session.environment, rules)
+    identity = Identity(session.policy, session.environment, rules, session.count)
     log = os.path.relpath(at.log, at.output) if rules.source == "log" else ""
     folder, span = Folder(at.output, rules.files, identity, rules.format, log), (session.first, session.count)
     counts = tally(folder.read(), identity, span, over=True)

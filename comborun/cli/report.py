@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from comborun.cli.options import HostChoice, Target, json_option, one_run, root_options, run_option
-from comborun.cli.terminal import program, show_json, show_rows, show_table, working, wrapped
+from comborun.cli.terminal import program, show_json, show_rows, show_table, warn, working, wrapped
 from comborun.errors import UserError
 from comborun.remote.runs import is_remembered
 from comborun.remote.transport import LOCAL
@@ -83,6 +83,9 @@ def report(
         _compare(pair, where, output, _size(how["max_size"]), as_json=as_json)
         return
     forms, grid, ranked = _forms(how["figures"] or ""), how["grid"], bool(how["ranking"])
+    if run and grid and (Path(run) / RUN.manifest).is_file():
+        warn(f"{run} is a run: its own grid counts, and --grid is not needed")
+        grid = None
     if run and (grid or _is_folder(run, where)):
         from comborun.monitor.trial_setup import plan_anywhere
         from comborun.remote.grids import read_grid

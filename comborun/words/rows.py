@@ -99,6 +99,15 @@ def _of_another(fact: Fact) -> str:
     return f"{_rows(fact)} {'says' if one else 'say'} {others}, this session is {own!r}"
 
 
+def _not_in_grid(fact: Fact) -> str:
+    kind, rows = fact.text("kind"), fact.count("rows")
+    named, known = (", ".join(map(repr, fact.texts(key))) for key in ("named", "known"))
+    told = f"{rows} row{'s' * (rows != 1)} of {kind} {named}, which the grid does not know: it has {known}"
+    name = flow(next(iter(fact.texts("named")), ""))
+    hint = f"`results: {{{kind}: {{values: {{NAME: {name}}}}}}}` maps a name of the grid to it"
+    return told + (_line(fact) if proposed(fact) else f"; {hint}")
+
+
 def _without_index(fact: Fact) -> str:
     why = Fact.of(fact.fields.get("why"))
     has = why.texts("has") if why else ()
@@ -110,6 +119,11 @@ def _refused(fact: Fact) -> str:
     return f"{_place(fact)}: {part(fact, 'why')}" + (f", and {more} more" if more > 0 else "")
 
 
+def _undecided(fact: Fact) -> str:
+    values = ", ".join(fact.texts("values"))
+    return f"the field {fact.text('field')!r} holds {values}: no verdicts by themselves, so none counts{_line(fact)}"
+
+
 def _not_planned(fact: Fact) -> str:
     episodes, some, first = fact.count("episodes"), fact.texts("some"), fact.count("first")
     shown = ", ".join(some) + (" ..." if episodes > len(some) else "")
@@ -119,6 +133,9 @@ def _not_planned(fact: Fact) -> str:
 
 def _repeat(fact: Fact) -> str:
     repeat = "repeats" if fact.count("rows") == 1 else "repeat"
+    if by := fact.text("by"):
+        told = "each file numbers its own" if by == "file" else f"they differ in {by}"
+        return f"{_rows(fact)} {repeat} an index, but {told}{_line(fact)}"
     return f"{_rows(fact)} {repeat} an episode: of each the first with a verdict counts"
 
 
@@ -150,12 +167,31 @@ def _not_finished(fact: Fact) -> str:
     return f"not finished after {fact.count('steps')} steps{fault}"
 
 
+def _has(fact: Fact) -> str:
+    inner = f"; in them {', '.join(fact.texts('inner'))}" if fact.texts("inner") else ""
+    return f" (it has {', '.join(fact.texts('keys'))}{inner})" if fact.texts("keys") else ""
+
+
+def _several_counts(fact: Fact) -> str:
+    planned = fact.count("planned")
+    where = f"where {planned} are planned" if planned else "and no plan says how many there are"
+    return f"it only says how many succeeded ({', '.join(fact.texts('found'))}), {where}"
+
+
+_PRINTED = (
+    'or print a line for each episode, `print(f"Episode {i}: success={ok}")`, and give'
+    r" `results: {from: log, pattern: 'Episode (?P<episode>\d+): success=(?P<success>\w+)'}`"
+)
+
+
 WORDS: dict[str, str | Callable[[Fact], str]] = {
     # Why rows of an attempt don't count
     reasons.OF_ANOTHER: _of_another,
+    reasons.NOT_IN_GRID: _not_in_grid,
     reasons.WITHOUT_INDEX: _without_index,
     reasons.REFUSED: _refused,
     reasons.WITHOUT_VERDICT: lambda fact: f"{_rows(fact)} without a verdict: {part(fact, 'why')}",
+    reasons.UNDECIDED: _undecided,
     reasons.NOT_PLANNED: _not_planned,
     reasons.REPEAT: _repeat,
     reasons.PROPOSAL: _proposal,
@@ -203,9 +239,20 @@ WORDS: dict[str, str | Callable[[Fact], str]] = {
     "several_documents": "not JSON: more than one document",
     "not_a_list": "not a JSON list",
     "unknown_format": "of no format that is known",
-    "unknown_list": "one JSON list of {entries} entries, of no format that is known",
-    "unknown_document": "one JSON document with {entries} {field}, of no format that is known",
-    "pickle": "a pickle, which is never opened: have its numbers written as JSON",
+    "unknown_list": lambda fact: (
+        f"one JSON list of {fact.count('entries')} entries, of no format that is known{_has(fact)}"
+    ),
+    "unknown_document": lambda fact: f"one JSON document of no format that is known{_has(fact)}",
+    "several_candidates": lambda fact: (
+        f"more than one list of episodes ({', '.join(fact.texts('found'))}) where {fact.count('planned')} are planned"
+    ),
+    "verdict_elsewhere": lambda fact: f"{fact.count('episodes')} episodes without the field of a verdict{_line(fact)}",
+    "several_counts": _several_counts,
+    "unknown_text": lambda _: f"text of no format that is known: have the program write JSON lines, {_PRINTED}",
+    "pickle": lambda _: f"a pickle, which is never opened: have its numbers written as JSON, {_PRINTED}",
+    "foreign_kind": lambda fact: (
+        f"a file of {fact.text('kind')}, which is not read: have the program write JSON lines, {_PRINTED}"
+    ),
     "packed_file": "packed with {packer}: unpack it first",
     "utf_16": "UTF-16: convert it to UTF-8 first",
     "summary_not_read": "a summary is not read: only files with single episodes count",

@@ -217,7 +217,7 @@ def _where(graded: Graded) -> str:
 def _undecided_graded(found: Sequence[Graded]) -> Iterator[str]:
     for metric in dict.fromkeys(one.metric for one in found):
         some = [one for one in found if one.metric == metric]
-        pairs = "; ".join(f"{one.a} and {one.b} {_where(one).lower()}" for one in some[:PAIRS_TOLD])
+        pairs = "; ".join(f"{one.a} and {one.b} {_where(one)[0].lower()}{_where(one)[1:]}" for one in some[:PAIRS_TOLD])
         more = f"; and {len(some) - PAIRS_TOLD} more" if len(some) > PAIRS_TOLD else ""
         yield f"Not decided by {metric}: {pairs}{more}."
 

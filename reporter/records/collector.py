@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections import Counter, defaultdict
@@ -11,18 +12,32 @@ from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from comborun.model.attempt import Aggregate, EpisodeRecord, packed
-from comborun.model.work import grouped
+from comborun.model.attempt import Aggregate, EpisodeRecord, Verdict, packed
+from comborun.model.work import Combo, grouped
 from comborun.reporter.records import files, videos
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.records.reading import Context, Defect, Reading, RejectKind
 from comborun.rules.facts import Fact
+from comborun.rules.results.codings import Coding
+from comborun.rules.results.counts import UNDECIDED
 from comborun.rules.results.episodes import rebuild
-from comborun.rules.results.fields import unreadable
+from comborun.rules.results.fields import NO_VERDICTS, Identity, unreadable
 from comborun.rules.results.filename_results import groups
-from comborun.rules.results.formats import DATABASE, EPISODES, JOB_ROWS, JSONL_ROWS, LIST_LAST, PER_FILE, TABLE
+from comborun.rules.results.formats import (
+    DATABASE,
+    EPISODES,
+    JOB_ROWS,
+    JSONL_ROWS,
+    LIST_LAST,
+    PER_FILE,
+    TABLE,
+    ending_of,
+)
+from comborun.rules.results.result_files import Folder, uncounted
+from comborun.rules.results.tally import undecided
 from comborun.text import several
 from comborun.words import say
+from comborun.words.rows import proposed
 
 SCHEMA_FILE = "final_benchmark_report.schema.json"
 _OF_REPORTS = {SCHEMA_FILE, "final_benchmark_report.json", "summary.csv", "episodes.csv"}
@@ -37,26 +52,52 @@ class RecordCollector:
         self._unread = unread
         self._rebuilt: Counter[str] = Counter()
         """how many episodes files had that the next file continues to count, by folder or attempt"""
+        self._keys: defaultdict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
         self.files: list[Reading] = []
         """relative to the directory, with slashes; a folder for episodes that are file names"""
+        self.passed: list[Reading] = []
+        """files of a folder that hold no verdict; they are named if nothing else is read"""
         self.of_videos: Sequence[Defect] = ()
 
     def read_file(self, path: Path, context: Context, *, expected: bool) -> None:
         """Read one file. `expected`: the grid names it, so it is a fault if its format is not known."""
         at = PurePosixPath(context.path)
         ordered = bool(context.identity.episode.word)
-        group = f"{context.session}:{context.attempt}" if ordered else str(at.parent)
+        own = ordered or context.identity.episode.names
+        group = f"{context.session}:{context.attempt}" if own else str(at.parent)
         if ordered or rebuild(at.name):
             context = replace(context, first=context.first + self._rebuilt[group])
+        if context.identity.episode.names:
+            context = replace(context, keys=self._keys[group])
         reading = _read(path, context, self._unread.get(at, ""))
-        if not expected and reading.format in {TABLE, EPISODES, DATABASE} and not reading.records:
-            return  # any table, any document
+        if not expected and reading.format in {"", TABLE, EPISODES, DATABASE} and not reading.entries:
+            self._pass_over(path, reading)
+            return
+        unsure = not expected and reading.format in {JSONL_ROWS, TABLE, EPISODES, DATABASE} and not _decides(reading)
+        if unsure and (found := _line_for(path)) and len(proposed(found)) > 1:
+            reading.defect(0, say(found))
         if expected and not reading.format and not reading.rejects:
             reading.reject(0, reading.unknown or say(Fact("unknown_format")), RejectKind.UNREADABLE)
         if ordered or reading.format == JOB_ROWS:
             self._rebuilt[group] += len(reading.records)
         if reading.format or reading.rejects:
             self.files.append(reading)
+
+    def _pass_over(self, path: Path, reading: Reading) -> None:
+        """Name a file that is no result file by its name alone: because it is broken, or holds verdicts. Any table and
+        any document may lie in a folder."""
+        broken = any(reject.kind in {RejectKind.TORN, RejectKind.UNREADABLE} for reject in reading.rejects)
+        if broken or (reading.format == EPISODES and reading.rejects):
+            self.files.append(reading)
+            return
+        found = _line_for(path)
+        why = say(found) if found else reading.unknown
+        passed = Reading(reading.path)
+        passed.defect(0, why or say(Fact("unknown_format")))
+        if found and proposed(found).get("success") != NO_VERDICTS:
+            self.files.append(passed)
+        else:
+            self.passed.append(passed)
 
     def read_names(self, paths: Iterable[Path], context: Context) -> None:
         """Read episodes that are names of files, one group per environment."""
@@ -96,6 +137,7 @@ class RecordCollector:
 
     def collected(self, name: str, *, settled: bool = False) -> Collected:
         """What the files say. `settled`: no two runs are in one combo."""
+        _leave_undecided(self.files)
         aggregates = tuple(one for reading in self.files for one in reading.aggregates)
         collisions = () if settled else _collisions(self.files)
         defects = (defect for reading in self.files for defect in reading.defects)
@@ -113,10 +155,23 @@ class RecordCollector:
     @property
     def formats_read(self) -> Iterator[Defect]:
         """Says how files were read, by format; our own rows need no message."""
-        files = (file for file in self.files if file.format and file.format != JSONL_ROWS)
+        read = (file for file in self.files if file.entries or not file.rejects)
+        files = (file for file in read if file.format and file.format != JSONL_ROWS)
         for (name, why), alike in grouped(files, lambda file: (file.format, file.why)).items():
             others = f", like {several(len(alike) - 1, 'other file')}" if len(alike) > 1 else ""
             yield Defect(alike[0].path, 0, f"read as {name}: {why}{others}")
+
+
+def _decides(reading: Reading) -> bool:
+    return bool(reading.aggregates) or any(record.success is not None for record in reading.records)
+
+
+def _line_for(path: Path) -> Fact | None:
+    """That a file holds episodes, with the line of a grid that counts them, if there is one."""
+    identity = Identity("", "")
+    held = Folder(str(path.parent), [glob.escape(path.name)], identity, "").read()
+    found = uncounted(held, identity, (0, 0), {"files": f"**/*{ending_of(path.name)}"})
+    return Fact(found.code, **{**found.fields, "file": ""}) if found else None
 
 
 def _read(path: Path, context: Context, unread: str) -> Reading:
@@ -161,6 +216,42 @@ def _collisions(files: Iterable[Reading]) -> Iterator[Defect]:
             reason = "number their episodes alike, and only one of each number counts"
             advice = "make each an environment of its own"
             yield Defect(min(folders), 0, f"{len(folders)} folders of one combo {reason}: {advice}")
+
+
+def _leave_undecided(files: Sequence[Reading]) -> None:
+    """Take the verdicts from sessions, or combos of a folder, whose field of verdicts has another coding. An attempt
+    shows it, and counts for all of them."""
+    codings: defaultdict[tuple[str, Combo], defaultdict[int, Coding]] = defaultdict(lambda: defaultdict(Coding))
+    for reading in files:
+        for (session, combo, attempt), coding in reading.codings.items():
+            codings[session, combo][attempt].join(coding)
+    if not any(one.others for attempts in codings.values() for one in attempts.values()):
+        return
+    decided = Counter(
+        (record.session, record.combo, record.attempt, record.success)
+        for reading in files
+        for record in reading.records
+        if record.success is not None and (record.session, record.combo) in codings
+    )
+    for (session, combo, attempt), verdicts in grouped(decided, lambda key: key[:3]).items():
+        coding = codings[session, combo][attempt]
+        if (rows := sum(decided[key] for key in verdicts)) > coding.decided:
+            coding.decided, coding.truths = (
+                rows,
+                {**dict.fromkeys(str(key[3]).lower() for key in verdicts), **coding.truths},
+            )
+    found = (
+        (key, next((one for one in attempts.values() if one.undecided), None)) for key, attempts in codings.items()
+    )
+    unsure = {key: coding for key, coding in found if coding}
+    for reading in files:
+        if of := next((unsure[key[:2]] for key in reading.codings if key[:2] in unsure), None):
+            reading.defect(0, say(Fact(UNDECIDED, values=of.values, **undecided(of))))
+        if any((record.session, record.combo) in unsure for record in reading.records):
+            reading.records = [
+                replace(record, verdict=Verdict.ERRORED) if (record.session, record.combo) in unsure else record
+                for record in reading.records
+            ]
 
 
 def _contradictions(aggregates: Sequence[Aggregate]) -> Iterator[Defect]:

@@ -59,8 +59,10 @@ def read(stream: BinaryIO, context: Context) -> Reading:
         if reading.format not in NAME_COMBO | NAME_ENVIRONMENT:
             context = context.named(*combo_of_path(context.path))
         source = file.reader(context.identity, context.path, decoded)
-        stream.seek(file.start)
-        _fill(reading, context, source, _entries(stream, source))
+        source.over = context.over
+        content = file.content or stream
+        content.seek(file.start)
+        _fill(reading, context, source, _entries(content, source))
     except RefusedError as refused:
         _refuse(reading, refused, named=bool(context.rules.format))
     stream.seek(0, os.SEEK_END)

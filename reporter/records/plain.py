@@ -92,7 +92,9 @@ class PlainRows:
     def __init__(self, identity: Identity) -> None:
         self.identity = identity
         fields = (identity.policy_field, identity.environment_field, identity.seed, identity.episode, identity.success)
-        asks = identity.base or any(field.word or field.path or field.tests or field.origin for field in fields)
+        asks = identity.base or any(
+            field.word or field.names or field.path or field.tests or field.origin for field in fields
+        )
         self._room = 0 if asks else MOST_LAYOUTS
         self._layouts: dict[tuple[str, ...], _Layout] = {}
 

@@ -14,8 +14,10 @@ from typing import Any
 from comborun.model.attempt import Aggregate, EpisodeRecord, JsonValue, Verdict, packed
 from comborun.model.work import Combo
 from comborun.reporter.records.plain import PlainRows, once
+from comborun.rules.results.codings import Coding
 from comborun.rules.results.episodes import DEPTH_LIMIT
 from comborun.rules.results.fields import (
+    MISSING,
     NAMES_ANOTHER,
     NO_RECORD,
     Field,
@@ -27,6 +29,7 @@ from comborun.rules.results.fields import (
     read_row,
 )
 from comborun.rules.results.rates import Count
+from comborun.rules.results.repeats import key_of
 from comborun.words import say
 
 UNNAMED = "unnamed"
@@ -46,12 +49,18 @@ class Context:
     session: str = ""
     attempt: int = 0
     first: int = 0
+    planned: int = 0
+    """number of episodes of its attempt; 0: not known"""
+    keys: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """if the grid names several fields for the episode: their values in files of the attempt -> its number"""
+    over: bool = True
+    """whether its program has ended"""
     words: Identity | None = None
     """how its records name things, in its format"""
 
     @cached_property
     def identity(self) -> Identity:
-        return self.words or Identity(self.policy, self.environment, self.rules)
+        return self.words or Identity(self.policy, self.environment, self.rules, self.planned)
 
     def named(self, policy: str, environment: str | None) -> Context:
         return replace(self, policy=self.policy or policy, environment=self.environment or environment)
@@ -103,6 +112,8 @@ class Reading:
     by_ending: bool = False
     """whether episodes are numbered as they ended, so that equal indexes in two attempts mean nothing"""
     unknown: str = field(default="", compare=False)
+    codings: dict[tuple[str, Combo, int], Coding] = field(default_factory=dict, compare=False, repr=False)
+    """by session, combo and attempt: how the verdicts of rows are written, if not as true and false"""
 
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
@@ -135,12 +146,19 @@ class Reading:
         alike = order is None and context.path == self.path
         if alike and self.take_alike(context, line, [value]):
             return
-        if order is None and context.identity.episode.word:
+        asked = context.identity.episode
+        if order is None and asked.word:
             order = context.first + len(self.records)
         known = len(self.defects)
         try:
-            record = self._record(context, line, read_row(value, context.identity, order), value)
+            if asked.names and isinstance(value, dict):
+                order = context.first + context.keys.setdefault(key_of(value, asked, context.path), len(context.keys))
+            held = read_row(value, context.identity, order)
+            record = self._record(context, line, held, value)
             self.records.append(record)
+            if held.value is not None and held.value is not MISSING and not isinstance(held.value, bool):
+                key = (record.session, record.combo, record.attempt)
+                self.codings.setdefault(key, Coding(context.identity.success.name)).add(held.value, held.verdict)
             if alike and len(self.defects) == known:
                 self.plain.learn(value, record)
         except RefusedError as refused:
@@ -167,6 +185,21 @@ class Reading:
     def rename(self, policies: Mapping[Combo, str]) -> None:
         self.records = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.records]
         self.aggregates = [replace(one, policy=policies.get(one.combo, one.policy)) for one in self.aggregates]
+        renamed = {combo: (policy, combo[1]) for combo, policy in policies.items()}
+        self.codings = {(key[0], renamed.get(key[1], key[1]), key[2]): one for key, one in self.codings.items()}
+
+    def translate(self, names: Mapping[str, Mapping[str, str]]) -> None:
+        """Give its records the names of a grid. `names`: by kind, what rows say -> the name."""
+        policies, environments = names["policy"], names["environment"]
+
+        def own(combo: Combo) -> Combo:
+            return policies.get(combo[0], combo[0]), environments.get(combo[1], combo[1])
+
+        records = ((one, own(one.combo)) for one in self.records)
+        self.records = [replace(one, policy=combo[0], environment=combo[1]) for one, combo in records]
+        aggregates = ((one, own(one.combo)) for one in self.aggregates)
+        self.aggregates = [replace(one, policy=combo[0], environment=combo[1]) for one, combo in aggregates]
+        self.codings = {(key[0], own(key[1]), key[2]): one for key, one in self.codings.items()}
 
     def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
         identity = context.identity

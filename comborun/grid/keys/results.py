@@ -52,6 +52,8 @@ def _field(key: str, **keys: Schema) -> Reads:
     """The field of the records for a key: its name, or a map with these keys."""
 
     def read(tree: object) -> Field:
+        if isinstance(tree, Items) and key == "episode":
+            return Field(key, _several(tree))
         if not isinstance(tree, Map):
             text = line_of(tree)
             limit = _LIMIT.fullmatch(text) if "at_least" in keys else None
@@ -73,7 +75,15 @@ def _field(key: str, **keys: Schema) -> Reads:
 
     known = ("field", *keys)
     full = {"type": "object", "additionalProperties": False, "properties": {"field": TEXT, **keys}, "minProperties": 1}
-    return Reads(read, {"anyOf": [TEXT, full]})
+    several: list[Schema] = [{"type": "array", "items": TEXT, "minItems": 2}] if key == "episode" else []
+    return Reads(read, {"anyOf": [TEXT, full, *several]})
+
+
+def _several(tree: Items) -> list[str]:
+    names = [line_of(one) for one in tree]
+    if len({*names}) < max(2, len(names)):
+        raise UserError("`episode` as a list names several fields, each once", "such as [task, trial]")
+    return names
 
 
 class _Naming(Field):
@@ -149,7 +159,8 @@ class ResultKeys(Keys):
         "the field of the verdict, perhaps with a test; `none`: there is none", Field("success")
     )
     episode: EpisodeField = key(
-        "the field of the episode's index; `line`: rows are numbered in their order", Field("episode")
+        "the field of the episode's index; `line`: rows are numbered in their order; a list: fields that tell it",
+        Field("episode"),
     )
     policy: PolicyField = key(
         "the field or attribute that names the policy in rows; `ignore`: it is not checked", Field("policy")

@@ -88,7 +88,7 @@ class Rules:
 
     @property
     def identity(self) -> Identity:
-        return Identity(self.policy, self.environment, self.results)
+        return Identity(self.policy, self.environment, self.results, self.count)
 
     @property
     def required(self) -> RequiredEvidence:

@@ -108,7 +108,10 @@ class Attempt:
         """What all its processes descend from: its command, and this process if it supervises it."""
         own = process.identity()
         leader = [Root(self.pid, self.start, self.marker, leads=True)] if self.pid and self.start else []
-        return [*leader, *([Root(int(own["pid"]), own["start"], self.marker, leads=False)] if process.is_subreaper() else [])]
+        return [
+            *leader,
+            *([Root(int(own["pid"]), own["start"], self.marker, leads=False)] if process.is_subreaper() else []),
+        ]
 
     @property
     def lives(self) -> bool:

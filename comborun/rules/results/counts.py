@@ -26,14 +26,15 @@ OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT = (
     *("rows_refused", "rows_without_verdict"),
 )
 NOT_PLANNED, REPEAT, NOT_COUNTED = "episodes_not_planned", "rows_repeat_episodes", "file_not_counted"
-PROPOSAL, ANOTHER_RAN = "results_line", "another_ran"
+PROPOSAL, ANOTHER_RAN, UNDECIDED = "results_line", "another_ran", "verdicts_undecided"
+NOT_IN_GRID = "names_not_in_grid"
 NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH = "results_not_read", "file_not_read", "no_episode_in", "no_file_matches"
 WROTE_NOTHING, TOO_MANY, FORMER = "wrote_nothing", "too_many_files", "former_words"
 COUNTING_FAILED, CHANGED = "counting_failed", "results_changed"
 REASONS = frozenset(
     (
         *(OF_ANOTHER, WITHOUT_INDEX, REFUSED, WITHOUT_VERDICT, NOT_PLANNED, REPEAT, NOT_COUNTED, PROPOSAL),
-        *(ANOTHER_RAN, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
+        *(ANOTHER_RAN, UNDECIDED, NOT_READ, FILE_NOT_READ, NO_EPISODE, NO_MATCH, WROTE_NOTHING, TOO_MANY, FORMER),
         *(ENDED_IN_EXCEPTIONS, SUSPECT, COUNTING_FAILED, CHANGED),
     )
 )
@@ -201,6 +202,10 @@ def joined(attempts: Sequence[tuple[Span, Counts]], span: Span) -> Counts:
         for reason, number in one.refused.items():
             counts.refused[reason] = counts.refused.get(reason, 0) + number
     counts.countable = all(one.countable for _, one in attempts)
+    undecided = next((fact for _, one in attempts for fact in one.facts if fact.code == UNDECIDED), None)
+    if undecided:  # the verdicts of another attempt are of the same coding, whose values it did not show
+        verdicts = dict.fromkeys(verdicts)
+        counts.facts = (undecided, *(fact for fact in counts.facts if fact.code != UNDECIDED))
     counts.take(verdicts)
     counts.marks = marked(verdicts, span)
     if single and all(one.ordered for _, one in attempts):  # a count may be larger than the plan

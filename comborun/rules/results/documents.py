@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from itertools import islice
 
 from comborun.rules.facts import Fact
-from comborun.rules.results.episodes import decode_whole, unknown_document
-from comborun.rules.results.fields import (
-    FORMAT,
-    MISSING,
-    NO_RECORD,
-    TEXT_MOST,
-    TORN,
-    UNREADABLE,
-    Identity,
-    RefusedError,
-)
+from comborun.rules.results.candidates import SUCCESS_LISTS, aggregate, episodes, rank
+from comborun.rules.results.episodes import decode_whole
+from comborun.rules.results.fields import FORMAT, NO_RECORD, TEXT_MOST, TORN, UNREADABLE, Identity, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,144 +18,31 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Array = Tuple[Tuple[int, ...], list[Any]]
 
-EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
-"""names of a list with one object for each episode"""
-SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
-"""names of a list of verdicts"""
-METRICS = ("metrics", "info", "final_info")
-"""objects in an episode whose fields count as the episode's own"""
-_DEPTH = 8
 _TEXT_MOST = 200
-"""characters of a text that a document states for all its episodes"""
-_WORDS_MOST = 50
-"""such texts in one object"""
 _MEMBER_MOST = 256 << 20
 _MEMBERS_MOST = 100_000
 _GRADES = {"C": True, "I": False}
 
 
 def read(file: Whole) -> Iterator[Entry]:
-    """The episodes of any document. Raises RefusedError."""
-    return numbered(episodes(decode_whole(file.text), file.identity))
+    """The episodes of any document, else how many of them succeeded. Raises RefusedError."""
+    return found_in(decode_whole(file.text), file)
+
+
+def found_in(value: Any, file: Whole) -> Iterator[Entry]:
+    """What counts of a document's tree. Raises RefusedError."""
+    try:
+        return iter([(0, row, None, at) for row, at in episodes(value, file.identity, file.path)])
+    except RefusedError:
+        counted = aggregate(value, file.identity.planned)
+        if not counted:
+            raise
+        return iter([(0, counted, counted.complaint, None)])
 
 
 def numbered(rows: list[Row]) -> Iterator[Entry]:
     """The entries of these rows. A row without an index gets its position."""
     return iter([(0, row, None, at) for at, row in enumerate(rows)])
-
-
-def episodes(value: Any, identity: Identity) -> list[Row]:
-    """The rows of the lists that most probably hold the episodes. Raises RefusedError."""
-    found = sorted(_lists(value, identity, "", {}, 0), key=lambda one: one[0])
-    best = found[0][0] if found else _NAMED
-    rows = [] if best < _NAMED else list(_arrays(value, identity, {}, 0))
-    rows = rows or [row for rank, rows in found if rank == best for row in rows]
-    if not rows:
-        raise unknown_document(value)
-    return rows
-
-
-_FITS, _PARTLY, _NAMED = range(3)
-"""how surely a list holds episodes. Of lists that only have a fitting name, the outermost ones count"""
-
-
-def _lists(value: Any, identity: Identity, name: str, around: Row, depth: int) -> Iterator[tuple[int, list[Any]]]:
-    """Lists of objects that may be episodes, each with its rank; a lower rank is surer."""
-    if depth > _DEPTH:
-        return
-    if isinstance(value, list):
-        sure = rank(value, identity, name, depth)
-        if sure is not None:
-            rows = [_within(around, row) if isinstance(row, dict) else row for row in value]
-            yield sure if sure < _NAMED else _NAMED + depth, rows
-            if sure < _NAMED:
-                return
-        for entry in value:
-            if isinstance(entry, (dict, list)):
-                yield from _lists(entry, identity, "", around, depth + 1)
-    elif isinstance(value, dict):
-        words = {**around, **_words(value)}
-        for key, entry in value.items():
-            if isinstance(entry, (dict, list)):
-                yield from _lists(entry, identity, key, words, depth + 1)
-
-
-def _within(around: Row, row: Row) -> Row:
-    """An episode with what its document states for all of them.
-
-    vla-eval (results/collector.py) counts no verdict of an episode that its infrastructure broke off, even if there is
-    one.
-    """
-    if "harness_version" in around and row.get("failure_reason"):
-        row = {name: entry for name, entry in row.items() if name not in METRICS}
-    return {**around, **_opened(row)}
-
-
-def _opened(row: Row) -> Row:
-    """The row with the fields of its metrics added to its own."""
-    inner = [entry for name, entry in row.items() if name in METRICS and isinstance(entry, dict)]
-    return {**{name: entry for one in inner for name, entry in one.items()}, **row} if inner else row
-
-
-def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
-    """How surely a list under this name holds episodes; None: it doesn't."""
-    row = next((one for one in value if isinstance(one, dict)), None)
-    if row is None:
-        return None
-    row = _opened(row)
-    held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
-    if MISSING not in held and not all(isinstance(one, list) for one in held):
-        return _FITS
-    nested = any(isinstance(entry, list) and any(isinstance(one, dict) for one in entry) for entry in row.values())
-    if held[0] is not MISSING and not isinstance(held[0], list) and not identity.success.word and not nested:
-        return _PARTLY
-    named = name.lower() in EPISODE_LISTS or depth == 0
-    arrays = any(isinstance(row.get(key), (list, dict)) for key in SUCCESS_LISTS)
-    return _NAMED if named and not nested and not arrays else None
-
-
-def _words(value: Row) -> Row:
-    """The texts that a document states for all its episodes: the task, the policy."""
-    texts = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
-    return dict(islice(texts, _WORDS_MOST))
-
-
-def _arrays(value: Any, identity: Identity, around: Row, depth: int) -> Iterator[Row]:
-    """The episodes of objects that hold a list of verdicts, and perhaps other lists of the same length."""
-    if depth > _DEPTH:
-        return
-    if isinstance(value, list):
-        for entry in value:
-            yield from _arrays(entry, identity, around, depth + 1)
-    elif isinstance(value, dict):
-        words = {**around, **_words(value)}
-        columns = _columns(value, identity.success.name)
-        if columns:
-            for at in range(len(columns[identity.success.name])):
-                yield {**words, **{name: column[at] for name, column in columns.items()}}
-            return
-        for name, entry in value.items():
-            if isinstance(entry, (dict, list)):
-                inner = {**words, "task": name} if isinstance(entry, dict) else words
-                yield from _arrays(entry, identity, inner, depth + 1)
-
-
-def _columns(value: Row, key: str) -> dict[str, list[Any]]:
-    """The verdicts under `key` (one list, or one for each task, joined), and the lists of the same length."""
-    for name in (key, *SUCCESS_LISTS):
-        verdicts = value.get(name)
-        if isinstance(verdicts, list) and _verdicts(verdicts):
-            count = len(verdicts)
-            same = {one: entry for one, entry in value.items() if isinstance(entry, list) and len(entry) == count}
-            return {**same, key: verdicts}
-        if isinstance(verdicts, dict) and verdicts and all(map(_verdicts, verdicts.values())):
-            tasks = [task for task, entries in verdicts.items() for _ in entries]
-            return {"task": tasks, key: [one for entries in verdicts.values() for one in entries]}
-    return {}
-
-
-def _verdicts(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
 
 
 def inspect(file: Whole) -> Iterator[Entry]:
@@ -253,16 +131,20 @@ _HEADER_MOST = 1 << 16
 
 def arrays(file: Whole) -> Iterator[Entry]:
     """An episode for each value of the arrays; of several evaluations in one file the last. Raises RefusedError."""
-    held = _members(file.data)
-    known = [name for name in held if name in _ARRAY_NAMES or name == file.identity.success.name]
+    data, own = file.data, file.identity.success.name
+    name = file.path.rpartition("/")[2].partition(".")[0]
+    held = {name: _array(data, name)} if data.startswith(_MAGIC) else _members(data)
+    if own not in held:
+        held = {own if name in SUCCESS_LISTS and name != "successes" else name: one for name, one in held.items()}
+    known = [name for name in held if name in _ARRAY_NAMES or name == own]
     if not known:
         raise RefusedError(FORMAT, "no_array_of_outcomes", arrays=sorted(held)[:5])
     shape = held[known[0]][0]
     if 0 in shape:
         raise RefusedError(NO_RECORD, "results_of_no_episodes")
     columns: dict[str, list[Any]] = {}
-    for name, (own, values) in held.items():
-        if own == shape:
+    for name, (size, values) in held.items():
+        if size == shape:
             columns[_ARRAY_NAMES.get(name, name)] = values[-shape[-1] :] if shape and shape[-1] else []
     evaluations = shape[0] if len(shape) > 1 else 1
     remark = Fact("last_evaluation_counts", evaluations=evaluations) if evaluations > 1 else None

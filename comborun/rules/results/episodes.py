@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from comborun.rules.results.fields import FORMAT, TEXT_MOST, TORN, UNREADABLE, RefusedError
+from comborun.rules.results.fields import TORN, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,17 +97,6 @@ def decode_whole(text: str) -> Any:
     if deep(value):
         raise RefusedError(UNREADABLE, "nested_too_deeply")
     return value
-
-
-def unknown_document(value: object) -> RefusedError:
-    """The refusal of a document in which no episodes are found."""
-    if isinstance(value, list):
-        return RefusedError(FORMAT, "unknown_list", entries=len(value))
-    lists = [(key, one) for key, one in value.items() if isinstance(one, list)] if isinstance(value, dict) else []
-    if not lists:
-        return RefusedError(FORMAT, "unknown_format")
-    name, longest = max(lists, key=lambda pair: len(pair[1]))
-    return RefusedError(FORMAT, "unknown_document", entries=len(longest), field=name[:TEXT_MOST])
 
 
 def rebuild(name: str) -> int:

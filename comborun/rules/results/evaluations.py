@@ -39,6 +39,7 @@ SUCCESS = "task_success"
 PER_TASK, PER_EPISODE, GROUP = "per_task", "per_episode", "task_group"
 _COLUMNS = {"sum_rewards": "sum_reward", "max_rewards": "max_reward", "video_paths": "video"}
 """lists with one value per episode, perhaps only of the first ones, and the name of one value"""
+_DEPTH = 4
 _BETWEEN = re.compile(r"\s*,?\s*")
 _decoder = json.JSONDecoder()
 
@@ -79,14 +80,30 @@ def evaluation(file: Whole) -> Iterator[Entry]:
     Without the lists, a percentage of so many episodes is an aggregate. Percentages beside the lists are only compared
     with them.
     """
-    value = _object(file)
-    rows: list[Row] = []
-    for entry in (*_tasks(file, value.get(PER_TASK)), *_episodes(file, value.get(PER_EPISODE))):
-        if isinstance(entry[1], dict):
-            rows.append(entry[1])
-        yield entry
-    for group, total in _totals(value).items():
-        yield from _compared(file, rows, group, total) if rows else _counted(file, total, group)
+    taken: Counter[str] = Counter()
+    found = list(_evaluations(_object(file)))
+    for name, value in found:
+        apart = len(found) > 1 and file.identity.policy is None  # several evaluations of one file: of several policies
+        own = {file.identity.policy_field.name: name} if apart else {}
+        rows: list[Row] = []
+        tasks = _tasks(file, value.get(PER_TASK), Counter() if apart else taken)
+        for line, told, remark, order in (*tasks, *_episodes(file, value.get(PER_EPISODE))):
+            if isinstance(told, dict):
+                rows.append({**own, **told})
+            yield line, rows[-1] if isinstance(told, dict) else told, remark, order
+        for group, total in _totals(value).items():
+            yield from _compared(file, rows, group, total) if rows else _counted(file, total, group)
+
+
+def _evaluations(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Row]]:
+    """The evaluations in a document, each with the key under which it lies."""
+    if not isinstance(value, dict) or depth > _DEPTH:
+        return
+    if any(isinstance(value.get(key), list) for key in (PER_TASK, PER_EPISODE)) or _totals(value):
+        yield name, value
+        return
+    for key, entry in value.items():
+        yield from _evaluations(entry, key, depth + 1)
 
 
 def _number(pattern: re.Pattern[str], name: str) -> int:
@@ -111,12 +128,11 @@ def _last_told(steps: list[Row]) -> Row:
     return next((info for info in infos if SUCCESS in info), {})
 
 
-def _tasks(file: Whole, tasks: object) -> Iterator[Entry]:
+def _tasks(file: Whole, tasks: object, taken: Counter[str]) -> Iterator[Entry]:
     """Numbers the episodes of an environment task by task; each task has room for as many as the longest one."""
     if not isinstance(tasks, list):
         return
     stride = max((len(_successes(task)) for task in tasks), default=0)
-    taken: Counter[str] = Counter()
     for position, task in enumerate(tasks):
         named = _named(file, task.get(GROUP) if isinstance(task, dict) else None)
         place = file.identity.environment or next(iter(named.values()), "")
@@ -170,8 +186,9 @@ def _totals(value: Row) -> dict[str, Row]:
     """Percentages with their numbers of episodes, by environment; else the one for all."""
     groups = value.get("per_group")
     if isinstance(groups, dict) and groups:
-        return {group: total for group, total in groups.items() if isinstance(total, dict)}
-    total = next((value[key] for key in ("overall", "aggregated") if isinstance(value.get(key), dict)), None)
+        return {group: one for group, one in groups.items() if isinstance(one, dict) and "pc_success" in one}
+    totals = (value[key] for key in ("overall", "aggregated") if isinstance(value.get(key), dict))
+    total = next((one for one in totals if "pc_success" in one), None)
     return {"": total} if total else {}
 
 

@@ -65,11 +65,16 @@ def unreadable(error: Exception) -> RefusedError:
 class Field:
     """A field of the rows: its name, or one of the words above instead, perhaps with a test of its value. Frozen."""
 
-    __slots__ = ("at_least", "at_most", "key", "name", "origin", "path", "values", "word")
+    __slots__ = ("at_least", "at_most", "key", "name", "names", "origin", "path", "values", "word")
 
     def __init__(self, key: str, value: object = "") -> None:
-        """Of a key of `results`: the value that a plan holds, a name, a word or a map. Foreign values mean nothing."""
+        """Of a key of `results`: the value that a plan holds, a name, a word, a list of names or a map. Foreign values
+        mean nothing.
+        """
         text, given = (value, _former(value)) if isinstance(value, str) else ("", value)
+        names = value if key == "episode" and isinstance(value, (list, tuple)) else ()
+        self.names = tuple(one for one in names if isinstance(one, str))
+        """several fields that together tell an episode from others, which are numbered as they come"""
         data = given if isinstance(given, dict) else {}
         self.key = key
         self.word = text if text and text == _WORDS.get(key) else ""
@@ -84,8 +89,8 @@ class Field:
 
     def as_data(self) -> Any:
         """The value for a plan: the name or the word if that says everything, else a map."""
-        if self.word:
-            return self.word
+        if self.word or self.names:
+            return self.word or list(self.names)
         told: dict[str, Any] = {"field": self.name, "from": self.origin or None, "any_of": list(self.values) or None}
         told.update(at_least=self.at_least, at_most=self.at_most)
         told = {key: value for key, value in told.items() if value is not None}
@@ -216,7 +221,7 @@ class ResultRules:
     def of(cls, data: object) -> ResultRules:
         """From its JSON, also that of the former version. Values of other types are as by default."""
         given = data if isinstance(data, dict) else {}
-        known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict))}
+        known = {key: given[key] for key in FIELDS if isinstance(given.get(key), (str, dict, list))}
         for key in ("files", "metrics", "compare", "videos", "errors"):
             if isinstance(given.get(key), list):
                 known[key] = [one for one in given[key] if isinstance(one, str)]
@@ -247,14 +252,18 @@ class Identity:
     """
 
     __slots__ = (
-        *("base", "environment", "environment_field", "episode", "pattern", "policy", "policy_field", "rules", "seed"),
-        "success",
+        *("base", "environment", "environment_field", "episode", "pattern", "planned", "policy", "policy_field"),
+        *("rules", "seed", "success"),
     )
 
-    def __init__(self, policy: str | None, environment: str | None, rules: ResultRules = _BY_DEFAULT) -> None:
+    def __init__(
+        self, policy: str | None, environment: str | None, rules: ResultRules = _BY_DEFAULT, planned: int = 0
+    ) -> None:
         self.policy = policy
         self.environment = environment
         self.rules = rules
+        self.planned = planned
+        """number of episodes of its attempt, by which a reader chooses among what looks like episodes; 0: not known"""
         self.success, self.episode, self.seed = rules.success, rules.episode, rules.seed
         self.policy_field, self.environment_field = rules.policy, rules.environment
         self.base, self.pattern = rules.base, rules.pattern
@@ -266,20 +275,25 @@ class Identity:
 
     def by(self, **rules: Any) -> Identity:
         """The same combo with other rules, such as the field names of a format."""
-        return Identity(self.policy, self.environment, self.rules.replace(**rules))
+        return Identity(self.policy, self.environment, self.rules.replace(**rules), self.planned)
 
 
 class Record:
-    """One episode, read from a row. `verdict` is None if the row has none; `complaint` tells why that is an error."""
+    """One episode, read from a row. `verdict` is None if the row has none; `complaint` tells why that is an error, and
+    `value` is what its field holds, if the grid does not test it.
+    """
 
-    __slots__ = ("complaint", "environment", "index", "policy", "verdict")
+    __slots__ = ("complaint", "environment", "index", "policy", "value", "verdict")
 
-    def __init__(self, policy: str, environment: str, index: int, verdict: bool | None, complaint: Fact | None) -> None:
+    def __init__(
+        self, policy: str, environment: str, index: int, verdict: bool | None, complaint: Fact | None = None
+    ) -> None:
         self.policy = policy
         self.environment = environment
         self.index = index
         self.verdict = verdict
         self.complaint = complaint
+        self.value: Any = None
 
 
 def read_row(value: object, identity: Identity, order: int | None = None) -> Record:
@@ -290,7 +304,15 @@ def read_row(value: object, identity: Identity, order: int | None = None) -> Rec
     environment = _name(value, identity.environment_field, identity.environment, ENVIRONMENT)
     index = episode_of(value, identity.episode) + identity.base if order is None else order
     verdict, complaint = verdict_of(value, identity.success)
-    return Record(policy, environment, index, verdict, complaint)
+    record = Record(policy, environment, index, verdict, complaint)
+    if not (identity.success.word or identity.success.tests):
+        record.value = identity.success.find(value)
+    return record
+
+
+def numbers_itself(identity: Identity) -> bool:
+    """Whether the grid says how episodes are numbered, so that a format does not."""
+    return bool(identity.episode.word or identity.episode.names)
 
 
 def order_of(value: object, order: int | None, identity: Identity) -> int | None:

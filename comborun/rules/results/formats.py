@@ -19,7 +19,7 @@ from comborun.rules.results.episodes import (
     PER_FILE_NAME,
     decode,
 )
-from comborun.rules.results.fields import FORMAT, MISSING, TRAINING, UNREADABLE, RefusedError
+from comborun.rules.results.fields import FORMAT, MISSING, TORN, TRAINING, UNREADABLE, RefusedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,19 @@ _HEAD_LINES = 100
 MARK, WIDE_MARKS = b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 """byte order marks of UTF-8 and of UTF-16"""
 _SQLITE = b"SQLite format 3\0"
+_ARRAY = b"\x93NUMPY"
+_FOREIGN = (
+    ("HDF5", (".h5", ".hdf5"), b"\x89HDF\r\n\x1a\n"),
+    ("Parquet", (".parquet",), b"PAR1"),
+    ("YAML", (".yaml", ".yml"), b"%YAML"),
+    ("MATLAB", (".mat",), b"MATLAB 5.0 MAT-file"),
+)
+"""kinds of files that the standard library does not read: name, suffixes, first bytes"""
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"(\xb5/\xfd": "zstd", b"PK\x03\x04": "zip"}
+_UNPACK = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
+"""packer -> the module that unpacks it"""
+_PACKERS = (".gz", ".bz2", ".xz", ".zst")
+UNPACKED_MOST = 64 << 20
 _KEY = re.compile(r'"(\w{1,64})"\s*:')
 _SUMMARY_FILE = re.compile(r"summary(?:_all)?\.json")
 REACH = 1 << 20
@@ -209,19 +221,21 @@ _ARCHIVES = {one.suffix: one.name for one in _ALL if one.suffix}
 
 
 def candidate(path: str) -> bool:
-    """Whether a file with this name may hold results. Packed files are reported and not read."""
-    name = (path[: -len(".gz")] if path.endswith(".gz") else path).rpartition("/")[2]
-    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *_ARCHIVES, *DATABASES)
+    """Whether a file with this name may hold results."""
+    name = unpacked_name(path).rpartition("/")[2]
+    known = (*LINES, *DOCUMENTS, *LOGS, *TABLES, *_ARCHIVES, *DATABASES, ".npy")
     return suffix_of(name) in known or name in LOG_NAMES
 
 
 class File:
     """The format of a file (empty: no row can be read yet), and the byte from which it is read."""
 
-    __slots__ = ("kind", "place", "start")
+    __slots__ = ("content", "kind", "place", "start")
 
     def __init__(self, kind: str, start: int, place: str = "") -> None:
         self.kind = kind
+        self.content: BinaryIO | None = None
+        """what is packed in the file; then `start` is in it"""
         self.start = start
         self.place = place
         """where a database is opened"""
@@ -238,7 +252,9 @@ def reader(
     known = TABLE_OF_FORMATS[kind]
     read = known.load()
     if known.whole:
-        return readers.Whole(identity, path, read, place)
+        whole = readers.Whole(identity, path, read, place)
+        whole.general = TABLE_OF_FORMATS[EPISODES].load() if known.document and kind != EPISODES else None
+        return whole
     made: Reader = read(identity, path, decoded) if known.row else read(identity, path)
     return made
 
@@ -247,27 +263,78 @@ def look(stream: BinaryIO, path: str, identity: Identity, asked: str = "") -> Fi
     """Recognizes a file by its content and path; `asked` is the format that the grid names. Raises RefusedError."""
     stream.seek(0)
     head = stream.read(HEAD)
-    if suffix_of(path) in PICKLES:
-        raise RefusedError(UNREADABLE, "pickle")
+    if foreign := foreign_kind(path, head):
+        raise RefusedError(UNREADABLE, "pickle" if foreign == "pickle" else "foreign_kind", kind=foreign)
     if head.startswith(_SQLITE) or asked == DATABASE:
         return File(DATABASE, stream.seek(0, os.SEEK_END), str(getattr(stream, "name", "")))
-    if suffix_of(path) in _ARCHIVES:
-        return File(_ARCHIVES[suffix_of(path)], 0)
+    if archive := ARRAYS if head.startswith(_ARRAY) else _ARCHIVES.get(suffix_of(path)):
+        return File(archive, 0)
     if packed := packing(head):
-        raise RefusedError(UNREADABLE, "packed_file", packer=packed)
+        content = _unpacked(stream, packed)
+        file = look(content, unpacked_name(path), identity, asked)
+        file.content = file.content or content
+        return file
     if head.startswith(WIDE_MARKS):
         raise RefusedError(UNREADABLE, "utf_16")
     start = len(MARK) if head.startswith(MARK) else 0
-    kind: str | None = asked
-    if not asked and is_log(path):
+    return File(asked or _recognized(stream, path, head[start:], identity), start)
+
+
+def _recognized(stream: BinaryIO, path: str, head: bytes, identity: Identity) -> str:
+    """The format of plain text; `head` is its beginning. Raises RefusedError."""
+    if not is_log(path):
+        kind = file_format(path, head, identity)
+    else:
         kind = LOG_PATTERN if identity.pattern else _log(stream, identity)
-    elif not asked:
-        kind = file_format(path, head[start:], identity)
     if kind is None:
-        raise RefusedError(FORMAT, "unknown_format")
+        raise RefusedError(FORMAT, "unknown_text" if is_log(path) else "unknown_format")
     if kind == SUMMARY:
         raise RefusedError(FORMAT, SUMMARY_NOT_READ)
-    return File(kind, start)
+    return kind
+
+
+def foreign_kind(path: str, head: bytes) -> str:
+    """What a file is that only other libraries read; empty for others."""
+    if suffix_of(path) in PICKLES:
+        return "pickle"
+    if "tfevents" in path.rpartition("/")[2]:
+        return "TensorBoard"
+    known = (name for name, suffixes, start in _FOREIGN if suffix_of(path) in suffixes or head.startswith(start))
+    return next(known, "")
+
+
+def _unpacked(stream: BinaryIO, packer: str) -> BinaryIO:
+    """What a program packed. Raises RefusedError."""
+    import io
+
+    try:
+        module = import_module(_UNPACK[packer])
+    except (KeyError, ImportError):
+        raise RefusedError(UNREADABLE, "packed_file", packer=packer) from None
+    stream.seek(0)
+    try:
+        with module.open(stream, "rb") as packed:
+            content = packed.read(UNPACKED_MOST + 1)
+    except EOFError as error:
+        raise RefusedError(TORN, "half_written_archive") from error
+    except Exception as error:  # each module has its own
+        raise RefusedError(UNREADABLE, "unreadable_archive", error=type(error).__name__) from error
+    if len(content) > UNPACKED_MOST:
+        raise RefusedError(UNREADABLE, "file_too_large", most_mib=UNPACKED_MOST >> 20)
+    if packing(content):  # packed twice
+        raise RefusedError(UNREADABLE, "packed_file", packer=packer)
+    return io.BytesIO(content)
+
+
+def unpacked_name(path: str) -> str:
+    """The name without that of a packer: `rows.jsonl` of `rows.jsonl.gz`."""
+    return path.rpartition(".")[0] if path.lower().endswith(_PACKERS) else path
+
+
+def ending_of(path: str) -> str:
+    """The suffix by which a pattern finds such files: `.json`, `.jsonl.gz`."""
+    inner = unpacked_name(path)
+    return suffix_of(inner) + path[len(inner) :]
 
 
 def _log(stream: BinaryIO, identity: Identity) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from itertools import product
 
+from comborun.rules.results.codings import Coding
 from comborun.rules.results.fields import (
     ENVIRONMENT,
     IGNORE,
@@ -21,6 +22,7 @@ from comborun.rules.results.fields import (
     read_row,
 )
 from comborun.rules.results.fields import integer as whole
+from comborun.rules.results.repeats import strides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ VERDICTS = (
 """names of a verdict"""
 SEEDS = ("env_seed", "episode_seed", "reset_seed", "eval_seed", "init_seed", "rng_seed", "scene_seed")
 """names of a seed"""
+RATE = re.compile(r"(?:^|[_/.])(?:rate|sr|mean|avg|average|ratio)(?:$|[_/.])", re.IGNORECASE)
+"""fields of a row that sums up episodes"""
 _SCORE = re.compile(r"return|reward|score|\br$", re.IGNORECASE)
 _DEPTH = 4
 _FIELDS_MOST = 200
@@ -104,7 +108,7 @@ def _score(samples: Sequence[Row]) -> str:
 
 def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int, int, int]:
     """How many rows count, for how many planned episodes, and how many have a verdict."""
-    episodes, verdicts, taken = set(), 0, 0
+    episodes, verdicts, taken, coding = set(), 0, 0, Coding()
     for row in samples:
         try:
             record = read_row(row, identity, span[0] + taken if identity.episode.word else None)
@@ -114,7 +118,8 @@ def _worth(samples: Sequence[Row], identity: Identity, span: Span) -> tuple[int,
         if not span[1] or span[0] <= record.index < sum(span):
             episodes.add(record.index)
         verdicts += record.verdict is not None or bool(identity.success.word)
-    return taken, len(episodes), verdicts
+        coding.add(record.value, record.verdict)
+    return taken, len(episodes), 0 if coding.undecided else verdicts
 
 
 def _lack(samples: Sequence[Row], identity: Identity) -> set[str]:
@@ -153,7 +158,8 @@ def _index(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[K
             origin = min(known) - first
             fits = not count or max(known) <= first + count
             yield {"episode": {"field": name, "from": 1} if origin == 1 and fits else name}
-    yield {"episode": LINE}
+    if len(samples) > 1 or count == 1:
+        yield {"episode": LINE}
 
 
 _ANY_COMBO = {POLICY: IGNORE, ENVIRONMENT: IGNORE}
@@ -166,7 +172,6 @@ def _names(samples: Sequence[Row], known: Sequence[str]) -> list[str]:
 
 
 def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator[Keys]:
-    del span
     if identity.success.word or any(identity.success.find(row) not in (MISSING, None) for row in samples):
         return
     paths = list(_paths(samples[0])) if samples else []
@@ -175,7 +180,9 @@ def _verdict(samples: Sequence[Row], identity: Identity, span: Span) -> Iterator
             if _last(path) == wanted and (isinstance(value, bool) or value in (0, 1)):
                 yield {"success": path}
                 return
-    if any(isinstance(value, float) for _, value in paths):
+    indexed = any(identity.episode.find(row) is not MISSING for row in samples)
+    sums_up = any(RATE.search(path) for path, _ in paths) or (len(samples) == 1 < span[1] and not indexed)
+    if any(isinstance(value, float) for _, value in paths) and not sums_up:
         yield {"success": NO_VERDICTS}
 
 
@@ -203,4 +210,24 @@ def _shifted(identity: Identity, span: Span, seen: Sequence[int]) -> Keys:
     field = identity.episode
     if count and not field.word and not field.origin and seen and seen[0] == first + 1 and seen[-1] == first + count:
         return {"episode": {"field": field.name, "from": 1}}
+    if not field.word and not field.names and strides(seen, span):
+        return {"episode": LINE}
     return {}
+
+
+def renamed(named: Sequence[str], known: Sequence[str]) -> dict[str, str]:
+    """Names of a grid -> what rows call them instead, if that is clear: `random` -> `rnd`. Empty otherwise."""
+    found: dict[str, str] = {}
+    for one in named:
+        alike = [name for name in known if _shortens(one, name) or _shortens(name, one)]
+        if len(alike) != 1 or alike[0] in found:
+            return {known[0]: one} if len(named) == len(known) == 1 else {}
+        found[alike[0]] = one
+    return found
+
+
+def _shortens(short: str, name: str) -> bool:
+    """Whether the letters of one name stand in another in this order, from its first one."""
+    letters = iter(name.casefold())
+    short = "".join(one for one in short.casefold() if one.isalnum())
+    return bool(short) and name.casefold().startswith(short[0]) and all(one in letters for one in short)

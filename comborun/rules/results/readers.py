@@ -13,6 +13,7 @@ from comborun.rules.counting import escape
 from comborun.rules.facts import Fact
 from comborun.rules.patterns import LONGEST_RECORD
 from comborun.rules.results.caught import Caught
+from comborun.rules.results.codings import verdict_word
 from comborun.rules.results.episodes import (
     COMPLETION,
     COPY,
@@ -25,8 +26,18 @@ from comborun.rules.results.episodes import (
     job_success,
     rebuild,
 )
-from comborun.rules.results.fields import MISSING, NO_RECORD, TORN, UNREADABLE, Identity, RefusedError, integer
+from comborun.rules.results.fields import (
+    MISSING,
+    NO_RECORD,
+    TORN,
+    UNREADABLE,
+    Identity,
+    RefusedError,
+    integer,
+    numbers_itself,
+)
 from comborun.rules.results.proposals import is_verdict
+from comborun.rules.results.rates import Count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,10 +55,14 @@ NOTHING = object()
 EPISODES_PER_COPY = 20
 """with so many episodes of each copy, the bias of the first K is too small to be seen"""
 _CELLS = {"true": True, "false": False, "": None, "none": None, "null": None}
-_GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
-_BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
-_DENIAL = re.compile(r"not? (?:an? )?|un")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,300},\d{1,300}")
+_UNNAMED = ("", "Unnamed: 0")
+"""headers of a column that only numbers the rows"""
 _NUMBER = re.compile(r"[+-]?(\d+|\d*\.\d+|\d+\.\d*)([eE][+-]?\d{1,4})?")
+_TELLS = re.compile(r"ep|trial|rollout|task|scene|env|id|rank|inst|seed|suite|index|^i$|^n$|number", re.IGNORECASE)
+"""names of groups that tell one episode from another"""
+_SEARCHED_MOST = 1 << 17
+"""characters of a line that are searched for records, LONGEST_RECORD at a time"""
 VERDICT = "verdict"
 """the group of a pattern that holds the verdict as a word"""
 
@@ -63,6 +78,8 @@ class Reader:
         """copies of the environment that run side by side. With several, episodes are numbered as they ended"""
         self.unpaired = ""
         """why neither index nor seed identifies the start of an episode; empty if one does"""
+        self.over = False
+        """whether the file is complete: its program has ended"""
         self.passed: list[dict[str, Any]] = []
         """the first rows that were passed over and look like episodes"""
 
@@ -193,7 +210,8 @@ class CompletionLines(JsonLines):
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
-        super().__init__(identity.by(success=COMPLETION, episode=EPISODE_ID), path, decoded)
+        episode = identity.episode if numbers_itself(identity) else EPISODE_ID
+        super().__init__(identity.by(success=COMPLETION, episode=episode), path, decoded)
         self.unpaired = "its program takes a seed and uses none: an index pairs nothing"
 
     def place(self, value: Any, remark: Fact | None) -> Entry:
@@ -211,7 +229,9 @@ class JobLines(JsonLines):
     """
 
     def __init__(self, identity: Identity, path: str = "", decoded: Decoded = decode_line) -> None:
-        super().__init__(identity.by(success="success", episode="episode"), path, decoded)
+        self._numbered = not numbers_itself(identity)
+        episode = "episode" if self._numbered else identity.episode
+        super().__init__(identity.by(success="success", episode=episode), path, decoded)
         self._built = rebuild(path.rpartition("/")[2])
         self._numbers: dict[tuple[int, int], int] = {}
         self._copies: set[int] = set()
@@ -229,6 +249,8 @@ class JobLines(JsonLines):
             self._copies.add(copy)
             self.copies = len(self._copies)
             row[COPY] = f"{self._built}:{copy}" if self._built else str(copy)  # as text, so it is not a metric
+        if not self._numbered:
+            return self._line, row, remark, None
         own = next((index for key in INDICES if (index := integer(value.get(key))) is not None), None)
         if own is not None:
             return self._line, {**indexed(row, self.identity), "episode": own}, remark, None
@@ -328,7 +350,8 @@ class Table(Lines):
         if len(cells) != len(self._header):
             yield self.refused(NO_RECORD, "other_number_of_cells", cells=len(cells), header=len(self._header))
         else:
-            yield self.row({name: cell(text) for name, text in zip(self._header, cells)})
+            comma = self._between != ","
+            yield self.row({name: cell(text, comma) for name, text in zip(self._header, cells) if name not in _UNNAMED})
 
 
 def _split(line: str, between: str) -> list[str]:
@@ -343,9 +366,11 @@ def _split(line: str, between: str) -> list[str]:
         return [line]
 
 
-def cell(text: str) -> Any:
-    """The value of a cell: a number, true or false, nothing, or text."""
+def cell(text: str, comma: bool = False) -> Any:
+    """The value of a cell: a number, true or false, nothing, or text. `comma`: it may stand for the decimal point."""
     text = text.strip()
+    if comma and _DECIMAL_COMMA.fullmatch(text):
+        return float(text.replace(",", "."))
     if text.lower() in _CELLS:
         return _CELLS[text.lower()]
     if len(text) < 400 and _NUMBER.fullmatch(text):
@@ -379,28 +404,36 @@ class LogLines(Lines):
 
 
 class LogPattern(LogLines):
-    """Lines of a log that match the grid's pattern. Its groups are the fields; `verdict` holds a word."""
+    """Matches of the grid's pattern in a log. Its groups are the fields; `verdict` holds a word.
+
+    Every match counts. What a carriage return overwrites counts if it names its episode; of several that name the same
+    one the last counts. Text behind the last line end counts when nothing more comes, since it may be cut off.
+    """
 
     def __init__(self, identity: Identity, path: str = "") -> None:
         super().__init__(identity, path)
         self._pattern = re.compile(identity.pattern)
+        named = {*self._pattern.groupindex}
+        index = identity.episode.names or (identity.episode.name,)
+        self._has_index = "episode" in named or named.issuperset(index)
         self._count = 0
         self._caught = Caught(identity.rules.errors)
 
     def take(self, line: bytes, *, whole: bool) -> Iterator[Entry]:
-        return super().take(line, whole=whole) if whole else iter(())  # a pattern could match a line that is cut off
+        pieces = [self._escape.sub("", piece) for piece in line.decode("utf-8", "replace").split("\r")]
+        if not whole and not self.over:
+            pieces.pop()
+        pieces = [piece for piece in pieces if piece and not piece.isspace()]
+        told: dict[tuple[Any, ...], dict[str, Any]] = {}
+        for piece in pieces if self._has_index else pieces[-1:]:
+            for row in self._rows(piece):
+                told[self._key(row) if self._has_index else (len(told),)] = row
+        for row in told.values():
+            yield self.row(row, None, None if "episode" in self._pattern.groupindex else self._count)
+            self._count += 1
 
     def hear(self, text: str) -> Iterator[Entry]:
-        found = self._pattern.search(text[:LONGEST_RECORD])
-        if found:
-            order = None if "episode" in found.re.groupindex else self._count
-            row = self._row(found.groupdict())
-            if error := self._caught.verdict():
-                row.update({self.identity.verdict_key: None, "exception": error})
-            yield self.row(row, None, order)
-            self._count += 1
-        else:
-            self._caught.hear(text)
+        raise NotImplementedError
 
     @property
     def pending(self) -> bool:
@@ -411,19 +444,36 @@ class LogPattern(LogLines):
         for remark in self._caught.remarks():
             yield 0, NOTHING, remark, None
 
+    def _rows(self, piece: str) -> list[dict[str, Any]]:
+        """The rows of a line; one that comes after a caught error has no verdict."""
+        rows = [self._row(groups) for groups in self._matches(piece)]
+        if not rows:
+            self._caught.hear(piece)
+        elif error := self._caught.verdict():
+            rows[0].update({self.identity.verdict_key: None, "exception": error})
+        return rows
+
+    def _matches(self, text: str) -> Iterator[dict[str, Any]]:
+        text = text[:_SEARCHED_MOST]
+        position, end = 0, min(len(text), LONGEST_RECORD)
+        while position < len(text):
+            found = self._pattern.search(text, position, end)
+            position = max(found.end(), position + 1) if found else end
+            end = min(len(text), position + LONGEST_RECORD)
+            if found:
+                yield found.groupdict()
+
+    def _key(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        """What tells the episode of one match from others on its line."""
+        own = (self.identity.success.name, "exception", *(name for name in row if not _TELLS.search(name)))
+        return tuple((name, row[name]) for name in row if name not in own)
+
     def _row(self, groups: dict[str, Any]) -> dict[str, Any]:
         row = {name: cell(text) for name, text in groups.items() if text is not None and name != VERDICT}
         word = str(groups.get(VERDICT) or "").strip().lower()
         if word:
-            row[self.identity.success.name] = _verdict(word)
+            row[self.identity.success.name] = verdict_word(word)
         return row
-
-
-def _verdict(word: str) -> bool | str:
-    """A word as a verdict: `not` and `un` negate it. An unknown word stays text, so that `success` can test it."""
-    denial = _DENIAL.match(word)
-    bare = word[denial.end() :] if denial else word
-    return (bare in _GOOD) is not bool(denial) if bare in _GOOD | _BAD else word
 
 
 class Whole(Reader):
@@ -436,6 +486,8 @@ class Whole(Reader):
         self.place = place
         """where the file is; empty: not known"""
         self._read = read
+        self.general: Callable[[Whole], Iterable[Entry]] | None = None
+        """reads what its own format finds nothing in"""
         self._pieces: list[bytes] = []
         self._size = 0
 
@@ -458,9 +510,28 @@ class Whole(Reader):
         if self._size > WHOLE_MOST:
             yield 0, RefusedError(UNREADABLE, "file_too_large", most_mib=WHOLE_MOST >> 20), None, None
             return
+        identity, found = self.identity, self._entries(self._read)
+        if self.general and not (_holds(found) or any(_torn(value) for _, value, _, _ in found)):
+            own, self.identity = self.identity, identity  # what its format does not find may lie elsewhere in it
+            general = self._entries(self.general)
+            if _holds(general):
+                found = general
+            else:
+                self.identity = own
+        yield from found
+
+    def _entries(self, read: Callable[[Whole], Iterable[Entry]]) -> list[Entry]:
         try:
-            yield from self._read(self)
+            return list(read(self))
         except RefusedError as refused:
-            yield 0, refused, None, None
+            return [(0, refused, None, None)]
         except (RecursionError, MemoryError):
-            yield 0, RefusedError(NO_RECORD, "nested_too_deeply"), None, None
+            return [(0, RefusedError(NO_RECORD, "nested_too_deeply"), None, None)]
+
+
+def _holds(entries: Iterable[Entry]) -> bool:
+    return any(isinstance(value, (dict, Count)) for _, value, _, _ in entries)
+
+
+def _torn(value: object) -> bool:
+    return isinstance(value, RefusedError) and value.reason == TORN

@@ -28,7 +28,7 @@ from comborun.rules.results.fields import (
     ResultRules,
     unreadable,
 )
-from comborun.rules.results.proposals import propose, proposed
+from comborun.rules.results.proposals import VERDICTS, propose, proposed
 from comborun.rules.results.readers import WHOLE_MOST
 from comborun.rules.results.rows import Rows
 
@@ -51,11 +51,11 @@ _ENDS = 4096
 _FILES_MOST = 200
 """files that are searched for unread results"""
 _LOG_MOST = 4 << 20
-_NUMBER = r"(?i)\b(?:episode|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
+_NUMBER = r"(?i)\b(?:episode|ep|trial|rollout)\D{0,4}(?P<episode>\d{1,9})\b"
 _SCORE = r".{0,200}?\b(?:return|reward|score)\D{0,6}?(?P<score>[-+]?\d{1,15}(?:\.\d{1,15})?)"
 _WORD = (
     r".{0,200}?\b(?P<verdict>(?:not? (?:an? )?|un)?"
-    r"(?:success(?:ful)?|succeeded|solved|passed|fail(?:ed|ure)?|timeout))\b"
+    r"(?:success(?:ful)?|succeeded|solved|passed|ok|fail(?:ed|ure)?|timeout))\b"
 )
 LOG_PATTERNS = (
     _NUMBER + r".{0,200}?\bsuccess\w*\W{1,4}(?P<verdict>true|false|0|1)\b",
@@ -173,6 +173,7 @@ class _File:
             with open(self._place, "rb", buffering=0, opener=_unhindered) as stream:
                 self._read(stream, over)
             if self._taken:
+                self._taken.reader.over = over
                 self.rows = self._taken.last()
         except RefusedError as refused:
             self.refused = refused
@@ -215,10 +216,15 @@ class _File:
         if file.kind == TRAINING:
             self.later = Fact("training")
             return
-        if file.kind in formats.WHOLE and not over and size > WHOLE_WHILE_RUNNING:
+        if (file.kind in formats.WHOLE or file.content) and not over and size > WHOLE_WHILE_RUNNING:
             self.later = Fact("counted_at_the_end", most_mib=WHOLE_WHILE_RUNNING >> 20)
             return
         rows, self._at = Rows(file.reader(self._identity, self._path)), file.start
+        if file.content:
+            file.content.seek(file.start)
+            rows.feed(file.content.read())
+            self.rows = _finished(rows)
+            return
         if file.kind in formats.WHOLE:
             rows.feed(os.pread(stream.fileno(), WHOLE_MOST + 1, self._at) if self._at < size else b"")
             self.rows = _finished(rows)
@@ -302,17 +308,39 @@ def unread(folder: Folder, span: Span, log: str = "") -> Fact | None:
     """
     taken, written = set(globs.found(folder.directory, folder.patterns)), globs.matching(folder.directory, "**")
     others = sorted(islice((path for path in written if path not in taken and folder.size(path)), _FILES_MOST))
-    own, refused = list(folder.patterns[:PATTERNS_MOST]), None
-    for suffix in dict.fromkeys(map(formats.suffix_of, others)):
+    own, refused, foreign = list(folder.patterns[:PATTERNS_MOST]), None, None
+    for suffix in dict.fromkeys(map(formats.ending_of, others)):
         pattern = f"**/*{suffix}"
         files = Folder(folder.directory, [pattern], folder.identity, folder.kind).read()
         if found := uncounted(files, folder.identity, span, {"files": pattern}):
             return Fact(found.code, taken=own, **found.fields)
-        if files.refused and not refused and suffix in (*formats.LINES, *formats.DOCUMENTS):
+        if files.refused:
             path, one = files.refused[0]
-            refused = Fact(reasons.FILE_NOT_READ, file=path, why=one.fact.as_data(), taken=own)
+            surely = suffix in (*formats.LINES, *formats.DOCUMENTS)
+            fact = Fact(reasons.FILE_NOT_READ, file=path, why=one.fact.as_data(), taken=own)
+            refused = (refused or fact) if surely else refused
+            if one.fact.code in ("foreign_kind", "pickle", "member_of_objects") and _may_hold(folder, path, one):
+                foreign = foreign or fact
     in_log = _in_log(folder, span, os.path.relpath(log, folder.directory)) if log and not folder.log else None
-    return in_log or refused
+    return in_log or (foreign if foreign and refused and _says_nothing(refused) else refused or foreign)
+
+
+def _may_hold(folder: Folder, path: str, refused: RefusedError) -> bool:
+    """Whether a file of another kind may hold results. Most YAML files are configurations."""
+    if refused.fact.text("kind") != "YAML":
+        return True
+    try:
+        with open(f"{folder.directory}/{path}", "rb", opener=_unhindered) as stream:
+            text = stream.read(_CHUNK).decode("utf-8", "replace")
+    except OSError:
+        return False
+    return any(f"{name}:" in text for name in VERDICTS)
+
+
+def _says_nothing(refused: Fact) -> bool:
+    """Whether a document is refused because nothing in it looks like episodes, as in a configuration."""
+    why = Fact.of(refused.fields.get("why"))
+    return bool(why and why.code in ("unknown_document", "unknown_format", "unknown_list"))
 
 
 def _in_log(folder: Folder, span: Span, log: str) -> Fact | None:
@@ -337,4 +365,5 @@ def uncounted(files: Files, identity: Identity, span: Span, keys: Mapping[str, s
     path, rows = next((path, rows) for path, rows in files.rows if rows.rows)
     another = data_of(fact for fact in counts.facts if fact.code == reasons.OF_ANOTHER)
     fields = {**proposed({**keys, **more}, files.samples), **({"another": another} if another else {})}
-    return Fact(reasons.NOT_READ, file=path, episodes=rows.rows, **fields)
+    episodes = rows.counted.episodes if rows.counted else rows.rows
+    return Fact(reasons.NOT_READ, file=path, episodes=episodes, **fields)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from comborun.rules.results.caught import ENDED_IN_EXCEPTIONS, SUSPECT
+from comborun.rules.results.codings import Coding
 from comborun.rules.results.fields import NAMES_ANOTHER, RefusedError, order_of, read_row
 from comborun.rules.results.rates import Count
 from comborun.rules.results.readers import NOTHING, SAMPLES, JobLines
+from comborun.rules.results.repeats import Kept, key_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,6 +40,11 @@ class Rows:
         """why records have no verdict -> how many"""
         self.remarks: list[Fact] = []
         """about verdicts that come after errors"""
+        self.keys: dict[tuple[object, ...], int] = {}
+        """if the grid names several fields: their values -> the number of the episode"""
+        self.kept = Kept()
+        self.coding = Coding(reader.identity.success.name)
+        """how their verdicts are written"""
         self.samples: list[dict[str, object]] = reader.passed
         """the first rows"""
 
@@ -87,6 +94,12 @@ class Rows:
     def _row(self, line: int, value: object, order: int | None) -> None:
         identity = self.reader.identity
         number = self.taken if self.ordered else order_of(value, order, identity)
+        if identity.episode.names and isinstance(value, dict):
+            try:
+                number = self.keys.setdefault(key_of(value, identity.episode, self.reader.path), len(self.keys))
+            except RefusedError as refused:
+                self._refuse(refused, line)
+                return
         if len(self.samples) < SAMPLES and isinstance(value, dict):
             numbered = number is not None and not self.ordered
             self.samples.append({**value, identity.episode.name: number} if numbered else value)
@@ -97,8 +110,11 @@ class Rows:
             return
         if record.complaint:
             self.complaints[record.complaint] = self.complaints.get(record.complaint, 0) + 1
+        self.coding.add(record.value, record.verdict)
         self.taken += 1
         known = self.episodes if number is None else self.numbered
+        if isinstance(value, dict) and not self.ordered:
+            self.kept.add(record.index, value)
         if known.get(record.index) is None:
             known[record.index] = record.verdict
 

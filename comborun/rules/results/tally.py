@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from comborun.rules.facts import Fact
 from comborun.rules.results import counts as reasons
+from comborun.rules.results.codings import joined
 from comborun.rules.results.counts import Counts, join, marked, within
 from comborun.rules.results.episodes import rebuild
 from comborun.rules.results.fields import (
@@ -18,12 +19,15 @@ from comborun.rules.results.fields import (
     UNREADABLE,
 )
 from comborun.rules.results.proposals import propose, proposed
+from comborun.rules.results.readers import SAMPLES
+from comborun.rules.results.repeats import why_repeated
 from comborun.rules.results.rows import Refusals, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Iterator
+    from typing import Any, Iterator, Mapping
 
+    from comborun.rules.results.codings import Coding
     from comborun.rules.results.counts import Span, Verdicts
     from comborun.rules.results.fields import Identity, RefusedError
     from comborun.rules.results.rates import Count
@@ -45,8 +49,10 @@ class Files:
 
     @property
     def samples(self) -> list[Any]:
-        """Some rows of the first file that has any."""
-        return next((rows.samples for _, rows in self.rows if rows.samples), [])
+        """Some rows of the first file that has any; of all files if each has one."""
+        first = next((rows.samples for _, rows in self.rows if rows.samples), [])
+        ones = [rows.samples[0] for _, rows in self.rows if len(rows.samples) == 1]
+        return ones[:SAMPLES] if len(first) == 1 else first
 
 
 def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> Counts:
@@ -65,12 +71,16 @@ def tally(files: Files, identity: Identity, span: Span, over: bool = False) -> C
     for reason, number in ((OUTSIDE, len(outside)), (REPEATED, found.taken - len(found.verdicts))):
         if number:
             counts.refused[reason] = number
-    said = [*_reasons(found, identity), *_of_episodes(counts, outside, span)]
+    repeated = counts.refused.get(REPEATED, 0)
+    differ: dict[str, Any] = {}
+    if repeated:
+        differ = why_repeated([(path, rows.kept) for path, rows in files.rows], identity, span)
+    said = [*_reasons(found, identity), *_of_episodes(counts, outside, span, differ)]
     torn = found.refusals.get(TORN)
-    if over and not said and torn:
-        said = [Fact(reasons.REFUSED, **torn.fields(counts.rows))]
+    if over and torn:
+        said.append(Fact(reasons.REFUSED, **torn.fields(counts.rows)))
     counts.facts = tuple(said[:REASONS_MOST])
-    if counts.misread and (keys := propose(files.samples, identity, span, found.verdicts)):
+    if counts.misread and not counts.proposes and (keys := propose(files.samples, identity, span, found.verdicts)):
         counts.facts += (Fact(reasons.PROPOSAL, **proposed(keys, files.samples)),)
     counts.facts += tuple(remark for _, rows in files.rows for remark in rows.remarks)[:REASONS_MOST]
     if not counts.countable and not said:
@@ -87,12 +97,16 @@ class _All:
         self.refusals: dict[str, Refusals] = {}
         """by the reason"""
         self.complaints: dict[Fact, int] = {}
+        self.coding = joined(rows.coding for _, rows in files.rows)
         self.rows = self.taken = 0
         self._base = base
+        self._keys: dict[tuple[object, ...], int] = {}
         self._rebuilt: dict[str, int] = {}
         """how many episodes were numbered that the next file continues to count, by folder"""
         for path, rows in files.rows:
             self._add(path, rows)
+        if self.coding.undecided:
+            self.verdicts = dict.fromkeys(self.verdicts)
         for path, refused in files.refused:
             self.refusals.setdefault(refused.reason, Refusals()).add(refused, 0, path)
 
@@ -103,7 +117,11 @@ class _All:
         base = self._base + (before if rows.ordered or rebuild(name) else 0)
         self._rebuilt[group] = before + (rows.taken if rows.ordered or rows.jobs else 0)
         join(self.verdicts, rows.episodes.items())
-        join(self.verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
+        if rows.keys:  # the same ones may come in several files
+            numbers = {at: self._keys.setdefault(key, len(self._keys)) for key, at in rows.keys.items()}
+            join(self.verdicts, ((base + numbers[index], verdict) for index, verdict in rows.numbered.items()))
+        else:
+            join(self.verdicts, ((base + index, verdict) for index, verdict in rows.numbered.items()))
         for reason, one in rows.refused.items():
             self.refusals.setdefault(reason, Refusals()).join(one, path)
         for complaint, times in rows.complaints.items():
@@ -122,17 +140,26 @@ def _reasons(found: _All, identity: Identity) -> Iterator[Fact]:
                 yield Fact(reasons.OF_ANOTHER, kind=reason, named=one.named, own=own, **fields)
             else:
                 yield Fact(reasons.WITHOUT_INDEX if reason == INDEX else reasons.REFUSED, **fields)
-    if found.complaints:  # an episode that is meant to be errored has null, and no complaint
+    if found.coding.undecided:
+        fields = {"rows": found.taken, "of": found.rows, "values": found.coding.values, **undecided(found.coding)}
+        yield Fact(reasons.UNDECIDED, **fields)
+    elif found.complaints:  # an episode that is meant to be errored has null, and no complaint
         complaint, rows = max(found.complaints.items(), key=lambda pair: pair[1])
         yield Fact(reasons.WITHOUT_VERDICT, rows=rows, of=found.rows, why=complaint.as_data())
 
 
-def _of_episodes(counts: Counts, outside: list[int], span: Span) -> Iterator[Fact]:
-    """Why records don't count."""
-    if outside:
+def undecided(coding: Coding) -> dict[str, Any]:
+    """The field whose values are no verdicts, and the line that says which of them mean a success."""
+    proposal = coding.proposal(coding.field)
+    return {"field": coding.field, **({"keys": [{"key": "success", "value": proposal}]} if proposal else {})}
+
+
+def _of_episodes(counts: Counts, outside: list[int], span: Span, why: Mapping[str, Any]) -> Iterator[Fact]:
+    """Why records don't count. `why`: by what rows of one index differ."""
+    if outside and not why:
         yield Fact(reasons.NOT_PLANNED, episodes=len(outside), some=outside[:3], first=span[0], count=span[1])
     if repeated := counts.refused.get(REPEATED, 0):
-        yield Fact(reasons.REPEAT, rows=repeated, of=counts.rows)
+        yield Fact(reasons.REPEAT, rows=repeated, of=counts.rows, **why)
 
 
 def _episodes_of(counted: Count, span: Span) -> Verdicts:

@@ -133,7 +133,9 @@ def test_a_mark_in_front_is_passed_over(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "name"), [(gzip.compress(ROW.encode(), mtime=0), "gzip"), (b"PK\x03\x04...", "zip")], ids=["gzip", "zip"]
+    ("start", "name"),
+    [(gzip.compress(gzip.compress(ROW.encode()), mtime=0), "gzip"), (b"PK\x03\x04...", "zip")],
+    ids=["packed twice", "zip"],
 )
 def test_what_is_packed_is_refused_by_name(start: bytes, name: str) -> None:
     taken, reading = sniffed(start, "x.jsonl.gz")

@@ -85,6 +85,7 @@ def counted(data: bytes, stream: BinaryIO, context: Context) -> dict[int, bool |
     rows.feed(rest[: len(rest) // 2])
     rows.last()
     rows.feed(rest[len(rest) // 2 :])
+    rows.reader.over = True
     rows = rows.last()
     assert all(one.why and say(one.why) for one in rows.refused.values())
     if rows.counted:

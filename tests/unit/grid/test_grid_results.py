@@ -37,9 +37,17 @@ def test_a_test_of_a_value_is_kept_as_it_was_written() -> None:
     assert rules("{success: {equals: solved, any_of: [goal]}}")[0].success.values == ("goal", "solved")
 
 
+def test_several_fields_may_tell_an_episode_together() -> None:
+    (told, *_) = rules("{episode: [task, trial]}")
+    assert told.episode.names == ("task", "trial")
+    assert ResultRules.of(told.as_data()) == told
+
+
 @pytest.mark.parametrize(
     ("results", "piece"),
     [
+        ("{episode: [task]}", "`episode` as a list names several fields"),
+        ("{episode: [task, task]}", "`episode` as a list names several fields"),
         ("{environment: {attribute: task}}", "environment `grass` has no attribute `task`"),
         ("{success: {field: return, atleast: 3}}", "unknown key `atleast`"),
         ("{success: {field: return, at_least: many}}", "`many` is not a number"),

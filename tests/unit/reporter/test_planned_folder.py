@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from comborun.errors import UserError
 from comborun.grid import parse_grid
 from comborun.monitor.trial_setup import plan_anywhere
 from comborun.remote.transport import LocalTransport
 from comborun.reporter.collect import collect_by_plan
+from comborun.reporter.report import report_folder
 from comborun.reporter.summary import summarize
 
 if TYPE_CHECKING:
@@ -75,3 +77,37 @@ def test_rows_that_do_not_count_come_with_the_line_of_results_that_counts_them(
     (folder / file).write_text(text)
     findings = " ".join(one.what for one in report_of(tmp_path).quality.findings)
     assert f"`results: {{{line}}}` counts them" in findings
+
+
+@pytest.mark.parametrize(
+    ("names", "line"),
+    [
+        ({"flat": "flt", "rough_2": "r2"}, "{policy: {values: {flat: flt, rough_2: r2}}}"),
+        ({"flat": "flat", "rough_2": "other"}, "{policy: {values: {rough_2: other}}}"),
+        ({"flat": "flat_v2", "rough_2": "rough_2"}, "{policy: {values: {flat: flat_v2}}}"),
+        ({"flat": "a", "rough_2": "b"}, "{policy: {values: {NAME: a}}}"),
+    ],
+)
+def test_rows_of_names_that_the_grid_does_not_know_come_with_the_mapping(
+    tmp_path: Path, names: dict[str, str], line: str
+) -> None:
+    rows = [
+        {"policy": name, "environment": "grass", "ep": i, "solved": True} for name in names.values() for i in (0, 1)
+    ]
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    findings = " ".join(one.what for one in report_of(tmp_path).quality.findings)
+    assert f"`results: {line}`" in findings
+    if "NAME" not in line:
+        mapped = GRID.replace("success: solved", f"success: solved, {line[1:-1]}")
+        combos = report_of(tmp_path, grid=mapped).combos
+        assert sum(one.counts.completed for one in combos if one.counts) == 4
+
+
+def test_a_grid_for_which_nothing_of_full_files_counts_is_refused(tmp_path: Path) -> None:
+    row = {"policy": "other", "environment": "grass", "ep": 0, "solved": True}
+    (tmp_path / "all.jsonl").write_text(json.dumps(row) + "\n")
+    plan = plan_anywhere(parse_grid(GRID, tmp_path / "grid.yaml"), lambda _: LocalTransport())
+    with pytest.raises(UserError) as refused:
+        report_folder(tmp_path, tmp_path / "report", plan=plan)
+    assert refused.value.exit_code == 1
+    assert "'other'" in refused.value.message

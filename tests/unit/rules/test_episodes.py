@@ -9,7 +9,8 @@ import time
 import pytest
 
 from comborun.rules.facts import Fact
-from comborun.rules.results import episodes, fields, formats
+from comborun.rules.results import fields, formats
+from comborun.rules.results.candidates import unknown_document
 from comborun.rules.results.fields import Identity, RefusedError, read_row
 from comborun.rules.results.formats import reader
 from comborun.rules.results.rows import Rows
@@ -128,7 +129,7 @@ def test_a_line_that_is_far_too_long_is_passed_over() -> None:
 
 
 def test_a_document_of_no_known_format_is_described() -> None:
-    longest = Fact("unknown_document", entries=2, field="episodes")
-    assert episodes.unknown_document({"episodes": [1, 2], "n": [3]}).fact == longest
-    assert episodes.unknown_document([1, 2, 3]).fact == Fact("unknown_list", entries=3)
-    assert episodes.unknown_document(None).fact == Fact("unknown_format")
+    keys = Fact("unknown_document", keys=["episodes", "n"], inner=["deep"])
+    assert unknown_document({"episodes": [1, 2], "n": {"deep": 3}}).fact == keys
+    assert unknown_document([1, {"a": 2}, 3]).fact == Fact("unknown_list", entries=3, keys=["a"])
+    assert unknown_document(None).fact == Fact("unknown_format")

@@ -1,0 +1,357 @@
+"""Finds what looks like episodes in a document, and chooses what counts of it by the number of planned ones. Pure.
+
+A candidate is a list of objects, an object of objects, an object with the verdict itself, lists of equal length side by
+side, or k of n. How surely it holds episodes is its rank; a lower rank is surer.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from comborun.rules.facts import Fact
+from comborun.rules.results.fields import FORMAT, MISSING, TEXT_MOST, RefusedError, integer, number
+from comborun.rules.results.proposals import VERDICTS
+from comborun.rules.results.rates import EPISODES_MOST, Count, count
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator, Tuple
+
+    from comborun.rules.results.fields import Identity
+
+    Row = dict[str, Any]
+    Path = Tuple[str, ...]
+
+EPISODE_LISTS = ("episodes", "episode_results", "per_episode", "rollouts", "trials", "records", "runs", "results")
+"""names of a list with one object for each episode"""
+SUCCESS_LISTS = ("successes", "success", "is_success", "episode_successes", "success_list", "task_success")
+"""names of a list of verdicts"""
+METRICS = ("metrics", "info", "final_info")
+"""objects in an episode whose fields count as the episode's own"""
+FITS, PARTLY, ARRAYS, SINGLE, NAMED = range(5)
+"""how surely a candidate holds episodes. Of lists that only have a fitting name, the outermost ones count"""
+GOOD_COUNTS = frozenset(
+    {
+        *("success", "successes", "num_success", "num_successes", "n_success", "n_successes", "success_count"),
+        *("successful", "num_successful", "passed", "solved", "total_successes", "succeeded"),
+    }
+)
+ALL_COUNTS = frozenset(
+    {
+        *("total", "n", "count", "num_episodes", "n_episodes", "episodes", "total_episodes", "num_trials"),
+        *("n_trials", "trials", "num_total", "total_count", "num_rollouts", "n_rollouts", "rollouts"),
+        *("total_num_tasks", "attempts"),
+    }
+)
+RATES = frozenset(["success_rate", "sr", "success_ratio", "mean_success", "avg_success", "success_mean"])
+"""names of numbers of successes, of episodes, and of rates"""
+_DEPTH = 8
+_TEXT_MOST = 200
+"""characters of a text that a document states for all its episodes"""
+_WORDS_MOST = 50
+"""such texts in one object"""
+_SHOWN = 6
+_INDEX_KEY = re.compile(r"[A-Za-z_ .-]*(\d{1,9})")
+_EPISODE_NAME = re.compile(
+    r"(?:.*?[_.-])?(?:episodes?|eps?|trials?|rollouts?|demos?|traj|idx|i)?[_-]?(\d{1,6})(?:_res(?:ults?)?)?",
+    re.IGNORECASE,
+)
+_NO_EPISODE = re.compile(
+    r"(?:.*[_.-])?(?:seed|run|attempt|rank|shard|v|version|step|ckpt|checkpoint|epoch|part|rebuild|task|gpu|job|set)s?[_-]?\d+"
+    r"|.*\d[_.-]\d+",
+    re.IGNORECASE,
+)
+
+
+class Candidate:
+    __slots__ = ("path", "rank", "rows")
+
+    def __init__(self, rank: int, path: Path, rows: list[Any]) -> None:
+        self.rank, self.path, self.rows = rank, path, rows
+
+    @property
+    def about(self) -> str:
+        return f"{'.'.join(self.path)[:TEXT_MOST] or 'the whole'}: {len(self.rows)}"
+
+
+def episodes(value: Any, identity: Identity, path: str = "") -> list[tuple[Row, int | None]]:
+    """The rows of the candidate that counts, with their positions; `path` is the file's.
+
+    Raises RefusedError if there is none, or if several contradict each other.
+    """
+    found = _surest(value, identity, path)
+    if not found and not identity.success.word:
+        for name in VERDICTS:  # perhaps the field of the verdict has another name
+            found = found or _surest(value, identity.by(success=name), path)
+            if found and identity.policy is None:
+                keys = [{"key": "success", "value": name}]
+                raise RefusedError(FORMAT, "verdict_elsewhere", episodes=sum(len(one.rows) for one in found), keys=keys)
+    if not found:
+        raise unknown_document(value)
+    rows = [row for one in _chosen(found, identity) for row in one.rows]
+    return [(row, None if found[0].rank == SINGLE else at) for at, row in enumerate(rows)]
+
+
+def _surest(value: Any, identity: Identity, path: str) -> list[Candidate]:
+    found = sorted(_lists(value, identity, (), {}, 0), key=lambda one: one.rank)
+    if not found or found[0].rank >= NAMED:
+        found = list(_arrays(value, identity, (), {}, 0)) or _single(value, identity, path) or found
+    return [one for one in found if one.rank == found[0].rank]
+
+
+def _chosen(found: list[Candidate], identity: Identity) -> list[Candidate]:
+    """Of candidates that are as sure as each other: all, unless these are more episodes than planned, and only one, or
+    copies of it, or those of one name fit.
+    """
+    planned, total = identity.planned, sum(len(one.rows) for one in found)
+    if not planned or total <= planned or len(found) == 1:
+        return found
+    by_name: dict[str, list[Candidate]] = {}
+    for one in found:
+        by_name.setdefault(one.path[-1] if one.path else "", []).append(one)
+    groups = [group for group in by_name.values() if sum(len(one.rows) for one in group) == planned]
+    groups = groups or [[one] for one in found if len(one.rows) == planned]
+    alike = all([one.rows for one in group] == [one.rows for one in groups[0]] for group in groups)
+    if groups and (len(groups) == 1 or (alike and _telling(groups[0][0].rows))):
+        return groups[0]
+    if not groups and any(identity.episode.find(row) is not MISSING for row in found[0].rows if isinstance(row, dict)):
+        return found  # their own indexes say which of them are planned
+    raise RefusedError(FORMAT, "several_candidates", found=[one.about for one in found[:_SHOWN]], planned=planned)
+
+
+def _telling(rows: list[Any]) -> bool:
+    """Whether rows say so much that equal lists of them are copies."""
+    return all(isinstance(row, dict) and len(row) > 1 for row in rows)
+
+
+def _lists(value: Any, identity: Identity, path: Path, around: Row, depth: int) -> Iterator[Candidate]:
+    """Lists and objects of objects that may be episodes."""
+    inner: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, list):
+        name = path[-1] if path and not path[-1].startswith("[") else ""
+        sure = rank(value, identity, name, depth)
+        if sure is not None:
+            rows = [_within(around, row) if isinstance(row, dict) else row for row in value]
+            yield Candidate(sure if sure < NAMED else NAMED + depth, path, rows)
+        inner = ((f"[{at}]", one) for at, one in enumerate(value)) if sure is None or sure >= NAMED else ()
+    elif isinstance(value, dict):
+        around = {**around, **_words(value)}
+        keyed = _keyed(value, identity)
+        if keyed:
+            yield Candidate(PARTLY, path, [_within(around, row) for row in keyed])
+        inner = () if keyed else value.items()
+    for key, entry in inner if depth < _DEPTH else ():
+        if isinstance(entry, (dict, list)):
+            yield from _lists(entry, identity, (*path, key), around, depth + 1)
+
+
+def _keyed(value: Row, identity: Identity) -> list[Row]:
+    """The episodes of an object whose keys are their indexes or names, and whose values all hold a verdict."""
+    inner = {key: one for key, one in value.items() if isinstance(one, dict) and key not in METRICS}
+    if not inner or not all(_holds(one, identity) for one in inner.values()):
+        return []
+    numbers = [_INDEX_KEY.fullmatch(key) for key in inner]
+    if all(numbers):
+        name = identity.episode.name
+        indexes = [int(found.group(1)) for found in numbers if found]
+        return [{name: at, **row} for at, row in zip(indexes, inner.values())] if len({*indexes}) == len(inner) else []
+    return [{"name": key[:_TEXT_MOST], **row} for key, row in inner.items()] if 1 < len(inner) == len(value) else []
+
+
+def _holds(row: Row, identity: Identity) -> bool:
+    """Whether this is one episode: it has the grid's field of the verdict, with one value."""
+    if identity.success.word:
+        return any(number(one) is not None for one in _opened(row).values())
+    held = identity.success.find(_opened(row))
+    counts = ALL_COUNTS.intersection(key for key, one in row.items() if integer(one) is not None)
+    return held is not MISSING and not isinstance(held, (dict, list)) and not counts
+
+
+def _single(value: Any, identity: Identity, path: str) -> list[Candidate]:
+    """A document that is one episode. Its index is in its field, else in the name of the file or folder."""
+    while isinstance(value, dict) and not _holds(value, identity):
+        value = next((one for one in value.values() if isinstance(one, dict)), None) if len(value) == 1 else None
+    if not isinstance(value, dict):
+        return []
+    row, field = _within({}, value), identity.episode
+    if field.find(row) is MISSING and not field.word:
+        index = _number_in(path)
+        if index is None and identity.planned == 1:
+            index = field.origin
+        if index is not None:
+            row[field.name] = index
+    return [Candidate(SINGLE, (), [row])]
+
+
+def _number_in(path: str) -> int | None:
+    """The episode's number in the name of a file, else of its folder: `episode_7.json`, `trial-7/result.json`."""
+    folder, _, name = path.rpartition("/")
+    for part in (name.partition(".")[0], folder.rpartition("/")[2]):
+        found = None if _NO_EPISODE.fullmatch(part) else _EPISODE_NAME.fullmatch(part)
+        if found:
+            return int(found.group(1))
+    return None
+
+
+def _within(around: Row, row: Row) -> Row:
+    """An episode with what its document states for all of them.
+
+    vla-eval (results/collector.py) counts no verdict of an episode that its infrastructure broke off, even if there is
+    one.
+    """
+    if "harness_version" in around and row.get("failure_reason"):
+        row = {name: entry for name, entry in row.items() if name not in METRICS}
+    return {**around, **_opened(row)}
+
+
+def _opened(row: Row) -> Row:
+    """The row with the fields of its metrics added to its own."""
+    inner = [entry for name, entry in row.items() if name in METRICS and isinstance(entry, dict)]
+    return {**{name: entry for one in inner for name, entry in one.items()}, **row} if inner else row
+
+
+def rank(value: list[Any], identity: Identity, name: str, depth: int) -> int | None:
+    """How surely a list under this name holds episodes; None: it doesn't."""
+    row = next((one for one in value if isinstance(one, dict)), None)
+    if row is None:
+        return None
+    row = _opened(row)
+    held = [field.name if field.word else field.find(row) for field in (identity.success, identity.episode)]
+    if MISSING not in held and not all(isinstance(one, list) for one in held):
+        return FITS
+    nested = any(isinstance(entry, list) and any(isinstance(one, dict) for one in entry) for entry in row.values())
+    if held[0] is not MISSING and not isinstance(held[0], list) and not identity.success.word and not nested:
+        return PARTLY
+    named = name.lower() in EPISODE_LISTS or depth == 0
+    arrays = any(isinstance(row.get(key), (list, dict)) for key in SUCCESS_LISTS)
+    return NAMED if named and not nested and not arrays else None
+
+
+def _words(value: Row) -> Row:
+    """The texts that a document states for all its episodes: the task, the policy."""
+    texts = ((key, one) for key, one in value.items() if isinstance(one, str) and len(one) <= _TEXT_MOST)
+    return dict(islice(texts, _WORDS_MOST))
+
+
+def _arrays(value: Any, identity: Identity, path: Path, around: Row, depth: int) -> Iterator[Candidate]:
+    """The episodes of objects that hold a list of verdicts, and perhaps other lists of the same length."""
+    if depth > _DEPTH:
+        return
+    if isinstance(value, list):
+        for at, entry in enumerate(value):
+            yield from _arrays(entry, identity, (*path, f"[{at}]"), around, depth + 1)
+    elif isinstance(value, dict):
+        words = {**around, **_words(value)}
+        columns = _columns(value, identity.success.name)
+        if columns:
+            held = range(len(columns[identity.success.name]))
+            rows = [{**words, **{name: column[at] for name, column in columns.items()}} for at in held]
+            yield Candidate(ARRAYS, path, rows)
+            return
+        if value and all(isinstance(one, list) and _truths(one) for one in value.values()):
+            for name, verdicts in value.items():
+                rows = [{**words, "task": name, identity.success.name: one} for one in verdicts]
+                yield Candidate(ARRAYS, (*path, name), rows)
+            return
+        for name, entry in value.items():
+            if isinstance(entry, (dict, list)):
+                inner = {**words, "task": name} if isinstance(entry, dict) and name not in METRICS else words
+                yield from _arrays(entry, identity, (*path, name), inner, depth + 1)
+
+
+def _columns(value: Row, key: str) -> dict[str, list[Any]]:
+    """The verdicts under `key` (one list, or one for each task, joined), and the lists of the same length."""
+    for name in (key, *SUCCESS_LISTS):
+        verdicts = value.get(name)
+        if isinstance(verdicts, list) and _verdicts(verdicts):
+            count = len(verdicts)
+            same = {one: entry for one, entry in value.items() if isinstance(entry, list) and len(entry) == count}
+            return {**same, key: verdicts}
+        if isinstance(verdicts, dict) and verdicts and all(map(_verdicts, verdicts.values())):
+            tasks = [task for task, entries in verdicts.items() for _ in entries]
+            return {"task": tasks, key: [one for entries in verdicts.values() for one in entries]}
+    return {}
+
+
+def _verdicts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(one is None or one in (0, 1) for one in value)
+
+
+def _truths(value: list[Any]) -> bool:
+    return bool(value) and all(isinstance(one, bool) for one in value)
+
+
+# k of n: how many episodes succeeded, and not which
+
+
+def aggregate(value: Any, planned: int) -> Count | None:
+    """The count of a document without single episodes; None without any. Raises RefusedError if none of them, and not
+    all of them together, are as many episodes as planned.
+    """
+    found = list(_counts(value, (), 0))
+    if not found:
+        return None
+    parts = [one for path, one in found if len(path) > min(len(path) for path, _ in found)] or [one for _, one in found]
+    wholes = [one for _, one in found] + [_sum(parts), _sum([one for _, one in found])]
+    fitting = {(one.successes, one.episodes): one for one in wholes if one.episodes == planned}
+    if len(fitting) == 1:
+        return next(iter(fitting.values()))
+    shown = [f"{'.'.join(path)[:TEXT_MOST] or 'the whole'}: {one.successes} of {one.episodes}" for path, one in found]
+    raise RefusedError(FORMAT, "several_counts", found=shown[:_SHOWN], planned=planned)
+
+
+def _sum(counts: list[Count]) -> Count:
+    complaint: Fact | None = next((one.complaint for one in counts if one.complaint), None)
+    return Count(sum(one.successes for one in counts), sum(one.episodes for one in counts), complaint)
+
+
+def _counts(value: Any, path: Path, depth: int) -> Iterator[tuple[Path, Count]]:
+    if depth > _DEPTH or not isinstance(value, (dict, list)):
+        return
+    if isinstance(value, dict):
+        one = _count(value)
+        if one:
+            yield path, one
+    entries: Iterable[tuple[str, Any]] = (
+        value.items() if isinstance(value, dict) else ((f"[{at}]", one) for at, one in enumerate(value))
+    )
+    for key, entry in entries:
+        if not (key in METRICS and isinstance(value, dict) and _count(value)):
+            yield from _counts(entry, (*path, key), depth + 1)
+
+
+def _count(value: Row) -> Count | None:
+    """k of n, or a rate of n, that this object states; None if it states none."""
+    held = {_last(key): one for key, one in _opened(value).items() if number(one) is not None}
+    whole = {key: one for key, one in held.items() if isinstance(one, int)}
+    total = next((one for key, one in whole.items() if key in ALL_COUNTS), 0)
+    good = next((one for key, one in whole.items() if key in GOOD_COUNTS), -1)
+    rate = next((number(one) for key, one in held.items() if key in RATES), None)
+    if not 0 < total <= EPISODES_MOST:
+        return None
+    if 0 <= good <= total:
+        return Count(good, total)
+    try:
+        return None if rate is None else count(repr(rate), total, 1 if rate <= 1 else 100)
+    except RefusedError:
+        return None
+
+
+def _last(key: str) -> str:
+    return key.replace("/", ".").rpartition(".")[2].lower()
+
+
+def _keys(value: Row) -> list[str]:
+    return [str(key)[:TEXT_MOST] for key in list(value)[:_SHOWN]]
+
+
+def unknown_document(value: object) -> RefusedError:
+    """The refusal of a document in which no episodes are found; it names what is in it."""
+    if isinstance(value, list):
+        first = next((one for one in value if isinstance(one, dict)), {})
+        return RefusedError(FORMAT, "unknown_list", entries=len(value), keys=_keys(first))
+    if not isinstance(value, dict) or not value:
+        return RefusedError(FORMAT, "unknown_format")
+    inner = next((one for one in value.values() if isinstance(one, dict) and one), {})
+    return RefusedError(FORMAT, "unknown_document", keys=_keys(value), inner=_keys(inner))

@@ -1,0 +1,139 @@
+"""How a program writes its verdicts: whether the values of a field are verdicts, and the line that says which. Pure.
+
+Without a test of the grid only true and false, 1 and 0 are verdicts. A field that mixes them with other numbers or with
+words is a percentage, a score or a coding of its own: then even its 0 and 1 may mean something else, so nothing of it
+counts.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable
+
+VALUES_MOST = 12
+"""different values that are kept"""
+TEXT_MOST = 60
+_FEW = 3
+"""rows with true or false that show that these are the coding"""
+GOOD = {"success", "succeeded", "successful", "pass", "passed", "true", "1", "yes", "ok", "done", "solved"}
+BAD = {"fail", "failed", "failure", "false", "0", "no", "timeout", "timed out"}
+_MORE_GOOD = GOOD.union(
+    {
+        *("y", "t", "okay", "complete", "completed", "finished", "win", "won", "reached", "wahr", "ja"),
+        *("vrai", "oui", "verdadero", "vero", "np.true_", "true_"),
+    }
+)
+_MORE_BAD = BAD.union(
+    {
+        *("n", "f", "incomplete", "lost", "falsch", "nein", "faux", "falso", "np.false_", "false_"),
+        *("unsolved", "unsuccessful", "not completed"),
+    }
+)
+"""words that are known when they are seen, and are proposed only"""
+ERRORED = frozenset(
+    {
+        *("error", "errored", "crash", "crashed", "exception", "nan", "n/a", "na", "none", "null", "nil"),
+        *("unknown", "skipped", "invalid", "aborted", "-", "?"),
+    }
+)
+"""words of an episode without a verdict"""
+_DENIAL = re.compile(r"not? (?:an? )?|un")
+
+
+def verdict_word(word: str, wider: bool = False) -> bool | str:
+    """A word as a verdict: `not` and `un` negate it. An unknown word stays text, so that `success` can test it."""
+    good, bad = (_MORE_GOOD, _MORE_BAD) if wider else (GOOD, BAD)
+    if word in good or word in bad:
+        return word in good
+    denial = _DENIAL.match(word)
+    bare = word[denial.end() :] if denial else word
+    return bare in bad if denial and (bare in good or bare in bad) else word
+
+
+class Coding:
+    """The values of one field in the rows of a session."""
+
+    __slots__ = ("decided", "field", "others", "rows", "truths")
+
+    def __init__(self, field: str = "") -> None:
+        self.field = field
+        self.truths: dict[str, None] = {}
+        """true and false, 1 and 0, as they are written, in the order in which they came"""
+        self.others: dict[str | float, int] = {}
+        """other numbers and texts -> rows with them, the first few"""
+        self.rows = 0
+        """rows with others"""
+        self.decided = 0
+        """rows with a verdict"""
+
+    def add(self, value: object, verdict: bool | None) -> None:
+        """Add the value of one row, and its verdict. What is empty or says that the episode broke off is no value."""
+        if verdict is not None:
+            self.decided += 1
+            text = str(value).lower()
+            if text in self.truths or len(self.truths) < VALUES_MOST:
+                self.truths[text] = None
+        elif isinstance(value, (int, float)) and abs(value) < float("inf"):
+            self._add(value, 1)
+        elif isinstance(value, str) and value.strip() and value.strip().lower() not in ERRORED:
+            self._add(value.strip()[:TEXT_MOST], 1)
+
+    def _add(self, value: str | float, rows: int) -> None:
+        self.rows += rows
+        if value in self.others or len(self.others) < VALUES_MOST:
+            self.others[value] = self.others.get(value, 0) + rows
+
+    def join(self, other: Coding) -> None:
+        """Add the values of other rows."""
+        self.field = self.field or other.field
+        self.decided += other.decided
+        self.truths = {**other.truths, **self.truths}
+        for value, rows in other.others.items():
+            self._add(value, rows)
+        self.rows += other.rows - sum(other.others.values())
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it has another coding, or several. One odd value among true and false costs only its own row, and so
+        do a few odd texts."""
+        if self.rows == 1 and self.decided >= _FEW and {"true", "false"} & self.truths.keys():
+            return False
+        known = any(not isinstance(value, str) or _known(value) for value in self.others)
+        return known or (self.rows > 1 and self.rows * 10 >= self.rows + self.decided)
+
+    @property
+    def values(self) -> list[str]:
+        """Some of the values, as they are written."""
+        return [*self.truths, *(f"{value:g}" if isinstance(value, float) else str(value) for value in self.others)]
+
+    def proposal(self, field: str) -> dict[str, Any]:
+        """What to write for `success`, if the values show which of them mean a success; empty otherwise."""
+        numbers = [value for value in self.others if not isinstance(value, str)]
+        if numbers and len(numbers) == len(self.others) and all(text[:1].isdigit() for text in self.truths):
+            most = max(*numbers, 1.0 if any(text.startswith("1") for text in self.truths) else 0.0)
+            least = 1.0 if most <= 1 else most
+            return {"field": field, "at_least": int(least) if float(least).is_integer() else least}
+        good = [value for value in self.others if isinstance(value, str) and _word(value) is True]
+        good += [text for text in self.truths if text.startswith(("1", "true"))] if good else []
+        if not good or numbers:
+            return {}
+        return {"field": field, "any_of": good}
+
+
+def _word(text: str) -> bool | str:
+    return verdict_word(text.lower(), wider=True)
+
+
+def _known(text: str) -> bool:
+    return not isinstance(_word(text), str)
+
+
+def joined(codings: Iterable[Coding]) -> Coding:
+    """All of them together."""
+    whole = Coding()
+    for one in codings:
+        whole.join(one)
+    return whole

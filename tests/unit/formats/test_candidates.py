@@ -1,0 +1,142 @@
+"""Documents whose episodes lie where no format says: what counts of them is decided by the number of planned ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.rules.facts import Fact
+from comborun.rules.results.counts import Counts
+from comborun.rules.results.fields import Identity, ResultRules
+from comborun.rules.results.result_files import Folder, name_unread
+from comborun.rules.results.tally import tally
+from comborun.words.rows import proposed
+
+TEN = [at % 3 != 0 for at in range(10)]
+"""verdicts of ten episodes, six of them good"""
+
+
+def counted(folder: Path, files: dict[str, Any], planned: int, **rules: Any) -> Counts:
+    """What a host counts of documents, and what it says of others."""
+    for name, value in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(value if isinstance(value, str) else json.dumps(value))
+    asked = ResultRules(**{"files": ("**/*.json",), **rules})
+    identity, span = Identity("p", "e", asked, planned), (0, planned)
+    held = Folder(str(folder), asked.files, identity, asked.format)
+    counts = tally(held.read(), identity, span, over=True)
+    name_unread(counts, held, span)
+    return counts
+
+
+def told(counts: Counts) -> tuple[int, int, int]:
+    return counts.successes, counts.verdicts, counts.records
+
+
+def rows(verdicts: list[bool], **more: Any) -> list[dict[str, Any]]:
+    return [{"success": one, "steps": 100 + at, **more} for at, one in enumerate(verdicts)]
+
+
+def keyed(name: str, verdicts: list[bool] = TEN, first: int = 0) -> dict[str, Any]:
+    return {name.format(first + at): row for at, row in enumerate(rows(verdicts))}
+
+
+TASK = {"successes": TEN[:5], "sum_rewards": [1.0] * 5}
+EVALUATION = {"per_task": [{"task_group": "e", "task_id": at, "metrics": TASK} for at in (0, 1)], "overall": {}}
+DOCUMENTS: dict[str, Any] = {
+    "keys that are indexes": keyed("{}"),
+    "keys that end in indexes": keyed("episode_{}"),
+    "deep, beside numbers": {"success_rate": 0.6, "eval": {"details": keyed("rollout-{}"), "seconds": 12}},
+    "beside a mean": {**keyed("ep{}"), "mean": 0.6},
+    "names": dict(zip("abcdefghij", rows(TEN), strict=True)),
+    "tasks with lists": {"tasks": {"0": {"per_episode": rows(TEN[:5])}, "1": {"per_episode": rows(TEN[5:])}}},
+    "lists by task": {"open": TEN[:5], "close": TEN[5:]},
+    "a warm-up beside them": {"warmup": rows(TEN[:2]), "measured": rows(TEN)},
+    "two copies": {"rollouts": rows(TEN), "results": rows(TEN)},
+    "as known, deeper": {
+        "run": {"step_400": {**EVALUATION, "per_task": [{"task_id": 0, "metrics": {"successes": TEN}}]}}
+    },
+    "k of n": {"success": 6, "total": 10},
+    "k of n for each task": {"task_info": {"open": {"success": 4, "total": 5}, "lift": {"success": 2, "total": 5}}},
+    "k of n, and of all": {
+        "per_task": {"a": {"num_success": 3, "n": 5}, "b": {"num_success": 3, "n": 5}},
+        "n": 10,
+        "num_success": 6,
+    },
+    "a rate": {"result": {"episodes": 10, "metrics": {"eval/success_rate": 0.6}}},
+    "a percentage": {"n_episodes": 10, "success_rate": 60.0},
+}
+
+
+@pytest.mark.parametrize("case", DOCUMENTS)
+def test_the_plan_tells_what_counts_of_a_document(tmp_path: Path, case: str) -> None:
+    assert told(counted(tmp_path, {"r.json": DOCUMENTS[case]}, 10)) == (6, 10, 10)
+
+
+def test_two_evaluations_of_one_file_are_two_policies_unless_a_plan_says_otherwise(tmp_path: Path) -> None:
+    document = {"step_400": EVALUATION, "step_800": EVALUATION}
+    assert counted(tmp_path, {"r.json": document}, 20).records == 20
+    found = {(record.policy, record.environment) for record in collect_folder(tmp_path).records}
+    assert found == {("step_400", "e"), ("step_800", "e")}
+
+
+FOLDERS: dict[str, dict[str, Any]] = {
+    "in the name of the file": {f"episode_{at}.json": row for at, row in enumerate(rows(TEN))},
+    "in the name of the folder": {f"trial-{at:03}/result.json": row for at, row in enumerate(rows(TEN))},
+    "the name is a number": {f"{at:04}.json": row for at, row in enumerate(rows(TEN))},
+    "in its field": {f"seed{at + 40}.json": {"episode": at, **row} for at, row in enumerate(rows(TEN))},
+    "verdicts further in": {f"ep{at}.json": {"metrics": row} for at, row in enumerate(rows(TEN))},
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_a_document_that_is_one_episode_has_its_index_in_a_field_or_a_name(tmp_path: Path, case: str) -> None:
+    assert told(counted(tmp_path, FOLDERS[case], 10)) == (6, 10, 10)
+
+
+def test_documents_without_an_index_come_with_the_line_that_numbers_them(tmp_path: Path) -> None:
+    files = {f"turning_on_radio_{at}_0.json": row for at, row in enumerate(rows(TEN))}
+    counts = counted(tmp_path, files, 10)
+    assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"episode": "line"}]
+    assert told(counted(tmp_path, {}, 10, episode="line")) == (6, 10, 10)
+
+
+def test_documents_that_count_from_one_come_with_the_line_that_says_so(tmp_path: Path) -> None:
+    counts = counted(tmp_path, {f"episode_{at + 1}.json": row for at, row in enumerate(rows(TEN))}, 10)
+    assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"episode": {"field": "episode", "from": 1}}]
+    line = {"field": "episode", "from": 1}
+    assert told(counted(tmp_path, {}, 10, episode=line)) == (6, 10, 10)
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "two lists that differ": ({"a": rows(TEN), "b": rows([not one for one in TEN])}, "several_candidates"),
+    "two lists of bare verdicts": ({"reach": TEN, "push": TEN}, "several_candidates"),
+    "counts of other numbers": ({"a": {"success": 3, "total": 7}, "b": {"success": 3, "total": 9}}, "several_counts"),
+    "one verdict for all": ({"success": True, "message": "finished"}, "no_index_field"),
+    "a configuration": ({"seed": 1, "model": {"lr": 0.1}}, "unknown_document"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_the_plan_does_not_decide_counts_nothing_and_is_described(tmp_path: Path, case: str) -> None:
+    document, code = REFUSED[case]
+    counts = counted(tmp_path, {"r.json": document}, 10)
+    assert not counts.records
+    assert code in {Fact.of(fact.fields.get("why")).code for fact in counts.facts if fact.fields.get("why")}  # type: ignore[union-attr]
+
+
+def test_without_a_plan_a_count_of_no_known_format_does_not_count(tmp_path: Path) -> None:
+    (tmp_path / "pi0" / "lift").mkdir(parents=True)
+    (tmp_path / "pi0" / "lift" / "r.json").write_text(json.dumps({"success": 6, "total": 10}))
+    assert not collect_folder(tmp_path).aggregates
+
+
+def test_episodes_whose_verdict_has_another_name_come_with_the_line(tmp_path: Path) -> None:
+    document = {"rollouts": {f"rollout_{at}": {"task_success": one} for at, one in enumerate(TEN)}}
+    counts = counted(tmp_path, {"r.json": document}, 10)
+    assert [proposed(fact) for fact in counts.facts if proposed(fact)] == [{"success": "task_success"}]
+    assert told(counted(tmp_path, {}, 10, success="task_success")) == (6, 10, 10)

@@ -1,0 +1,88 @@
+"""What the standard library reads is read; of files of other kinds the message names the kind and a way out."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.rules.results.counts import Counts
+from comborun.rules.results.fields import Identity, ResultRules
+from comborun.rules.results.result_files import Folder, name_unread
+from comborun.rules.results.tally import tally
+from comborun.words.rows import proposed, why_not_counted
+
+SIX = [at % 3 != 0 for at in range(6)]
+
+
+def counted(folder: Path, pattern: str = "**/*.jsonl") -> Counts:
+    identity, span = Identity("p", "e", ResultRules(), 6), (0, 6)
+    held = Folder(str(folder), [pattern], identity, "")
+    counts = tally(held.read(), identity, span, over=True)
+    name_unread(counts, held, span)
+    return counts
+
+
+def lines() -> bytes:
+    rows = ({"policy": "p", "environment": "e", "episode": at, "success": one} for at, one in enumerate(SIX))
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "suffix"),
+    [
+        ("rows.jsonl.gz", gzip.compress(lines()), ".jsonl.gz"),
+        ("rows.jsonl.xz", lzma.compress(lines()), ".jsonl.xz"),
+        ("deep/rows.json.bz2", bz2.compress(json.dumps({"success": SIX}).encode()), ".json.bz2"),
+        ("success.npy", np.array(SIX), ".npy"),
+        ("eval/successes.npy", np.array(SIX, dtype=np.float32), ".npy"),
+        ("is_success.npy", np.array(SIX, dtype=np.int64), ".npy"),
+    ],
+)
+def test_packed_rows_and_single_arrays_are_read(tmp_path: Path, name: str, content: object, suffix: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    if isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    else:
+        np.save(tmp_path / name, content)  # type: ignore[arg-type]
+    (fact,) = counted(tmp_path).facts
+    assert proposed(fact) == {"files": f"**/*{suffix}"}
+    counts = counted(tmp_path, f"**/*{suffix}")
+    assert (counts.records, counts.successes) == (6, 4)
+    assert len(collect_folder(tmp_path).records) == 6
+
+
+@pytest.mark.parametrize("cut", [10, 30])
+def test_a_packed_file_that_is_cut_off_is_named(tmp_path: Path, cut: int) -> None:
+    (tmp_path / "rows.jsonl.gz").write_bytes(gzip.compress(lines())[:-cut])
+    assert "half-written" in why_not_counted(counted(tmp_path, "**/*.gz").facts)
+    (reject,) = collect_folder(tmp_path).rejects
+    assert reject.path == "rows.jsonl.gz"
+
+
+FOREIGN = {
+    "r.yaml": (b"episodes:\n- {episode: 0, success: true}\n", "YAML"),
+    "events.out.tfevents.1.host.2.0": (b"\x18\0\0\0\0\0\0\0" * 5, "TensorBoard"),
+    "demo.hdf5": (b"\x89HDF\r\n\x1a\n" + b"\0" * 99, "HDF5"),
+    "without_suffix.data": (b"\x89HDF\r\n\x1a\n" + b"\0" * 99, "HDF5"),
+    "r.parquet": (b"PAR1" + b"\0" * 20, "Parquet"),
+    "r.pkl": (pickle.dumps([1]), "pickle"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("named", [True, False])
+def test_what_is_not_read_is_named_with_a_way_out(tmp_path: Path, name: str, named: bool) -> None:
+    content, kind = FOREIGN[name]
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "config.json").write_text('{"lr": 0.1}')
+    said = why_not_counted(counted(tmp_path, f"**/{name}" if named else "**/*.jsonl").facts)
+    assert kind in said
+    assert "`results: {from: log, pattern:" in said

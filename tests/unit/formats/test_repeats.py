@@ -1,0 +1,145 @@
+"""Rows of one index that differ in their task, scene or file are no repeats: the line that numbers them is proposed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_runs import RUN, RunDirectory
+
+from comborun.generate.bundle import judging as judging_data
+from comborun.host.record import judging
+from comborun.host.record.judging import Rules
+from comborun.reporter.collect import collect_run
+from comborun.reporter.summary import summarize
+from comborun.rules import records
+from comborun.rules.names import AttemptLayout
+from comborun.rules.results.counts import Counts
+from comborun.rules.results.fields import Identity, ResultRules
+from comborun.rules.results.result_files import Folder
+from comborun.rules.results.tally import tally
+from comborun.words.rows import proposed
+
+TWELVE = [(task, trial, (task + trial) % 3 != 0) for task in range(3) for trial in range(4)]
+
+
+def both(folder: Path, files: dict[str, list[Any]], rules: ResultRules) -> tuple[Counts, int]:
+    """What a host counts of twelve planned episodes; and how many the report counts, with the same successes."""
+    run = RunDirectory(folder)
+    session = run.session("mason", "stairs", count=12, results=rules)
+    run.attempt(session)
+    run.write()
+    at = AttemptLayout(str(run.path / RUN.attempt(session.name, 1).directory))
+    for name, rows in files.items():
+        Path(at.output, name).parent.mkdir(parents=True, exist_ok=True)
+        Path(at.output, name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path(at.claim).write_text(records.render(Rules(judging_data(session), 0, 12).fields()))
+    (combo,) = summarize(collect_run(run.path)).summary.combos
+    told = judging.judge(at, 0).counts
+    assert combo.counts
+    assert combo.counts.successes == told.successes
+    return told, combo.counts.completed
+
+
+def per_file(name: str, **fields: Any) -> dict[str, list[Any]]:
+    return {
+        name.format(task): [{"episode": trial, "success": good, **fields} for own, trial, good in TWELVE if own == task]
+        for task in range(3)
+    }
+
+
+CASES: dict[str, tuple[dict[str, list[Any]], Any]] = {
+    "by task": (
+        {"r.jsonl": [{"task": task, "episode": trial, "success": good, "steps": 9.5} for task, trial, good in TWELVE]},
+        ["task", "episode"],
+    ),
+    "by a scene's name": (
+        {"r.jsonl": [{"scene_id": f"s{task}.glb", "episode": str(at), "success": good} for task, at, good in TWELVE]},
+        ["scene_id", "episode"],
+    ),
+    "by an instance, in files of tasks": (
+        {
+            f"t{t}.jsonl": [{"instance": t, "episode": e, "success": g} for o, e, g in TWELVE if o == t]
+            for t in range(3)
+        },
+        ["instance", "episode"],
+    ),
+    "an id that ends alike": (
+        {"r.jsonl": [{"episode": f"t{t}-i{i}-p201", "success": g, "t": t, "i": i} for t, i, g in TWELVE]},
+        ["t", "i"],
+    ),
+    "by file": (per_file("rank{}.jsonl"), "line"),
+    "by folder": (per_file("task_{}/episodes.jsonl", length=7), "line"),
+    "by process, as jobs": (
+        {
+            f"rank{t}/e.jsonl": [
+                {"job_name": "j", "env_id": 0, "episode_in_env": e, "outcomes": {"success": g}}
+                for o, e, g in TWELVE
+                if o == t
+            ]
+            for t in range(3)
+        },
+        "line",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_that_only_share_an_index_come_with_the_line_that_counts_them(tmp_path: Path, case: str) -> None:
+    files, line = CASES[case]
+    told, _ = both(tmp_path / "before", files, ResultRules())
+    assert told.records < 12
+    assert told.proposes
+    (keys,) = filter(None, map(proposed, told.facts))
+    assert keys == {"episode": line}
+    after, completed = both(tmp_path / "after", files, ResultRules(**keys))
+    assert (after.records, after.verdicts, completed) == (12, 12, 12)
+    assert after.successes == sum(good for _, _, good in TWELVE)
+    assert not after.facts
+
+
+def test_a_rerun_in_the_same_file_is_a_repeat(tmp_path: Path) -> None:
+    rows = [{"episode": at, "success": True, "run": run, "length": 9 + at} for run in "ab" for at in range(12)]
+    told, completed = both(tmp_path, {"r.jsonl": rows}, ResultRules())
+    assert (told.records, told.refused, completed, told.proposes) == (12, {"repeated": 12}, 12, False)
+
+
+@pytest.mark.parametrize(("lengths", "line"), [((50, 61), [{"episode": "line"}]), ((50, 50), [])])
+def test_two_ranks_of_one_episode_each_differ_from_copies(
+    tmp_path: Path, lengths: tuple[int, int], line: list[Any]
+) -> None:
+    for rank, length in enumerate(lengths):
+        (tmp_path / f"rank{rank}.jsonl").write_text(
+            json.dumps({"episode": 0, "success": True, "length": length}) + "\n"
+        )
+    identity = Identity("p", "e", ResultRules(), 1)
+    counts = tally(Folder(str(tmp_path), ["*.jsonl"], identity, "").read(), identity, (0, 1), over=True)
+    assert [*filter(None, map(proposed, counts.facts))] == line
+
+
+def test_two_files_of_other_fields_tell_of_the_same_episodes(tmp_path: Path) -> None:
+    files: dict[str, list[Any]] = {
+        "a.jsonl": [{"episode": at, "success": True} for at in range(5)],
+        "b.jsonl": [{"episode": at, "success": True, "length": 50 + at} for at in range(5)],
+    }
+    told, completed = both(tmp_path, files, ResultRules())
+    assert (told.records, told.proposes, completed) == (5, False, 5)
+
+
+@pytest.mark.parametrize("step", [2, 10, 37])
+def test_indexes_of_a_larger_benchmark_come_with_the_line_that_numbers_them(tmp_path: Path, step: int) -> None:
+    files = {"r.jsonl": [{"episode": at * step, "success": at % 2 == 0} for at in range(12)]}
+    told, _ = both(tmp_path / "before", files, ResultRules())
+    assert [*filter(None, map(proposed, told.facts))] == [{"episode": "line"}]
+    assert both(tmp_path / "after", files, ResultRules(episode="line"))[1] == 12
+
+
+def test_fields_that_tell_an_episode_together_number_it_once_whatever_comes_again(tmp_path: Path) -> None:
+    rows = [{"task": task, "episode": trial, "success": good} for task, trial, good in TWELVE]
+    files = {"a.jsonl": rows[:7], "b.jsonl": [*rows[5:], {"episode": 3, "success": True}]}
+    told, completed = both(tmp_path, files, ResultRules(episode=["task", "episode"]))
+    assert (told.records, completed) == (12, 12)
+    assert told.refused == {"repeated": 2, "index": 1}
+    assert ResultRules.of(ResultRules(episode=["task", "episode"]).as_data()).episode.names == ("task", "episode")
