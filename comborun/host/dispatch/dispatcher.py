@@ -26,7 +26,7 @@ from comborun.host.dispatch.servers import Servers
 from comborun.host.dispatch.sessions import Granted, Queued, Server, Session, Starting
 from comborun.host.dispatch.windows import Windows
 from comborun.host.engines.multiplexers import MULTIPLEXERS
-from comborun.host.record import ownership, secrets
+from comborun.host.record import run_owner, secrets
 from comborun.host.record.queue import rows
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
         if files.lock(attempts.layout.lock) < 0:
             sys.stderr.write("dispatch: another dispatcher lives\n")
             return 75
-        if owner := ownership.claim(attempts.layout):
+        if owner := run_owner.claim(attempts.layout):
             sys.stderr.write(f"dispatch: {say(owner)}\n")
             return ELSEWHERE
         dispatcher = Dispatcher(attempts, files.read_line(attempts.layout.multiplexer))
@@ -119,7 +119,7 @@ class Dispatcher:
         ):
             self._run.events.write(Kind.LEFT, why="nothing_left")
             secrets.forget(self._run.layout)
-            ownership.release(self._run.layout)
+            run_owner.release(self._run.layout)
             raise Leave
         files.remove(self._run.layout.done, self._run.layout.leaving)
         if self._run.look_at_hold().kind in LEAVING and self._run.queue.left:
@@ -261,7 +261,7 @@ class Dispatcher:
                 raise Leave from None
         except OSError:
             return
-        if not ownership.ours(self._run.layout):
+        if not run_owner.ours(self._run.layout):
             self._run.events.write(Kind.LEFT, why="taken_over")
             raise Leave
         if not self._fifo.whole():
@@ -350,7 +350,7 @@ class Dispatcher:
         self._launcher.write_waiting()
         self._run.admission.book.flush()
         self._policy.report_done(self._run.queue)
-        ownership.release(self._run.layout)
+        run_owner.release(self._run.layout)
         return True
 
     def _leave_held(self) -> None:
@@ -366,5 +366,5 @@ class Dispatcher:
         self._launcher.write_waiting()
         self._run.admission.book.flush()
         self._run.events.write(Kind.LEFT, why=self._run.hold.kind)
-        ownership.release(self._run.layout)
+        run_owner.release(self._run.layout)
         raise Leave

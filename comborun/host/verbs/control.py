@@ -24,9 +24,9 @@ from comborun.host.engines import slurm_of
 from comborun.host.record import judging
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds, over
-from comborun.host.record.ownership import refuse_elsewhere
 from comborun.host.record.queue import DROPPED, rows
 from comborun.host.record.run_directory import RunDirectory
+from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files
 from comborun.host.verb_errors import LACKING, USAGE, Refusal, answer, run_directory, say, unwritable
 from comborun.rules import records

@@ -21,8 +21,8 @@ from comborun.host.engines import slurm_of
 from comborun.host.record import judging
 from comborun.host.record.holds import Hold, Holds, over
 from comborun.host.record.launch_environment import difference
-from comborun.host.record.ownership import elsewhere
 from comborun.host.record.run_directory import RunDirectory, live_counts, session_names
+from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, machine, process
 from comborun.host.verb_errors import answer, run_directory
 from comborun.rules import records

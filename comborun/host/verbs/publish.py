@@ -19,7 +19,7 @@ import zlib
 
 from comborun.host.record.holds import Holds, over
 from comborun.host.record.launch_environment import difference
-from comborun.host.record.ownership import elsewhere
+from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files, process
 from comborun.host.verb_errors import BUSY, CANT_WRITE, Refusal, answered, unwritable
 from comborun.rules import records

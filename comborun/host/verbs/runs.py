@@ -26,7 +26,7 @@ import zlib
 from base64 import b64encode
 
 from comborun.host.record.holds import Holds
-from comborun.host.record.ownership import elsewhere
+from comborun.host.record.run_owner import elsewhere
 from comborun.host.system import files
 from comborun.host.verb_errors import USAGE, Refusal, answered
 from comborun.host.verbs.publish import STAMP, runs_below

@@ -23,7 +23,7 @@ import time
 from comborun.host.record import launch_environment, secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import Holds
-from comborun.host.record.ownership import refuse_elsewhere
+from comborun.host.record.run_owner import refuse_elsewhere
 from comborun.host.system import files, process
 from comborun.host.system.changes import Changes
 from comborun.host.verb_errors import BUSY, CONFIG, LACKING, USAGE, Refusal, answer, run_directory, say, unwritable

@@ -24,8 +24,8 @@ from comborun.host.engines.multiplexers import multiplexer
 from comborun.host.record import secrets
 from comborun.host.record.events import Events
 from comborun.host.record.holds import over
-from comborun.host.record.ownership import refuse_elsewhere, release
 from comborun.host.record.run_directory import RunDirectory
+from comborun.host.record.run_owner import refuse_elsewhere, release
 from comborun.host.system import descendants, files, ownership, process
 from comborun.host.system.changes import Changes
 from comborun.host.system.children import fork

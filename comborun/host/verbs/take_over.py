@@ -8,7 +8,7 @@ all leaves; sessions that live there go on, and their later results count like t
 
 from __future__ import annotations
 
-from comborun.host.record import ownership
+from comborun.host.record import run_owner
 from comborun.host.record.events import Events
 from comborun.host.record.run_directory import RunDirectory
 from comborun.host.system import files, process
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
 
 def _take_over(arguments: list[str]) -> int:
     run = RunDirectory(run_directory(arguments))
-    before = ownership.elsewhere(run.layout)
+    before = run_owner.elsewhere(run.layout)
     if not before:
         say(f"{run.id}: it runs on no other machine")
         return 0
@@ -43,14 +43,14 @@ def _take_over(arguments: list[str]) -> int:
 
 
 def _own(run: RunDirectory, former: str = "") -> None:
-    fields = {**process.machine(), **({ownership.FROM: former} if former else {})}
+    fields = {**process.machine(), **({run_owner.FROM: former} if former else {})}
     if not files.write(run.layout.machine, fields.items()):
         raise unwritable(run.layout.dispatch)
 
 
 def _end_attempts(run: RunDirectory) -> None:
     """Record the attempts of other machines as lost; a session gets another one."""
-    for name, number, record in list(ownership.open_attempts(run.layout)):
+    for name, number, record in list(run_owner.open_attempts(run.layout)):
         if not elsewhere(record, process.machine()):
             continue
         if not name.startswith(SERVERS):

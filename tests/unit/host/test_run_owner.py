@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from comborun.host.record import ownership
+from comborun.host.record import run_owner
 from comborun.host.system import process
 from comborun.rules.machines import Elsewhere
 from comborun.rules.names import RunLayout
@@ -29,28 +29,28 @@ def test_a_run_is_claimed_by_one_machine_until_that_gives_it_up(
     layout: RunLayout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     be(monkeypatch, "a", "1")
-    assert ownership.claim(layout) is None
+    assert run_owner.claim(layout) is None
     be(monkeypatch, "b", "2")
-    found = ownership.claim(layout)
+    found = run_owner.claim(layout)
     assert found
     assert (found.code, found.fields) == (Elsewhere.MACHINE, {"host": "a", "here": "b"})
-    assert ownership.elsewhere(layout) == found
-    ownership.release(layout)
-    assert ownership.elsewhere(layout) == found, "only its owner gives it up"
+    assert run_owner.elsewhere(layout) == found
+    run_owner.release(layout)
+    assert run_owner.elsewhere(layout) == found, "only its owner gives it up"
     be(monkeypatch, "a", "7", "3")
-    assert ownership.claim(layout) is None, "after a restart"
-    assert ownership.ours(layout)
+    assert run_owner.claim(layout) is None, "after a restart"
+    assert run_owner.ours(layout)
     be(monkeypatch, "a", "7", "4")
-    assert ownership.claim(layout), "another container"
+    assert run_owner.claim(layout), "another container"
     be(monkeypatch, "a", "7", "3")
-    ownership.release(layout)
+    run_owner.release(layout)
     be(monkeypatch, "b", "2")
-    assert ownership.claim(layout) is None
+    assert run_owner.claim(layout) is None
 
 
 def _claim(path: str, host: str) -> bool:
     process.machine = lambda: {"boot": host, "host": host, "pid_namespace": "1"}
-    return ownership.claim(RunLayout(path)) is None
+    return run_owner.claim(RunLayout(path)) is None
 
 
 def test_of_many_claims_at_once_one_succeeds(layout: RunLayout) -> None:
@@ -65,8 +65,8 @@ def test_an_attempt_of_another_machine_without_an_owner_of_the_run_is_elsewhere(
     at = layout.attempt("s", 1)
     Path(at.directory).mkdir(parents=True)
     Path(at.claim).write_text('{"boot": "other", "host": "box", "pid_namespace": "5"}\n')
-    found = ownership.elsewhere(layout)
+    found = run_owner.elsewhere(layout)
     assert found
     assert found.text("host") == "box"
     Path(at.claim).write_text('{"boot": "other", "host": "box"}\n')
-    assert ownership.elsewhere(layout) is None, "the former version named no namespace"
+    assert run_owner.elsewhere(layout) is None, "the former version named no namespace"
