@@ -22,10 +22,11 @@ from comborun.reporter.comparing.comparison import ALPHA, Comparison
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm, Starts
+from comborun.reporter.comparing.pairing import Arm
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
+from comborun.reporter.evidence.starts import Starts
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.proportion import mean_interval, proportion
@@ -73,7 +74,7 @@ def arm(policy: str, outcomes: Sequence[bool | None], seeds: Sequence[int] | Non
         policy,
         completed=done,
         successes=frozenset(index for index in done if outcomes[index]),
-        starts=Starts({index: seeds[index] for index in done} if seeds is not None else {}, None, {}),
+        starts=Starts({index: seeds[index] for index in done} if seeds is not None else {}),
         errored=frozenset(range(len(outcomes))) - done,
     )
 
@@ -176,8 +177,8 @@ def mispaired(rng: np.random.Generator) -> bool:
     """99 of 100 hashes of the initial state differ, and all seeds are equal."""
     a, b = (arm(name, drawn(rng, 0.5, 100), range(100)) for name in "ab")
     hashed = {index: f"{index}" for index in range(100)}
-    first, second = Starts(a.starts.seeds, "init_hash", hashed), Starts(b.starts.seeds, "init_hash", {99: "99"} | {
-        index: f"other {index}" for index in range(99)})  # fmt: skip
+    first, second = Starts(a.starts.seeds, {"init_hash": hashed}), Starts(b.starts.seeds, {"init_hash": {99: "99"} | {
+        index: f"other {index}" for index in range(99)}})  # fmt: skip
     return only(Arm("a", a.completed, a.successes, first), Arm("b", b.completed, b.successes, second)).paired
 
 
