@@ -201,6 +201,8 @@ def meet(environment: str, a: Side, b: Side) -> Meeting:
             fact = Fact(StartFact.BY_SEED, common=len(_common(a, moved)))
             found = replace(again, facts=(*again.facts, fact))
     told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
+    if found.paired:  # then by hashes, and the seeds don't matter
+        told = [fact for fact in told if fact.code != StartFact.RUN_SEEDS]
     facts = [*found.facts, *_each_once(told), *_conditions(a, b)]
     return replace(found, facts=(*facts,)) if facts else found
 
