@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -22,13 +22,14 @@ from comborun.reporter.comparing.comparison import ALPHA, Comparison
 from comborun.reporter.comparing.family import compare
 from comborun.reporter.comparing.graded import Graded, Scores, compare_graded, compare_kinds
 from comborun.reporter.comparing.orders import Trend, fit, steps_of, strengths, trend_of
-from comborun.reporter.comparing.pairing import Arm, Starts
+from comborun.reporter.comparing.pairing import Arm
 from comborun.reporter.comparing.pairing import arm as side_of
 from comborun.reporter.comparing.stopping import EarlyStopping, standings
 from comborun.reporter.counting.measures import ends_of, time_field, time_to_success
+from comborun.reporter.evidence.starts import Starts, settle
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.difference import PairCounts
-from comborun.reporter.statistics.proportion import mean_interval, proportion
+from comborun.reporter.statistics.proportion import mean_interval, mean_of_rates, proportion
 from comborun.reporter.statistics.sequential import decide, interval_after_stopping
 
 Draw = Callable[[np.random.Generator], bool]
@@ -73,7 +74,7 @@ def arm(policy: str, outcomes: Sequence[bool | None], seeds: Sequence[int] | Non
         policy,
         completed=done,
         successes=frozenset(index for index in done if outcomes[index]),
-        starts=Starts({index: seeds[index] for index in done} if seeds is not None else {}, None, {}),
+        starts=Starts({index: seeds[index] for index in done} if seeds is not None else {}),
         errored=frozenset(range(len(outcomes))) - done,
     )
 
@@ -119,6 +120,49 @@ def repeating(starts: int) -> Draw:
         a, b = (drawn(rng, 0.5, starts) for _ in range(2))
         first, second = (arm(name, [went[seed] for seed in seeds], seeds) for name, went in (("a", a), ("b", b)))
         return only(first, second).decided
+
+    return hit
+
+
+def seeded(seeds: Sequence[int | str], spread: float, noise: float = 0.0, side_by_side: int = 0) -> Draw:
+    """Equal policies whose records have these seeds. Each policy's rate has this spread between seeds, and each start
+    goes the same way but for a share `noise` of its episodes. `side_by_side`: that many runs, with the run as unit."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        found = {}
+        for policy in "ab":
+            rate = {seed: float(np.clip(rng.normal(0.5, spread), 0, 1)) for seed in dict.fromkeys(seeds)}
+            went = {seed: bool(rng.random() < rate[seed]) for seed in rate}
+            found[policy, "stairs"] = [
+                EpisodeRecord(policy, "stairs", at, _verdict(went[seed], rate[seed], rng, noise), seed, **packed())
+                for at, seed in enumerate(seeds)
+            ]
+        runs = _ranges(side_by_side, len(seeds))
+        settled = settle(found, runs=found if runs else ())
+        sides = {combo: side_of(merge(records, {})[0], settled[combo]) for combo, records in found.items()}
+        a, b = (replace(side, runs=runs) for side in sides.values())
+        return only(a, b).decided
+
+    return hit
+
+
+def _verdict(went: bool, rate: float, rng: np.random.Generator, noise: float) -> Verdict:
+    success = rng.random() < rate if rng.random() < noise else went
+    return Verdict.SUCCESS if success else Verdict.FAILURE
+
+
+def _ranges(runs: int, episodes: int) -> dict[str, range]:
+    length = episodes // max(1, runs)
+    return {f"seed{run}": range(run * length, (run + 1) * length) for run in range(runs)}
+
+
+def mean_of_starts(starts: int) -> Draw:
+    """Whether the interval of a mean over 3 environments covers, with 100 episodes on few starts in each."""
+
+    def hit(rng: np.random.Generator) -> bool:
+        by_start = [(float(sum(drawn(rng, 0.5, starts))), starts) for _ in range(3)]
+        low, high = mean_of_rates(by_start)
+        return low <= 0.5 <= high
 
     return hit
 
@@ -176,8 +220,8 @@ def mispaired(rng: np.random.Generator) -> bool:
     """99 of 100 hashes of the initial state differ, and all seeds are equal."""
     a, b = (arm(name, drawn(rng, 0.5, 100), range(100)) for name in "ab")
     hashed = {index: f"{index}" for index in range(100)}
-    first, second = Starts(a.starts.seeds, "init_hash", hashed), Starts(b.starts.seeds, "init_hash", {99: "99"} | {
-        index: f"other {index}" for index in range(99)})  # fmt: skip
+    first, second = Starts(a.starts.seeds, {"init_hash": hashed}), Starts(b.starts.seeds, {"init_hash": {99: "99"} | {
+        index: f"other {index}" for index in range(99)}})  # fmt: skip
     return only(Arm("a", a.completed, a.successes, first), Arm("b", b.completed, b.successes, second)).paired
 
 
@@ -335,6 +379,25 @@ def mixed_axis(rng: np.random.Generator) -> bool:
     return sum(time_to_success(one, chosen) is not None for one in combos) > 1 and chosen != "steps"
 
 
+def seed_cases() -> Iterator[Case]:
+    for count in (5, 10):
+        texts = [f"s{at % count}" for at in range(100)]
+        blocks = [at // (100 // count) for at in range(100)]
+        yield Case(f"false claim, {count} text seeds, 100 episodes", ALPHA, seeded(texts, 0.0))
+        yield Case(f"false claim, {count} starts in a row of {100 // count}, alike", ALPHA, seeded(blocks, 0.0))
+        half = seeded(blocks, 0.0, noise=0.5)
+        yield Case(f"false claim, {count} starts in a row of {100 // count}, half alike", ALPHA, half)
+    of_runs = [at // 100 for at in range(300)]
+    yield Case("false claim, 3 run seeds of 100, runs alike", ALPHA, seeded(of_runs, 0.0, noise=1.0))
+    yield Case("false claim, 3 run seeds of 100, runs differ by 5 points", None, seeded(of_runs, 0.05, noise=1.0))
+    for spread in (0.0, 0.05, 0.2):
+        beside = seeded(of_runs, spread, noise=1.0, side_by_side=3)
+        yield Case(f"false claim, 3 runs side by side, {100 * spread:g} points between runs", ALPHA, beside)
+    for starts in (3, 5, 10, 20):
+        name = f"interval of a mean over 3 environments covers, {starts} starts of 100 episodes"
+        yield Case(name, 0.95, mean_of_starts(starts), at_least=True)
+
+
 def cases() -> Iterator[Case]:
     yield Case("A beats B claimed, 50 of 50 and 50 crashed v 63 of 100", 0.0, crashed_half)
     for n in (100, 500):
@@ -343,6 +406,7 @@ def cases() -> Iterator[Case]:
     for starts in (5, 20, 50):
         yield Case(f"false claim, 100 episodes on {starts} seeds", ALPHA, repeating(starts))
         yield Case(f"interval of the rate covers, {starts} seeds", 0.95, rate_covered(starts), at_least=True)
+    yield from seed_cases()
     yield Case("monitor and report disagree, 6 environments", 0.0, disagreeing)
     for paired in (True, False):
         yield Case(
@@ -389,9 +453,11 @@ def graded_cases() -> Iterator[Case]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=2000)
-    runs = parser.parse_args().runs
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    options = parser.parse_args()
+    runs = options.runs
     print("| case | promised | found | two standard errors |\n|---|---|---|---|")
-    for case in cases():
+    for case in (one for one in cases() if options.only in one.name):
         found = simulate(case, runs)
         promise = "" if case.promise is None else f"{'at least' if case.at_least else 'at most'} {case.promise:g}"
         rate = f"{found.rate:.4f}{'' if found.holds else ' !'}"

@@ -21,7 +21,7 @@ from comborun.model.codec import decoded
 from comborun.model.plan import Plan, Session
 from comborun.model.stopping import StopRule
 from comborun.model.work import Combo, combo_of
-from comborun.reporter.comparing.pairing import seeded_once
+from comborun.reporter.evidence.starts import seeded_once
 from comborun.reporter.records import videos
 from comborun.reporter.records.collected import AttemptRecord, Canary, Collected, SessionHistory
 from comborun.reporter.records.collector import RecordCollector, walk

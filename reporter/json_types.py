@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from math import floor, log10
 from typing import Annotated, Any
 
+from comborun.rules.facts import Fact, data_of
+
 DIGITS = 10
 
 Pair = tuple[float, float]
@@ -79,3 +81,9 @@ Memory = Annotated[int, Shape({"type": "integer", "minimum": 0}, lambda size: si
 """bytes; in the document KiB"""
 TextOrNull = Annotated[str, Shape({"type": ["string", "null"]}, lambda text: text or None)]
 """null where it is empty"""
+_FACTS = {
+    "type": "array",
+    "items": {"type": "object", "required": ["code"], "properties": {"code": {"type": "string"}}},
+}
+Facts = Annotated[tuple[Fact, ...], Shape(_FACTS, data_of)]
+"""codes and fields"""

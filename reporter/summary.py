@@ -18,8 +18,12 @@ from comborun.reporter.counting.combo import ComboData, ComboSummary, MacroMean,
 from comborun.reporter.counting.ending import RunTiming, timing
 from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
-from comborun.reporter.merge import MergedCombo
+from comborun.reporter.evidence.context import alike, varying
+from comborun.reporter.evidence.runs import joined
+from comborun.reporter.evidence.words import say
 from comborun.reporter.records.collected import Canary, Collected
+from comborun.reporter.text import combo_name
+from comborun.rules.facts import Fact
 from comborun.text import natural
 
 
@@ -134,6 +138,8 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         if (one := results.merged.get(combo))
     ]
     seeds = {combo: side.starts.seeds for combo, side in results.sides.items() if isinstance(side, Arm)}
+    axes = (("policies", policies), ("environments", environments))
+    names_alike = [fact for kind, names in axes for fact in alike(names, kind)]
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
@@ -143,9 +149,13 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
+        claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds, names_alike),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
-        quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
+        quality=quality(
+            collected,
+            counted,
+            (*_warnings(combos, results.counts), *_evidence(results, names_alike), *prevented(comparisons)),
+        ),
         provenance=dict(sorted(collected.origin.items())),
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),
@@ -172,6 +182,7 @@ def _combos(
                 merged=results.merged.get(combo),
                 tally=results.counts.get(combo),
                 starts=side.by_start[1] if side and side.by_start[1] < side.counts[1] else None,
+                groups=side.starts.groups(side.completed) if isinstance(side, Arm) else None,
                 ends=ends.get(combo),
                 not_needed=size(spare.get(combo, ())),
             )
@@ -188,23 +199,24 @@ def _compared(
         by_environment[environment].append(side)
     if stopping := stopping_of(collected, results.sides):
         return compare(by_environment, stopping), (), ()
-    graded = () if how_many(by_environment) > MOST else _graded(collected, results.merged, order)
+    graded = () if how_many(by_environment) > MOST else _graded(collected, results, order)
     policies = tuple(dict.fromkeys(policy for policy, _ in order))
     series = steps_of(policies, dict(collected.plan.steps) if collected.plan else {})
     found = tuple(one for steps in series if (one := trend_of(steps, results.sides)))
     return compare(by_environment, None, graded), compare_kinds(ends, sides), found
 
 
-def _graded(collected: Collected, merged: Mapping[Combo, MergedCombo], order: Sequence[Combo]) -> tuple[Graded, ...]:
+def _graded(collected: Collected, results: Results, order: Sequence[Combo]) -> tuple[Graded, ...]:
     named = {
         (name, combo[1])
         for combo, histories in collected.by_combo.items()
         for name in histories[0].session.results.compare
     }
+    merged = results.merged
     found: dict[str, dict[str, list[Scores]]] = {}
     for combo in order:
         for metric in sorted(name for name, environment in named if environment == combo[1] and combo in merged):
-            one = scores(merged[combo], metric, collected.unpaired.get(combo, ""))
+            one = scores(merged[combo], metric, results.settled.get(combo))
             if one.values:
                 found.setdefault(metric, {}).setdefault(combo[1], []).append(one)
     return tuple(one for metric, environments in found.items() for one in compare_graded(metric, environments))
@@ -219,6 +231,18 @@ def _spared(collected: Collected) -> dict[Combo, Spans]:
         combo: spared(histories, (record.episode for record in recorded.get(combo, ())))
         for combo, histories in collected.by_combo.items()
     }
+
+
+def _evidence(results: Results, names_alike: Iterable[Fact]) -> Iterator[DataFinding]:
+    """What limits the evidence of single combos, and names that may mean the same."""
+    yield from (DataFinding("names", say(fact)) for fact in names_alike)
+    arms = {combo: side for combo, side in results.sides.items() if isinstance(side, Arm)}
+    for combo, arm in arms.items():
+        beside = [other.context for (_, environment), other in arms.items() if environment == combo[1]]
+        if len(arm.run_rates) > 1:
+            yield DataFinding(combo_name(*combo), say(joined(combo[0], arm.run_rates)))
+        for fact in (*arm.starts.facts, *varying(arm.context, beside)):
+            yield DataFinding(combo_name(*combo), say(fact))
 
 
 def _warnings(combos: Iterable[ComboSummary], tallied: Collection[Combo]) -> Iterator[DataFinding]:

@@ -30,7 +30,8 @@ def per_cent(limits: tuple[float, float] | None) -> str:
 
 
 def interval(proportion: Proportion | None) -> str:
-    return per_cent(proportion.interval if proportion else None)
+    starts = f" of {proportion.starts} starts" if proportion and proportion.starts and proportion.interval else ""
+    return per_cent(proportion.interval if proportion else None) + starts
 
 
 def of(proportion: Proportion | None) -> str:

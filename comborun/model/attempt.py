@@ -175,7 +175,7 @@ class EpisodeRecord:
     episode: int
     """index within the combo, fixed before launch; counts from 0"""
     verdict: Verdict
-    seed: int | None = None
+    seed: int | float | str | None = None
     session: str = ""
     attempt: int = 0
     path: str = ""

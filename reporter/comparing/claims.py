@@ -12,8 +12,10 @@ from comborun.reporter.comparing.comparison import Comparison, Overall, Tested
 from comborun.reporter.comparing.family import MOST, Comparisons, EnvironmentComparisons
 from comborun.reporter.comparing.graded import Graded, KindComparison
 from comborun.reporter.counting.quality import DataFinding
+from comborun.reporter.evidence.words import limits, say
 from comborun.reporter.statistics.proportion import Proportion
 from comborun.reporter.text import fraction, number, of, p_number, p_value, points, points_interval, rate
+from comborun.rules.facts import Fact
 from comborun.text import several
 
 Causes = Mapping[Combo, str]
@@ -25,6 +27,8 @@ PAIRS_TOLD = 6
 """undecided pairs of an environment that are named with numbers; of more only the names are given"""
 PAIRS_NAMED = 24
 """undecided pairs that are named"""
+FACTS_TOLD = 4
+"""facts in a sentence about undecided pairs; final_benchmark_report.json has all"""
 DIFFERS = 0.05
 """p of equal differences below which a sentence says that they differ"""
 
@@ -50,7 +54,12 @@ class Claims:
         return (*(self.decided or [NOTHING_DECIDED]), *self.left_open)
 
 
-def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequence[KindComparison] = ()) -> Claims:
+def claims(
+    comparisons: Comparisons,
+    causes: Causes | None = None,
+    kinds: Sequence[KindComparison] = (),
+    alike: Sequence[Fact] = (),
+) -> Claims:
     groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
     overall = [one for one in comparisons.overall if not one.decided]
@@ -63,7 +72,7 @@ def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequen
         ),
         undecided=(
             *(f"Only among completed episodes: {_overall(one)}" for one in comparisons.overall if one.only_completed),
-            *([f"Not decided overall: {_pairs(overall)}."] if overall else ()),
+            *([f"Not decided overall: {_pairs(overall)}.{_limits(overall)}"] if overall else ()),
             *(
                 f"Only among completed episodes: {_claim(one)}{_unknown(one, causes)}"
                 for group in groups
@@ -72,15 +81,19 @@ def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequen
             ),
             *(
                 f"Not decided in {group.environment}{' so far' * group.so_far}: {_pairs(found)}. {_limit(group)}"
+                f"{_limits(found)}"
                 for group in groups
                 if (found := [one for one in group.comparisons if not one.decided])
             ),
             *(f"Only among episodes with a value: {_graded(one)}" for one in graded if one.only_completed),
             *_undecided_graded([one for one in graded if not one.decided]),
         ),
-        left_out=tuple(
-            f"Not compared in {environment}: {', '.join(policies)} (no episode with a verdict)."
-            for environment, policies in comparisons.left_out
+        left_out=(
+            *(
+                f"Not compared in {environment}: {', '.join(policies)} (no episode with a verdict)."
+                for environment, policies in comparisons.left_out
+            ),
+            *(f"Not joined: {say(fact)}." for fact in alike),
         ),
     )
 
@@ -102,7 +115,7 @@ def _claim(comparison: Comparison) -> str:
     return (
         f"{so_far}{_beats(comparison)} in {comparison.environment}: {_rate(first)} against {_rate(second)},"
         f" {_size(comparison)}, {_basis(comparison)},"
-        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{leaning}"
+        f" Holm p {p_value(comparison.p_holm, bound=comparison.bounded)}.{leaning}{limits(comparison.facts)}"
     )
 
 
@@ -143,6 +156,14 @@ def _pairs(found: Sequence[Comparison | Overall]) -> str:
     return named + (f"; and {len(found) - PAIRS_NAMED} more" if len(found) > PAIRS_NAMED else "")
 
 
+def _limits(found: Sequence[Comparison | Overall]) -> str:
+    """What limits the evidence of these pairs; each fact once."""
+    facts: list[Fact] = []
+    for one in found:
+        facts += [fact for fact in one.facts if fact not in facts]
+    return limits(facts[:FACTS_TOLD])
+
+
 def _pair(comparison: Comparison | Overall, *, numbers: bool) -> str:
     if not numbers:
         return f"{comparison.a} and {comparison.b}"
@@ -180,7 +201,7 @@ def _overall(overall: Overall) -> str:
     return (
         f"Overall {_beats(overall)}: mean rate {fraction(first)} % against {fraction(second)} % over"
         f" {several(overall.environments, 'environment')}, {_size(overall)}, {paired},"
-        f" Holm p {p_value(overall.p_holm)}; {_spread(overall)}.{without}"
+        f" Holm p {p_value(overall.p_holm)}; {_spread(overall)}.{without}{limits(overall.facts)}"
     )
 
 
@@ -205,7 +226,7 @@ def _graded(graded: Graded) -> str:
         f"{_where(graded)} {graded.ahead} has more {graded.metric} than {graded.behind}: in {fraction(chance)} % of"
         f" {'the same episodes' if graded.paired else 'episodes drawn from each'} [{fraction(low)}, {fraction(high)}]"
         f" (equal values count half), interquartile mean {number(first)} against {number(second)}, {graded.test},"
-        f" {n}, Holm p {p_value(graded.p_holm)}."
+        f" {n}, Holm p {p_value(graded.p_holm)}.{limits(graded.facts)}"
     )
 
 
@@ -230,6 +251,7 @@ def _kind(kind: KindComparison) -> str:
     return (
         f"{found.ahead} ends as {kind.kind!r} more often than {found.behind} {where}: {fraction(high)} % of episodes"
         f" against {fraction(low)} %, {_size(found)}, p {p_value(found.p_holm)} (Holm over all failure kinds)."
+        f"{limits(found.facts)}"
     )
 
 

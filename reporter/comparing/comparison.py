@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import TypeVar
 
-from comborun.reporter.comparing.pairing import CountsAlone, Meeting, Side
-from comborun.reporter.json_types import Rounded
+from comborun.reporter.comparing.pairing import Arm, CountsAlone, Meeting, Side
+from comborun.reporter.evidence.runs import between_runs
+from comborun.reporter.json_types import Facts, Rounded
 from comborun.reporter.statistics.barnard import barnard
 from comborun.reporter.statistics.difference import PairCounts, holm, mcnemar, newcombe, paired_interval
 from comborun.reporter.statistics.pooled import Stratum, heterogeneity, pooled_difference, pooled_p
 from comborun.reporter.statistics.proportion import Interval, Proportion, proportion
 from comborun.reporter.statistics.sequential import STOPPED_CONFIDENCE
+from comborun.rules.facts import Fact
 
 One = TypeVar("One", bound="Tested")
 
@@ -56,6 +59,8 @@ class Tested:
     """corrected over the family: all comparisons of the report"""
     worst_holm: Rounded = field(default=1.0, kw_only=True)
     """worst_p, corrected over the family"""
+    facts: Facts = field(default=(), kw_only=True)
+    """what limits the evidence"""
 
     @property
     def level(self) -> float:
@@ -162,7 +167,8 @@ class Overall(Tested):
 
 def comparison_of(met: Meeting) -> Comparison:
     a, b, seen = met.a, met.b, met.seen
-    p = p_of(seen)
+    interval = newcombe(seen.a, seen.b) if seen.pairs is None else paired_interval(seen.pairs)
+    interval, p = _with_runs([met], interval, p_of(seen))
     rate_a, rate_b = rates(a, b, seen.pairs)
     return Comparison(
         environment=met.environment,
@@ -173,11 +179,28 @@ def comparison_of(met: Meeting) -> Comparison:
         pairing=met.why,
         pairs=seen.pairs,
         difference=seen.difference,
-        interval=newcombe(seen.a, seen.b) if seen.pairs is None else paired_interval(seen.pairs),
+        interval=interval,
         p=p,
         worst_p=_worst([met], seen.difference, p, lambda strata: p_of(strata[0])),
         unknown=(len(a.unknown), len(b.unknown)),
+        facts=met.facts,
     )
+
+
+def _with_runs(meetings: Sequence[Meeting], interval: Interval, p: float) -> tuple[Interval, float]:
+    """The wider interval and the larger p of episodes and of runs, where both policies have several runs."""
+    sides = [[one.a for one in meetings], [one.b for one in meetings]]
+    rates = []
+    for side in sides:
+        found = [one.run_rates for one in side if isinstance(one, Arm)]
+        if len(found) < len(meetings) or len(found[0]) < 2:
+            return interval, p
+        rates.append([fmean(one[run] for one in found) for run in found[0] if all(run in one for one in found)])
+    of_runs = between_runs(*rates)
+    if of_runs is None:
+        return interval, p
+    (low, high), p_of_runs = of_runs
+    return (min(interval[0], low), max(interval[1], high)), max(p, p_of_runs)
 
 
 def _worst(meetings: Sequence[Meeting], difference: float, p: float, test: Callable[[list[Stratum]], float]) -> float:
@@ -209,7 +232,7 @@ def overall_of(meetings: Sequence[Meeting]) -> Overall:
     seen = [one.seen for one in meetings]
     difference, interval = pooled_difference(seen)
     sign = 1 if difference > 0 else -1
-    p = pooled_p(seen, sign) if difference else 1.0
+    interval, p = _with_runs(meetings, interval, pooled_p(seen, sign) if difference else 1.0)
     return Overall(
         a=meetings[0].a.policy,
         b=meetings[0].b.policy,
@@ -224,7 +247,20 @@ def overall_of(meetings: Sequence[Meeting]) -> Overall:
         range=(min(one.difference for one in seen), max(one.difference for one in seen)),
         heterogeneity=heterogeneity(seen),
         unknown=(sum(len(one.a.unknown) for one in meetings), sum(len(one.b.unknown) for one in meetings)),
+        facts=_of_all(meetings),
     )
+
+
+def _of_all(meetings: Sequence[Meeting]) -> tuple[Fact, ...]:
+    """Each fact once, with the environments that it limits."""
+    found: list[tuple[Fact, list[str]]] = []
+    for met in meetings:
+        for fact in met.facts:
+            if known := next((places for one, places in found if one == fact), None):
+                known.append(met.environment)
+            else:
+                found.append((fact, [met.environment]))
+    return tuple(Fact(fact.code, **fact.fields, environments=places) for fact, places in found)
 
 
 # -- a family of comparisons ------------------------------------------------------------------------------------------

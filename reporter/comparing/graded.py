@@ -23,8 +23,9 @@ from comborun.reporter.comparing.comparison import (
     corrected,
     overall_of,
 )
-from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet, starts_of
+from comborun.reporter.comparing.pairing import Arm, Meeting, Side, arm, count_pairs, meet
 from comborun.reporter.counting.measures import ERRORED, KINDS, EpisodeEnds
+from comborun.reporter.evidence.starts import Settled, starts_of
 from comborun.reporter.json_types import Range, Rounded
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.statistics.difference import (
@@ -88,15 +89,15 @@ class Graded(Tested):
         return (1 + self.interval[0]) / 2, (1 + self.interval[1]) / 2
 
 
-def scores(combo: MergedCombo, metric: str, caution: str = "") -> Scores:
+def scores(combo: MergedCombo, metric: str, settled: Settled | None = None) -> Scores:
     ran = [record for record in combo.accepted if record.verdict is not Verdict.ERRORED]
     found = [(record, value) for record in ran if (value := record.metric(metric)) is not None]
     values = {record.episode: value for record, value in found}
     scored = replace(
-        arm(combo, caution),
+        arm(combo, settled),
         completed=frozenset(values),
         successes=frozenset(),
-        starts=starts_of([record for record, _ in found], caution),
+        starts=starts_of([record for record, _ in found], settled),
         errored=frozenset(record.episode for record in combo.accepted) - values.keys(),
     )
     return Scores(scored, values)
@@ -239,7 +240,7 @@ def _meetings(arms: Mapping[Combo, Arm], a: str, b: str) -> list[Meeting]:
 
 def _compared(meetings: Sequence[Meeting], arms: Mapping[Combo, Arm]) -> Comparison | Overall:
     """Of the same two policies with these arms instead of their own."""
-    met = [
-        replace(one, a=arms[one.a.policy, one.environment], b=arms[one.b.policy, one.environment]) for one in meetings
-    ]
+    own = [(one, arms[one.a.policy, one.environment], arms[one.b.policy, one.environment]) for one in meetings]
+    # Facts may say that episodes were left out or have other indexes: then the meeting's arms are not the combos' own.
+    met = [meet(one.environment, a, b) if one.facts else replace(one, a=a, b=b) for one, a, b in own]
     return overall_of(met) if len(met) > 1 else comparison_of(met[0])

@@ -6,105 +6,25 @@ start is no new evidence: a deterministic program repeats what it did.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from math import fsum
 from operator import attrgetter
 from types import MappingProxyType
 
-from comborun.model.attempt import EpisodeRecord, Verdict, field_column, having
-from comborun.model.work import Combo, Spans, episodes_of, grouped, minus, size
+from comborun.model.attempt import EpisodeRecord, Verdict, having
+from comborun.model.work import Combo, Spans, episodes_of, minus, size
 from comborun.reporter.counting.combo import AggregateCounts, tallies
+from comborun.reporter.evidence.context import NO_CONTEXT, Context, alike, context_of, differing, varying
+from comborun.reporter.evidence.runs import RunFact, Runs, joined, run_rates
+from comborun.reporter.evidence.starts import NO_SEEDS, UNTOLD, Settled, StartFact, Starts, settle, starts_of
 from comborun.reporter.merge import MergedCombo, merge
 from comborun.reporter.records.collected import Collected
 from comborun.reporter.statistics.difference import PairCounts
 from comborun.reporter.statistics.pooled import Stratum
-
-HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
-"""fields that can hold a hash of the initial state, the best evidence first"""
-
-
-@dataclass(frozen=True)
-class Starts:
-    seeds: Mapping[int, int]
-    hash_field: str | None
-    hashes: Mapping[int, object]
-    caution: str = ""
-    """why neither index nor seed says how its episodes started, or empty"""
-
-    def of(self, episode: int) -> object:
-        """A value that is equal for equal starts; None if unknown."""
-        if episode in self.hashes:
-            return self.hash_field, self.hashes[episode]
-        return None if self.caution else self.seeds.get(episode)
-
-    @cached_property
-    def _all_differ(self) -> bool:
-        """Whether all seeds differ. An episode without a seed counts as its own start."""
-        return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
-
-    def groups(self, episodes: Collection[int]) -> list[frozenset[int]] | None:
-        """The episodes of each start; an unknown start has one episode. None if no start repeats."""
-        if self._all_differ:
-            return None
-        starts = {episode: self.of(episode) for episode in episodes}
-        found = grouped(episodes, lambda one: ("alone", one) if starts[one] is None else starts[one])
-        return None if len(found) == len(episodes) else [frozenset(group) for group in found.values()]
-
-    def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:
-        """Reason -> common episodes; the reason is empty where both are shown to have started the same."""
-        if not (self.hashes or other.hashes or self.caution or other.caution):
-            own = [*map(self.seeds.get, episodes)]
-            if None not in own and (self.seeds is other.seeds or own == [*map(other.seeds.get, episodes)]):
-                return Counter({"": len(own)})
-        return Counter(self.mismatch(other, episode) for episode in episodes)
-
-    def mismatch(self, other: Starts, episode: int) -> str:
-        """Why an episode of both is not shown to have started the same, or empty."""
-        if self.hash_field == other.hash_field and episode in self.hashes and episode in other.hashes:
-            same = self.hashes[episode] == other.hashes[episode]
-            return "" if same else f"initial states ({self.hash_field}) differ"
-        if reason := self.caution or other.caution:
-            return reason
-        own, theirs = self.seeds.get(episode), other.seeds.get(episode)
-        if own is None or theirs is None:
-            return "no seeds in the records"
-        return "" if own == theirs else "seeds differ"
-
-
-UNTOLD = Starts(MappingProxyType({}), None, MappingProxyType({}))
-
-
-def starts_of(judged: Sequence[EpisodeRecord], caution: str = "") -> Starts:
-    # Decided by the first record: a program writes the same fields throughout.
-    field = next((name for name in HASH_FIELDS if judged and judged[0].field(name) is not None), None)
-    episodes, seeds = ([*map(attrgetter(name), judged)] for name in ("episode", "seed"))
-    known = dict(zip(episodes, seeds, strict=True))
-    if None in seeds:
-        known = {episode: seed for episode, seed in known.items() if seed is not None}
-    if seeded_once(judged):
-        caution = caution or "one seed for all episodes, which says nothing of their starts"
-    found = zip(episodes, field_column(judged, field), strict=True) if field else ()
-    hashes = {episode: value for episode, value in found if isinstance(value, str | int | float)}
-    return Starts(known, field, hashes, caution)
-
-
-def seeded_once(records: Sequence[EpisodeRecord]) -> bool:
-    """Whether all these records have the same seed, but differ. Then it is the seed of the run, not of an episode."""
-    if len({*map(attrgetter("seed"), records)} - {None}) != 1:
-        return False
-    first, *others = (record for record in records if record.seed is not None)
-    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in others)
-
-
-def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
-    """Whether the best hash that both records have is the same; None if they have none in common."""
-    hashes = ((a.field(name), b.field(name)) for name in HASH_FIELDS)
-    return next((first == second for first, second in hashes if first is not None and second is not None), None)
-
+from comborun.rules.facts import Fact
 
 UNPLANNED = 10_000
 """most episodes that count as missing because others have a lower and a higher index; of more, none does"""
@@ -122,6 +42,14 @@ class Arm:
     """planned, and left no record"""
     contested: frozenset[int] = frozenset()
     """one record says success and another failure"""
+    context: Context = field(default_factory=lambda: NO_CONTEXT)
+    """the conditions that its records tell"""
+    runs: Runs = field(default_factory=dict)
+    """several runs of it side by side, or none"""
+
+    @property
+    def run_rates(self) -> dict[str, float]:
+        return run_rates(self.runs, self.completed, self.successes)
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -175,6 +103,8 @@ class Results:
     """of combos with a record per episode, over the planned episodes that were needed"""
     counts: Mapping[Combo, AggregateCounts]
     sides: Mapping[Combo, Side]
+    settled: Mapping[Combo, Settled]
+    """what the starts of each combo with records rest on"""
 
 
 def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxyType({})) -> Results:
@@ -189,25 +119,28 @@ def results_of(collected: Collected, spare: Mapping[Combo, Spans] = MappingProxy
     sessions = {history.session.name: history.session.count for history in collected.sessions}
     found = tallies(collected.aggregates, sessions)
     counts = {combo: one for combo, one in found.items() if not (combo in merged and merged[combo].accepted)}
+    runs = collected.runs
+    settled = settle({combo: one.accepted for combo, one in merged.items()}, collected.unpaired, runs)
     sides: dict[Combo, Side] = {}
     like: Arm | None = None
     for combo, records in merged.items():
         if combo not in counts:
-            sides[combo] = like = arm(records, collected.unpaired.get(combo, ""), like)
+            like = replace(arm(records, settled[combo], like), runs=runs.get(combo, {}))
+            sides[combo] = like
     for combo, one in counts.items():
         absent = sum(history.session.count for history in collected.by_combo.get(combo, ())) - one.episodes
         sides[combo] = CountsAlone(combo[0], (one.successes, one.episodes), max(0, absent))
-    return Results(merged, counts, sides)
+    return Results(merged, counts, sides, settled)
 
 
-def arm(combo: MergedCombo, caution: str = "", like: Arm | None = None) -> Arm:
+def arm(combo: MergedCombo, settled: Settled | None = None, like: Arm | None = None) -> Arm:
     """`like`: an arm that may have the same episodes and seeds. Equal ones are kept once, since a run can have
     millions."""
     judged = having(combo.accepted, Verdict.SUCCESS, Verdict.FAILURE)
     errored = having(combo.accepted, Verdict.ERRORED, Verdict.MEASURED)
     # Without a plan a gap may be no missing episodes at all, and behind an index of 10^18 it has too many to list.
     missing = combo.missing if combo.planned is not None or size(combo.missing) <= UNPLANNED else ()
-    completed, starts = _episodes(judged), starts_of(judged, caution)
+    completed, starts = _episodes(judged), starts_of(judged, settled)
     if like and completed == like.completed:
         completed = like.completed
     if like and starts.seeds == like.starts.seeds:
@@ -220,11 +153,16 @@ def arm(combo: MergedCombo, caution: str = "", like: Arm | None = None) -> Arm:
         errored=_episodes(errored),
         missing=frozenset(chain(*missing)),
         contested=frozenset(chain(*combo.contested)),
+        context=context_of(combo.accepted),
     )
 
 
 def _episodes(records: Iterable[EpisodeRecord]) -> frozenset[int]:
     return frozenset(map(attrgetter("episode"), records))
+
+
+SHOWN = 0.9
+"""share of the common episodes that must be shown to start the same, if of the others nothing is known"""
 
 
 @dataclass(frozen=True)
@@ -233,9 +171,11 @@ class Meeting:
     a: Side
     b: Side
     paired: bool
-    """whether every common episode is shown to have started the same"""
+    """whether the common episodes are shown to have started the same"""
     why: str
     """one clause: `equal seeds in all 100 common episodes`"""
+    facts: tuple[Fact, ...] = ()
+    """what limits the comparison"""
 
     @cached_property
     def seen(self) -> Stratum:
@@ -252,22 +192,112 @@ class Meeting:
 
 
 def meet(environment: str, a: Side, b: Side) -> Meeting:
-    return Meeting(environment, a, b, *_pairing(a, b))
-
-
-def _pairing(a: Side, b: Side) -> tuple[bool, str]:
     if isinstance(a, CountsAlone) or isinstance(b, CountsAlone):
-        return False, "counts alone, without episodes"
+        return Meeting(environment, a, b, paired=False, why="counts alone, without episodes")
+    found = _meet(environment, a, b)
+    if not found.paired and (moved := _under_the_indexes_of(a, b)):
+        again = _meet(environment, a, moved)
+        if again.paired:
+            fact = Fact(StartFact.BY_SEED, common=len(_common(a, moved)))
+            found = replace(again, facts=(*again.facts, fact))
+    told = [*a.starts.facts, *(one for one in b.starts.facts if one not in a.starts.facts)]
+    if found.paired:  # then by hashes, and the seeds don't matter
+        told = [fact for fact in told if fact.code != StartFact.RUN_SEEDS]
+    facts = [*found.facts, *_each_once(told), *_conditions(a, b)]
+    return replace(found, facts=(*facts,)) if facts else found
+
+
+def _conditions(a: Arm, b: Arm) -> Iterable[Fact]:
+    """What differs between two policies besides themselves, or inside one of them."""
+    if a.policy != b.policy:
+        yield from alike((a.policy, b.policy), "policies")
+    rates = {one.policy: one.run_rates for one in (a, b) if len(one.run_rates) > 1}
+    yield from (joined(policy, found) for policy, found in rates.items())
+    if len(rates) > 1:
+        yield Fact(RunFact.RANDOM)
+    if len(rates) == 1 and a.policy != b.policy:
+        yield Fact(RunFact.ONE_EACH, policy=b.policy if a.policy in rates else a.policy)
+    yield from differing(a.context, b.context, one_policy=a.policy == b.policy)
+    for one, other in ((a, b), (b, a)):
+        yield from (Fact(fact.code, **fact.fields, policy=one.policy) for fact in varying(one.context, [other.context]))
+
+
+def _each_once(facts: Iterable[Fact]) -> list[Fact]:
+    """Each fact once: what is true of both policies is said once."""
+    found: list[Fact] = []
+    for fact in facts:
+        one = Fact(fact.code, **{key: value for key, value in fact.fields.items() if key != "policy"})
+        found += [] if one in found else [one]
+    return found
+
+
+def _meet(environment: str, a: Arm, b: Arm) -> Meeting:
     common = _common(a, b)
     if not common:
-        return False, "no episode index in common"
+        return Meeting(environment, a, b, paired=False, why="no episode index in common")
     reasons = a.starts.mismatches(b.starts, common)
-    alike = reasons.pop("", 0)
+    alike, facts = reasons.pop("", 0), []
+    name, count = a.starts.one_sided(b.starts, common)
+    if count:
+        facts.append(Fact(StartFact.ONE_SIDED_HASH, field=name, episodes=count, common=len(common)))
     if not reasons:
-        what = f"initial states ({a.starts.hash_field})" if common <= a.starts.hashes.keys() else "seeds"
-        return True, f"equal {what} in all {len(common)} common episodes"
+        name = a.starts.field_of_all(b.starts, common)
+        what = f"initial states ({name})" if name else "seeds"
+        if not name and len(a.starts.shared(b.starts)) > 1:
+            what = "initial states or seeds"
+        return Meeting(environment, a, b, True, f"equal {what} in all {len(common)} common episodes", (*facts,))
+    if {*reasons} == {NO_SEEDS} and alike >= SHOWN * len(common):
+        lost = frozenset(one for one in common if a.starts.mismatch(b.starts, one))
+        a, b = (_without_verdict(one, lost) for one in (a, b))
+        facts.append(Fact(StartFact.UNKNOWN_STARTS, episodes=len(lost), common=len(common)))
+        why = f"equal starts in {alike} of {len(common)} common episodes, no seeds in the records of the others"
+        return Meeting(environment, a, b, True, why, (*facts,))
     reason, count = reasons.most_common(1)[0]
-    return False, f"{reason} in {count} of {len(common)} common episodes" if alike else reason
+    why = f"{reason} in {count} of {len(common)} common episodes" if alike else reason
+    return Meeting(environment, a, b, False, why, (*facts,))
+
+
+def _without_verdict(side: Arm, episodes: frozenset[int]) -> Arm:
+    """As if these episodes had given no verdict, so that a claim must also hold if they count against it."""
+    return replace(
+        side,
+        completed=side.completed - episodes,
+        successes=side.successes - episodes,
+        errored=side.errored | (episodes & side.completed),
+    )
+
+
+def _under_the_indexes_of(a: Arm, b: Arm) -> Arm | None:
+    """Arm b under the indexes that its starts have in a; None unless no start repeats and most are in both."""
+    among = a.starts.shared(b.starts)
+    own, theirs = ({one.starts.of(episode, among): episode for episode in one.completed} for one in (a, b))
+    if None in own or None in theirs or len(own) < len(a.completed) or len(theirs) < len(b.completed):
+        return None
+    if len(own.keys() & theirs.keys()) < SHOWN * min(len(own), len(theirs)):
+        return None
+    beyond = max((*a.completed, *a.unknown, *b.completed, *b.unknown), default=0) + 1
+    moved = {episode: own.get(start, beyond + episode) for start, episode in theirs.items()}
+    moved |= {episode: beyond + episode for episode in b.unknown}
+
+    def renumbered(episodes: Iterable[int]) -> frozenset[int]:
+        return frozenset(moved[episode] for episode in episodes)
+
+    hashes = {
+        name: {moved[episode]: value for episode, value in values.items() if episode in moved}
+        for name, values in b.starts.hashes.items()
+    }
+    seeds = {moved[episode]: seed for episode, seed in b.starts.seeds.items() if episode in moved}
+    return Arm(
+        policy=b.policy,
+        completed=renumbered(b.completed),
+        successes=renumbered(b.successes),
+        starts=replace(b.starts, seeds=seeds, hashes=hashes),
+        errored=renumbered(b.errored),
+        missing=renumbered(b.missing),
+        contested=renumbered(b.contested),
+        context=b.context,
+        runs=b.runs,
+    )
 
 
 def _common(a: Arm, b: Arm) -> frozenset[int]:
@@ -305,7 +335,7 @@ def outcomes(a: Arm, b: Arm, episodes: Iterable[int]) -> tuple[int, ...]:
 def count_pairs(a: Arm, b: Arm) -> PairCounts:
     """Of the episodes that both completed. A start with several episodes counts once, at its mean."""
     common = _common(a, b)
-    groups = a.starts.groups(common)
+    groups = a.starts.groups(common, a.starts.shared(b.starts))
     if groups is None:
         return _counted(a, b, common)
     shares = [(len(group), _counted(a, b, group)) for group in groups]

@@ -108,13 +108,15 @@ def macro_means(
 def _macro_mean(policy: str, names: Sequence[str], cells: Mapping[Combo, ComboSummary]) -> MacroMean:
     found = {name: cell for name in names if (cell := cells.get((policy, name))) and cell.rate and cell.rate.n}
     rates = [(cell.rate.successes, cell.rate.n) for cell in found.values() if cell.rate]
+    starts = [(cell.rate.starts or cell.rate.n) for cell in found.values() if cell.rate]
+    by_start = [(k / n * count, count) for (k, n), count in zip(rates, starts, strict=True)]
     whole = len(found) == len(names)
     return MacroMean(
         policy=policy,
         environments=len(names),
         episodes=sum(n for _, n in rates),
         mean=fmean(k / n for k, n in rates) if whole else None,
-        interval=mean_of_rates(rates) if whole else None,
+        interval=mean_of_rates(by_start) if whole else None,
         missing=tuple(name for name in names if name not in found),
         partial=tuple(
             name for name, cell in found.items() if cell.counts and cell.counts.completed < cell.counts.planned
@@ -228,6 +230,8 @@ class ComboData:
     """its counts, if it has no records"""
     starts: int | None
     """number of different starts, if some repeat"""
+    groups: Sequence[frozenset[int]] | None
+    """the episodes of each start, if some repeat"""
     ends: EpisodeEnds | None
     not_needed: int
     """number of episodes"""
@@ -244,7 +248,7 @@ class ComboData:
     @property
     def means(self) -> tuple[MetricMean, ...]:
         if not (tally := self.tally):
-            return metrics(self.records, self.wanted)
+            return metrics(self.records, self.wanted, self.groups)
         names = self.wanted or tuple(tally.metrics)[:LIMIT]
         found = ((name, tally.metrics[name]) for name in names if name in tally.metrics)
         return tuple(MetricMean(name, mean, tally.episodes, None, None) for name, mean in found)

@@ -57,6 +57,8 @@ class MetricMean:
     """95 % interval of the mean (t); None with fewer than 5 values, or only equal ones"""
     percentiles: Range | None
     """5 % and 95 % of the episodes; None below 20 values"""
+    starts: int | None = None
+    """number of different starts, if some repeat: the interval counts each once"""
 
 
 @dataclass(frozen=True)
@@ -86,15 +88,29 @@ class TimeToSuccess:
     """successful episodes without the field; they count in n only"""
 
 
-def metrics(records: Sequence[EpisodeRecord], wanted: tuple[str, ...]) -> tuple[MetricMean, ...]:
-    values = metric_columns(having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED), wanted)
+def metrics(
+    records: Sequence[EpisodeRecord], wanted: tuple[str, ...], groups: Sequence[frozenset[int]] | None = None
+) -> tuple[MetricMean, ...]:
+    """`groups`: the episodes of each start, if some repeat."""
+    counted = having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED)
+    values = metric_columns(counted, wanted)
     named = [*(name for name in wanted if name in values), *(name for name in values if name not in wanted)]
-    return tuple(
-        MetricMean(
-            name, _mean(values[name]), len(values[name]), mean_interval(values[name]), _percentiles(values[name])
-        )
-        for name in named[: len(wanted) or LIMIT]
-    )
+    start_of = {episode: start for start, group in enumerate(groups or ()) for episode in group}
+    return tuple(_metric(name, values[name], counted, start_of) for name in named[: len(wanted) or LIMIT])
+
+
+def _metric(
+    name: str, values: Sequence[float], records: Sequence[EpisodeRecord], start_of: Mapping[int, int]
+) -> MetricMean:
+    independent, starts = values, None
+    if start_of:
+        episodes = [record.episode for record in records if record.metric(name) is not None]
+        by_start: dict[object, list[float]] = {}
+        for episode, value in zip(episodes, values, strict=True):
+            by_start.setdefault(start_of.get(episode, ("alone", episode)), []).append(value)
+        independent = [*map(_mean, by_start.values())]
+        starts = len(independent) if len(independent) < len(values) else None
+    return MetricMean(name, _mean(values), len(values), mean_interval(independent), _percentiles(values), starts)
 
 
 def _percentiles(values: Sequence[float]) -> Interval | None:

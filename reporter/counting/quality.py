@@ -172,7 +172,7 @@ LONG = 60
 SHORT = 12
 
 
-def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> Iterator[str]:
+def differences(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]]) -> Iterator[str]:
     """Sentences about different conditions. `seeds`: by episode, as recorded."""
     attempts = [
         (history.session.policy, attempt.begin)
@@ -206,7 +206,7 @@ def _other_environments(collected: Collected) -> Iterator[str]:
             yield f"{say(Fact(differs.code, **differs.fields, sessions=count))}."
 
 
-def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]]) -> Iterator[str]:
+def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, object]]) -> Iterator[str]:
     """Combos whose records have another seed than the plan gave: neither S nor S + episode."""
     found: list[str] = []
     for combo, histories in collected.by_combo.items():
@@ -219,12 +219,13 @@ def _other_seeds(collected: Collected, seeds: Mapping[Combo, Mapping[int, int]])
         yield f"The records of {planned} hold other seeds than the plan gave their program: {found[0]}."
 
 
-def _not_given(session: Session, recorded: Mapping[int, int]) -> Iterator[int]:
+def _not_given(session: Session, recorded: Mapping[int, object]) -> Iterator[int]:
     seed, base, planned = session.seed, session.results.base, session.episodes
     if session.unit != "episode" or seed is None:
         return
     for episode in planned if session.count <= len(recorded) else recorded:
-        other = recorded.get(episode, seed) - seed
+        own = recorded.get(episode, seed)
+        other = own - seed if isinstance(own, int) else None
         if other and other not in (episode, episode - base) and episode in planned:
             yield episode
 

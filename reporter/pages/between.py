@@ -11,6 +11,7 @@ from comborun.reporter.comparing.comparison import Comparison, comparison_of, co
 from comborun.reporter.comparing.pairing import meet, results_of
 from comborun.reporter.comparing.stopping import spared
 from comborun.reporter.counting.quality import between_runs
+from comborun.reporter.evidence.words import limits
 from comborun.reporter.pages.document import SCHEMA, as_json, table
 from comborun.reporter.pages.page import rendered
 from comborun.reporter.pages.tables import TextTable, columns, holm_p, strong
@@ -32,6 +33,7 @@ class Between:
         found = [
             f"{policy} in {one.environment} got {'better' if one.difference > 0 else 'worse'}: {points(one.difference)}"
             f" points {points_interval(one.interval)}, {one.paired_word} ({one.test}), Holm p {p_value(one.p_holm)}."
+            f"{limits(one.facts)}"
             for policy, one in self.rows
             if one.decided
         ]
@@ -39,6 +41,8 @@ class Between:
             found.append(
                 f"{several(undecided, 'comparison')} not decided, which does not mean that nothing has changed."
             )
+            open_ones = [(policy, one) for policy, one in self.rows if one.facts and not one.decided]
+            found += [f"{policy} in {one.environment}:{limits(one.facts)}" for policy, one in open_ones]
         return tuple(found)
 
     @property
@@ -104,7 +108,7 @@ METHOD = (
 )
 
 
-_KEYS = "environment before=rate_b after=rate_a difference interval p p_holm decided paired pairing test"
+_KEYS = "environment before=rate_b after=rate_a difference interval p p_holm decided paired pairing test facts?"
 """of a comparison in comparison.json, as in `document.KEYS`"""
 
 

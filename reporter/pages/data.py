@@ -79,7 +79,7 @@ def _rows(
     return zip(
         *(repeat(_text(policy)), repeat(_text(environment))),
         map(str, map(attrgetter("episode"), records)),
-        ("" if seed is None else str(seed) for seed in map(attrgetter("seed"), records)),
+        map(_cell, map(attrgetter("seed"), records)),
         *(verdicts, map(_SUCCESS.__getitem__, verdicts), repeat(_text(session)), repeat(str(attempt))),
         (f"{before}{colon}{line}{after}" if line else _text(path) for line in lines),
         *columns,

@@ -52,19 +52,19 @@ KEYS: Mapping[type, str] = {
     Totals: "combos planned completed successes errored missing measured? attempts",
     Proportion: "successes n",
     Balanced: "success_rate=rate.rate interval=rate.interval successes=rate.successes n=rate.n copies each",
-    MetricMean: "mean n interval percentiles",
+    MetricMean: "mean n starts? interval percentiles",
     FailureKinds: "field kinds other untold",
     TimeToSuccess: "field unit median=curve.median untimed",
     Comparison: f"""
         environment a b successes_a=rate_a.successes n_a=rate_a.n successes_b=rate_b.successes n_b=rate_b.n
         difference interval interval_method test {_P} better {_LEFT_OPEN} paired pairing so_far
-        starts_a?=rate_a.starts starts_b?=rate_b.starts sequential? prevented?""",
+        starts_a?=rate_a.starts starts_b?=rate_b.starts sequential? prevented? facts?""",
     Overall: f"""
         a b environments mean_a mean_b difference interval {_P} better {_LEFT_OPEN}
-        paired_environments=paired range heterogeneity""",
+        paired_environments=paired range heterogeneity facts?""",
     Graded: f"""
         metric environments a b n paired test interquartile_means=middle chance interval=chance_interval
-        {_P} {_LEFT_OPEN} more=better""",
+        {_P} {_LEFT_OPEN} more=better facts?""",
     KindComparison: f"""
         kind environments?=found.environments environment?=found.environment
         {_FOUND} more=found.better""",

@@ -156,7 +156,8 @@ def _cell(combo: ComboSummary | None, summary: Summary, columns: int) -> str:
     text = _rate(combo.rate.rate, combo.rate.interval, crowded=columns > CROWDED)
     if uniquely_best(combo, summary):
         text = rf"\boldmath{text}\unboldmath{{}}"
-    counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))})"
+    starts = f" of {combo.rate.starts} starts" if combo.rate.starts else ""
+    counted = "" if columns > COUNTED else f" ({escape(of(combo.rate))}{starts})"
     return text + counted + (f"\\textsuperscript{{{escape(combo.letters)}}}" if combo.letters else "")
 
 
@@ -182,6 +183,8 @@ def _caption(summary: Summary, columns: int) -> str:
             f" Policies of an environment that share a letter are not told apart (Holm over {summary.comparisons.size}"
             " comparisons); bold: better than every other policy."
         )
+    if any(combo.rate and combo.rate.starts for combo in summary.combos):
+        words += " Where starts repeat, limits count each start once."
     if summary.macro_means:
         words += " Means weigh environments equally."
     return escape(words)

@@ -269,7 +269,8 @@ def metrics(combos: Sequence[ComboSummary]) -> TextTable | None:
 def _metric(found: MetricMean | None) -> str:
     if found is None:
         return NOTHING
-    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n})", found.percentiles
+    starts = f", {found.starts} starts" if found.starts else ""
+    words, spread = f"{with_interval(found.mean, found.interval)} (n = {found.n}{starts})", found.percentiles
     return f"{words}; {number(spread[0])} to {number(spread[1])}" if spread else words
 
 

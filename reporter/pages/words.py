@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from comborun.reporter.comparing.comparison import ALPHA, Sequential
+from comborun.reporter.comparing.comparison import ALPHA, Comparison, Sequential
 from comborun.reporter.comparing.orders import Trend
 from comborun.reporter.summary import Summary
 from comborun.reporter.text import duration, fraction
 from comborun.rules.vocabulary import Completeness, Outcome
 from comborun.text import several
+
+REASONS = 3
+"""reasons why comparisons are not paired that are told"""
 
 
 def sentences(summary: Summary) -> tuple[str, ...]:
@@ -152,7 +155,7 @@ def _comparisons(summary: Summary) -> Iterator[str]:
     if unpaired := len(found) - paired - len(sequential):
         yield (
             f"{_share(unpaired, len(found))} of policies took the episodes as independent: Barnard's test,"
-            " Newcombe interval of the difference."
+            f" Newcombe interval of the difference.{_why_unpaired(found)}"
         )
     if overall := summary.comparisons.overall:
         yield (
@@ -169,6 +172,12 @@ def _comparisons(summary: Summary) -> Iterator[str]:
         " episode counts against it. Intervals of differences are at 95 % for each alone. Policies that share a letter"
         " are not told apart, which does not mean that they are equal."
     )
+
+
+def _why_unpaired(found: Sequence[Comparison]) -> str:
+    reasons = Counter(one.pairing for one in found if not one.paired and not one.sequential)
+    told = "; ".join(why for why, _ in reasons.most_common(REASONS))
+    return f" Not paired, because: {told}{' and others' * (len(reasons) > REASONS)}."
 
 
 def _sequential(planned: Sequence[Sequential], printed: int, summary: Summary) -> str:

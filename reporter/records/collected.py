@@ -155,6 +155,15 @@ class Collected:
     """how some episodes went when they ran alone once more"""
 
     @property
+    def runs(self) -> dict[Combo, dict[str, range]]:
+        """Of each combo with several runs side by side, their episodes."""
+        found: dict[Combo, dict[str, range]] = {}
+        for file in self.files:
+            for combo, (run, episodes) in file.runs.items():
+                found.setdefault(combo, {})[run] = episodes
+        return {combo: dict(sorted(runs.items(), key=lambda one: one[1].start)) for combo, runs in found.items()}
+
+    @property
     def origin(self) -> dict[str, str]:
         """The provenance as texts: `{"git": {"commit": ...}}` becomes `git.commit`; empty values are left out."""
         return dict(_flat(self.provenance))

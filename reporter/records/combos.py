@@ -17,6 +17,7 @@ from comborun.model.work import Combo
 from comborun.reporter.records.reading import UNNAMED, Reading
 from comborun.reporter.text import combo_name
 from comborun.rules.results import formats
+from comborun.text import natural
 
 _SAYS_NOTHING = re.compile(
     r"(?:attempt|episode|rank|shard|part|version|run|job|trial|worker)[-_]?\d*|seed[-_]?\d+|slurm(?:[-_]\d+)*"
@@ -25,6 +26,10 @@ _SAYS_NOTHING = re.compile(
     r"|\d[\d_:.T-]*|episode_results(?:_rebuild\d+)?|episode_\d+_(?:final_)?res",
     re.IGNORECASE,
 )
+_REPLICA = re.compile(
+    r"(?:(?:train|eval|training)[-_])?(?:seed|run|rep|replica|replicate|repeat)[-_=]?\d+", re.IGNORECASE
+)
+"""names of runs of one policy side by side"""
 _RLINF = re.compile(r"\d{8}-\d\d:\d\d:\d\d-(.+)")
 _MANISKILL = re.compile(r"(.+?)__(.+)__\d+__\d+")
 _OPENVLA = re.compile(r"EVAL-(?P<suite>[^-]+)-(?P<family>.+?)-\d{4}_\d\d_\d\d-\d\d_\d\d_\d\d(?:--(?P<note>.+))?")
@@ -172,6 +177,9 @@ def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[
             break
     firsts = [group[0].file for group in groups.values()]
     labels = _labels(list(groups), {share.path.parts for share in shares})
+    if combo[0] != UNNAMED and all(map(_REPLICA.fullmatch, labels)) and not any(None in key for key in _keys(shares)):
+        _join(combo, [*zip(labels, groups.values(), strict=True)])
+        return
     for group, label in zip(groups.values(), labels, strict=True):
         policy = label if combo[0] == UNNAMED else f"{combo[0]} ({label})"
         yield from ((share, policy) for share in group)
@@ -179,6 +187,22 @@ def _policies_of_runs(combo: Combo, shares: Sequence[_Share]) -> Iterator[tuple[
         other = next(file for file in firsts if file is not own).path
         reason = f"of one combo with {other}, {combo_name(*combo)}, and not of one run: its policy is called"
         own.defect(0, f"{reason} {policy!r}")
+
+
+def _keys(shares: Iterable[_Share]) -> set[EntryKey]:
+    return {key for share in shares for key in share.entries}
+
+
+def _join(combo: Combo, runs: Sequence[tuple[str, Sequence[_Share]]]) -> None:
+    """Runs of one policy are one policy: the episodes of each are numbered after those of the run before."""
+    length = 1 + max(key[1] or 0 for _, shares in runs for key in _keys(shares))
+    for place, (label, shares) in enumerate(sorted(runs, key=lambda run: natural(run[0]))):
+        episodes = range(place * length, (place + 1) * length)
+        for share in shares:
+            share.file.join(combo, label, episodes)
+        if place:
+            reason = f"another run of {combo_name(*combo)}, {label!r}: joined with the others, its episodes count from"
+            shares[0].file.defect(0, f"{reason} {episodes.start}")
 
 
 def _labels(prefixes: Sequence[tuple[str, ...]], files: set[tuple[str, ...]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -114,6 +115,8 @@ class Reading:
     unknown: str = field(default="", compare=False)
     codings: dict[tuple[str, Combo, int], Coding] = field(default_factory=dict, compare=False, repr=False)
     """by session, combo and attempt: how the verdicts of rows are written, if not as true and false"""
+    runs: dict[Combo, tuple[str, range]] = field(default_factory=dict, compare=False)
+    """of a combo with several runs side by side: the run that this file is of, and its episodes"""
 
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
@@ -201,9 +204,17 @@ class Reading:
         self.aggregates = [replace(one, policy=combo[0], environment=combo[1]) for one, combo in aggregates]
         self.codings = {(key[0], own(key[1]), key[2]): one for key, one in self.codings.items()}
 
+    def join(self, combo: Combo, run: str, episodes: range) -> None:
+        """Number the combo's episodes as those of one of several runs."""
+        first = episodes.start
+        self.records = [
+            replace(one, episode=one.episode + first) if one.combo == combo else one for one in self.records
+        ]
+        self.runs[combo] = run, episodes
+
     def _record(self, context: Context, line: int, record: Record, row: dict[str, Any]) -> EpisodeRecord:
         identity = context.identity
-        seed = None if identity.seed.word else integer(identity.seed.find(row))
+        seed = None if identity.seed.word else _seed(identity.seed.find(row))
         known = {identity.policy_field.name, identity.environment_field.name}
         if seed is not None:
             known.add(identity.seed.name)
@@ -252,6 +263,17 @@ class Reading:
             if isinstance(value, int | float) and not isinstance(value, bool) and finite(value):
                 metrics[name] = float(value)
         return metrics, extra
+
+
+def _seed(value: object) -> int | float | str | None:
+    """Any equal values are equal seeds; a list or an object counts as its JSON text."""
+    if (whole := integer(value)) is not None:
+        return whole
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, list | dict):
+        return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else None
+    return value or None if isinstance(value, str) else None
 
 
 def finite(value: float) -> bool:

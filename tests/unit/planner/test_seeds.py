@@ -18,7 +18,7 @@ from comborun.generate.script import session_script
 from comborun.host.record.judging import Rules
 from comborun.model.plan import Plan
 from comborun.reporter.collect import collect_run
-from comborun.reporter.comparing.pairing import arm, results_of
+from comborun.reporter.comparing.pairing import results_of
 from comborun.rules import records
 from comborun.rules.results.fields import read_row
 
@@ -104,6 +104,6 @@ def test_replicates_are_one_arm_and_pairs_need_a_seed_of_every_episode(
         run.sessions.append(session)
         run.attempt(session, "".join(json.dumps(row) + "\n" for row in rows))
     collected = collect_run(run.write())
-    found = {combo: arm(one, collected.unpaired.get(combo, "")) for combo, one in results_of(collected).merged.items()}
+    found = results_of(collected).sides
     assert {combo: len(one.completed) for combo, one in found.items()} == {("a", "x"): 8, ("b", "x"): 8}
     assert bool(found["a", "x"].starts.caution) is not paired

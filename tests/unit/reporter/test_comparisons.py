@@ -13,6 +13,7 @@ from comborun.reporter.comparing.claims import claims, prevented
 from comborun.reporter.comparing.comparison import Comparison
 from comborun.reporter.comparing.family import Comparisons, compare
 from comborun.reporter.comparing.pairing import Arm, CountsAlone, arm, meet, outcomes, pairs_in_order
+from comborun.reporter.evidence.starts import Settled
 from comborun.reporter.merge import merge
 from comborun.reporter.statistics.barnard import detectable_gap
 from comborun.reporter.statistics.difference import holm
@@ -34,7 +35,7 @@ def side(policy: str, marks: str, seed: int | None = 1000, **fields: object) -> 
 
 def arm_of(records: list[EpisodeRecord], caution: str = "") -> Arm:
     (combo,) = merge(records, {})
-    return arm(combo, caution)
+    return arm(combo, Settled(caution) if caution else None)
 
 
 def only(comparisons: Comparisons) -> Comparison:

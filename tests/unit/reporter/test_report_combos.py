@@ -85,9 +85,7 @@ def test_two_runs_that_look_like_one_combo_are_told_apart_by_their_folders(tmp_p
 @pytest.mark.parametrize(
     ("files", "wanted"),
     [
-        (("pi0/libero/seed0/run.log", "pi0/libero/seed1/run.log"), ("pi0 (seed0)", "pi0 (seed1)")),
         (("pi0/libero/2026-01-02/log", "pi0/libero/2026-01-03/log"), ("pi0 (2026-01-02)", "pi0 (2026-01-03)")),
-        (("pi0/libero/seed0.log", "pi0/libero/seed1.log"), ("pi0 (seed0)", "pi0 (seed1)")),
         (("pi0/libero/run.log", "pi0/libero/run2/run.log"), ("pi0 (run)", "pi0 (run2)")),
         (("seed0.log", "seed1.log"), ("seed0", "seed1")),
     ],
@@ -142,9 +140,17 @@ def test_views_copies_shards_and_attempts_of_one_run_stay_one_combo(
     assert table(collected(tmp_path, files)) == {("pi0", "libero"): counts}
 
 
-@pytest.mark.parametrize("text", [client_log(GOOD), counted(4)])
-def test_two_seeds_that_went_alike_are_two_runs(tmp_path: Path, text: str) -> None:
-    found = table(collected(tmp_path, {"pi0/libero/seed1.log": text, "pi0/libero/seed2.log": text}))
+@pytest.mark.parametrize("other", [GOOD, BAD])
+@pytest.mark.parametrize("files", [("seed1.log", "seed2.log"), ("seed1/run.log", "seed2/run.log")])
+def test_seeds_of_one_policy_are_runs_of_it_that_are_joined(tmp_path: Path, files: tuple[str, str], other: str) -> None:
+    texts = {f"pi0/libero/{name}": client_log(text) for name, text in zip(files, (GOOD, other), strict=True)}
+    found = collected(tmp_path, texts)
+    assert table(found) == {("pi0", "libero"): (8 if other == GOOD else 4, 8)}
+    assert found.runs == {("pi0", "libero"): {"seed1": range(4), "seed2": range(4, 8)}}
+
+
+def test_seeds_that_are_only_counted_are_two_runs(tmp_path: Path) -> None:
+    found = table(collected(tmp_path, {f"pi0/libero/seed{seed}.log": counted(4) for seed in (1, 2)}))
     assert set(found) == {("pi0 (seed1)", "libero"), ("pi0 (seed2)", "libero")}
 
 

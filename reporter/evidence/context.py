@@ -1,0 +1,93 @@
+"""Fields of the records that say under which conditions episodes ran, and names that may mean the same. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+
+from comborun.model.attempt import EpisodeRecord, field_column
+from comborun.model.work import grouped
+from comborun.reporter.counting.measures import FAILURE_FIELDS
+from comborun.reporter.evidence.starts import HASH_FIELDS, plain
+from comborun.rules.facts import Fact
+
+Context = Mapping[str, frozenset[object]]
+"""by field, its few values"""
+NO_CONTEXT: Context = MappingProxyType({})
+FEW = 5
+"""most values of a field that are conditions; more are measurements or names of episodes"""
+LEAST = 2
+"""fewest episodes of a value: a text of a single episode describes that episode"""
+
+_OF_THE_POLICY = re.compile(
+    r"checkpoint|ckpt|weights|model|policy|agent|(?:^|_)(?:commit|git|sha|revision)(?:_|$)", re.IGNORECASE
+)
+_CONDITION = re.compile(
+    r"(?:^|_)(?:max|limit|horizon|timeout|hz|fps|freq|frequency|dt|timestep|frame_skip|decimation|version|sim|simulator"
+    r"|engine|physics|backend|split|difficulty|instruction|camera|resolution)(?:_|$)",
+    re.IGNORECASE,
+)
+_RESULT = re.compile(
+    r"outcome|result|status|verdict|message|note|comment|video|path|file|host|time|date|id$|uuid", re.IGNORECASE
+)
+_LEFT_OUT = {*FAILURE_FIELDS, *HASH_FIELDS}
+
+
+class ContextFact(StrEnum):
+    VARIES = "field_varies_inside"
+    DIFFERS = "field_differs_between"
+    NAMES_ALIKE = "names_alike"
+
+
+def context_of(records: Sequence[EpisodeRecord]) -> Context:
+    """The conditions of a combo: texts with few values, and numbers whose names say that they are conditions."""
+    found = {}
+    names = dict.fromkeys(name for both in {one.names for one in records} for some in both for name in some)
+    numbers = {name for both in {one.names for one in records} for name in both[0]}
+    for name in names:
+        told = bool(_CONDITION.search(name) or _OF_THE_POLICY.search(name))
+        if name in _LEFT_OUT or (_RESULT.search(name) and not told) or (name in numbers and not told):
+            continue
+        values: dict[object, int] = {}
+        for value in map(plain, field_column(records, name)):
+            if value is not None and not (isinstance(value, bool) and not told):
+                values[value] = values.get(value, 0) + 1
+            if len(values) > FEW:
+                break
+        if values and len(values) <= FEW and min(values.values()) >= LEAST:
+            found[name] = frozenset(values)
+    return found
+
+
+def varying(context: Context, others: Iterable[Context]) -> Iterator[Fact]:
+    """Conditions that vary inside one policy in an environment, unless they do so in the others of it, too."""
+    alike = [one for one in others if one is not context]
+    for name, values in context.items():
+        named = _OF_THE_POLICY.search(name)
+        if len(values) > 1 and (named or (_CONDITION.search(name) and any(one.get(name) != values for one in alike))):
+            yield Fact(ContextFact.VARIES, field=name, values=shown(values))
+
+
+def differing(a: Context, b: Context, *, one_policy: bool) -> Iterator[Fact]:
+    """Conditions that are constant in each of two policies and not the same; what names a policy may differ."""
+    for name in a:
+        may_differ = _OF_THE_POLICY.search(name) and not one_policy
+        if len(a[name]) == 1 == len(b.get(name, ())) and a[name] != b[name] and not may_differ:
+            yield Fact(ContextFact.DIFFERS, field=name, a=shown(a[name])[0], b=shown(b[name])[0])
+
+
+def shown(values: Iterable[object]) -> list[str]:
+    return sorted(f"{one:g}" if isinstance(one, float) else str(one) for one in values)
+
+
+def alike(names: Iterable[str], kind: str) -> Iterator[Fact]:
+    """Names that are equal but for case and blanks."""
+    for found in grouped(names, normal).values():
+        if len(found) > 1:
+            yield Fact(ContextFact.NAMES_ALIKE, kind=kind, names=list(found))
+
+
+def normal(name: str) -> str:
+    return " ".join(name.split()).casefold()

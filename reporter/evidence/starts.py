@@ -1,0 +1,255 @@
+"""What identifies the start of an episode. Pure.
+
+Settled over all policies together, and never by the outcomes of one: whether a seed is that of an episode or of a whole
+run of the program, and whether a hash says anything. A repeated start is no new evidence: a deterministic program
+repeats what it did.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from types import MappingProxyType
+
+from comborun.model.attempt import EpisodeRecord, JsonValue, Verdict, field_column, having
+from comborun.model.work import Combo, grouped
+from comborun.rules.facts import Fact
+
+HASH_FIELDS = ("init_hash", "initial_state_hash", "init_state_hash", "first_frame_hash")
+"""fields that can hold a hash of the initial state, the best evidence first"""
+RUN_LENGTH = 10
+"""fewest episodes in a row with one seed, of several, that can be those of a run"""
+CLUSTERED = 0.05
+"""p of "verdicts don't go with the seed" below which a seed counts as a start"""
+ONE_SEED = "one seed for all episodes, which says nothing of their starts"
+SEED = "seed"
+
+
+class StartFact(StrEnum):
+    RUN_SEEDS = "seeds_of_runs"
+    CONSTANT_HASH = "hash_never_varies"
+    ONE_SIDED_HASH = "hash_of_one_side"
+    UNKNOWN_STARTS = "starts_not_told"
+    BY_SEED = "paired_under_other_indexes"
+    REPEATED = "starts_repeat"
+
+
+def plain(value: JsonValue) -> object:
+    """A value that compares and hashes as the JSON value does; None for what says nothing."""
+    if isinstance(value, list | dict):
+        return json.dumps(value, sort_keys=True, ensure_ascii=False) if value else None
+    return None if value == "" else value
+
+
+@dataclass(frozen=True)
+class Starts:
+    seeds: Mapping[int, object]
+    hashes: Mapping[str, Mapping[int, object]] = field(default_factory=lambda: MappingProxyType({}))
+    """by field, the best evidence first; of each episode that has one"""
+    caution: str = ""
+    """why neither index nor seed says how its episodes started, or empty"""
+    facts: tuple[Fact, ...] = ()
+    """what limits this evidence"""
+
+    def of(self, episode: int, among: Collection[str] = (*HASH_FIELDS, SEED)) -> object:
+        """A value that is equal for equal starts, of the best of these fields; None if unknown."""
+        for name, values in self.hashes.items():
+            if name in among and episode in values:
+                return name, values[episode]
+        return None if self.caution or SEED not in among else self.seeds.get(episode)
+
+    @cached_property
+    def _all_differ(self) -> bool:
+        """Whether all seeds differ. An episode without a seed counts as its own start."""
+        return not self.hashes and bool(self.caution or len({*self.seeds.values()}) == len(self.seeds))
+
+    def groups(
+        self, episodes: Collection[int], among: Collection[str] = (*HASH_FIELDS, SEED)
+    ) -> list[frozenset[int]] | None:
+        """The episodes of each start; an unknown start has one episode. None if no start repeats."""
+        if self._all_differ:
+            return None
+        starts = {episode: self.of(episode, among) for episode in episodes}
+        found = grouped(episodes, lambda one: ("alone", one) if starts[one] is None else starts[one])
+        return None if len(found) == len(episodes) else [frozenset(group) for group in found.values()]
+
+    def shared(self, other: Starts) -> tuple[str, ...]:
+        """The fields that both have."""
+        return (*(name for name in self.hashes if name in other.hashes), SEED)
+
+    def mismatches(self, other: Starts, episodes: Collection[int]) -> Counter[str]:
+        """Reason -> common episodes; the reason is empty where both are shown to have started the same."""
+        if not ((self.hashes and other.hashes) or self.caution or other.caution):
+            own = [*map(self.seeds.get, episodes)]
+            if None not in own and (self.seeds is other.seeds or own == [*map(other.seeds.get, episodes)]):
+                return Counter({"": len(own)})
+        return Counter(self.mismatch(other, episode) for episode in episodes)
+
+    def mismatch(self, other: Starts, episode: int) -> str:
+        """Why an episode of both is not shown to have started the same, or empty. Hashes in any field must agree."""
+        compared = False
+        for name, values in self.hashes.items():
+            theirs = other.hashes.get(name, {})
+            if episode in values and episode in theirs:
+                if values[episode] != theirs[episode]:
+                    return f"initial states ({name}) differ"
+                compared = True
+        if compared:
+            return ""
+        if reason := self.caution or other.caution:
+            return reason
+        own, seed = self.seeds.get(episode), other.seeds.get(episode)
+        if own is None or seed is None:
+            return NO_SEEDS
+        return "" if own == seed else "seeds differ"
+
+    def one_sided(self, other: Starts, episodes: Collection[int]) -> tuple[str, int]:
+        """The first field with a hash that only one of both has, in which neither is compared, and in how many."""
+        shared = [name for name in self.hashes if name in other.hashes]
+        for name in dict.fromkeys((*self.hashes, *other.hashes)):
+            own, theirs = self.hashes.get(name, {}), other.hashes.get(name, {})
+            count = sum((one in own) is not (one in theirs) for one in episodes) if own or theirs else 0
+            if count and not any(one in self.hashes[n] and one in other.hashes[n] for n in shared for one in episodes):
+                return name, count
+        return "", 0
+
+    def field_of_all(self, other: Starts, episodes: Collection[int]) -> str:
+        """The first hash that both have in all of these episodes, or empty."""
+        both = (name for name in self.hashes if name in other.hashes)
+        return next(
+            (name for name in both if all(one in self.hashes[name] and one in other.hashes[name] for one in episodes)),
+            "",
+        )
+
+
+NO_SEEDS = "no seeds in the records"
+UNTOLD = Starts(MappingProxyType({}))
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What was settled of one combo before its starts are read."""
+
+    caution: str = ""
+    silent: frozenset[str] = frozenset()
+    """hashes that say nothing"""
+    facts: tuple[Fact, ...] = ()
+
+
+def starts_of(judged: Sequence[EpisodeRecord], settled: Settled | None = None) -> Starts:
+    settled = settled or settle({("", ""): judged})["", ""]
+    episodes, seeds = ([*map(attrgetter(name), judged)] for name in ("episode", "seed"))
+    known = dict(zip(episodes, seeds, strict=True))
+    if None in seeds:
+        known = {episode: seed for episode, seed in known.items() if seed is not None}
+    hashes = {name: values for name in HASH_FIELDS if name not in settled.silent and (values := _hashes(judged, name))}
+    return Starts(known, hashes or MappingProxyType({}), settled.caution, settled.facts)
+
+
+def _hashes(records: Sequence[EpisodeRecord], name: str) -> dict[int, object]:
+    if not any(name in names for both in {*map(attrgetter("names"), records)} for names in both):
+        return {}
+    values = zip(map(attrgetter("episode"), records), map(plain, field_column(records, name)), strict=True)
+    return {episode: value for episode, value in values if value is not None}
+
+
+def settle(
+    combos: Mapping[Combo, Sequence[EpisodeRecord]],
+    cautions: Mapping[Combo, str] = MappingProxyType({}),
+    runs: Collection[Combo] = (),
+) -> dict[Combo, Settled]:
+    """Over all policies together: seeds that are those of runs, and hashes that say nothing.
+
+    `runs`: combos whose runs lie side by side, so that a seed of one of them is known to be the run's.
+    """
+    judged = {
+        combo: having(records, Verdict.SUCCESS, Verdict.FAILURE, Verdict.MEASURED) for combo, records in combos.items()
+    }
+    seeded_by_run = _seeded_by_run(judged, runs)
+    silent = {name: _silent(judged, name) for name in HASH_FIELDS}
+    found = {}
+    for combo in combos:
+        facts = [Fact(StartFact.CONSTANT_HASH, field=name) for name in HASH_FIELDS if combo in silent[name]]
+        caution = cautions.get(combo, "")
+        if not caution and combo in seeded_by_run:
+            caution, fact = seeded_by_run[combo]
+            facts += [fact] if fact else []
+        found[combo] = Settled(caution, frozenset(name for name in HASH_FIELDS if combo in silent[name]), (*facts,))
+    return found
+
+
+def _silent(combos: Mapping[Combo, Sequence[EpisodeRecord]], name: str) -> set[Combo]:
+    """The combos in which a hash never varies, if anywhere it doesn't while seeds and results do."""
+    constant, shown = set(), False
+    for combo, records in combos.items():
+        values = _hashes(records, name)
+        if len(values) > 1 and len({*values.values()}) == 1:
+            constant.add(combo)
+            hashed = [record for record in records if record.episode in values]
+            shown = shown or (len({*map(attrgetter("seed"), hashed)} - {None}) > 1 and differ(hashed))
+    return constant if shown else set()
+
+
+def _seeded_by_run(
+    combos: Mapping[Combo, Sequence[EpisodeRecord]], known: Collection[Combo]
+) -> dict[Combo, tuple[str, Fact | None]]:
+    """The combos whose seeds are those of runs, and why that matters."""
+    one: dict[Combo, Sequence[EpisodeRecord]] = {}
+    several: dict[Combo, list[list[EpisodeRecord]]] = {}
+    for combo, records in combos.items():
+        seeded = [record for record in records if record.seed is not None]
+        if len(seeded) < 2 or len({*map(attrgetter("seed"), seeded)}) > len(seeded) // 2:
+            continue
+        runs = [[*run] for _, run in groupby(sorted(seeded, key=attrgetter("episode")), attrgetter("seed"))]
+        if len(runs) == 1:
+            one[combo] = seeded
+        elif len({run[0].seed for run in runs}) == len(runs) < RUN_LENGTH <= min(map(len, runs)):
+            several[combo] = runs
+    found: dict[Combo, tuple[str, Fact | None]] = {}
+    if any(map(differ, one.values())):
+        found |= dict.fromkeys(one, (ONE_SEED, None))
+    runs_of_all = [run for runs in several.values() for run in runs]
+    if any(map(differ, runs_of_all)) and _spread_p([*several.values()]) < CLUSTERED:
+        several = {combo: runs for combo, runs in several.items() if combo in known}
+    if any(map(differ, runs_of_all)):
+        for combo, runs in several.items():
+            fact = Fact(StartFact.RUN_SEEDS, seeds=len(runs), fewest=min(map(len, runs)), policy=combo[0])
+            found[combo] = "a seed for each run, which says nothing of the starts of its episodes", fact
+    return found
+
+
+def differ(records: Sequence[EpisodeRecord]) -> bool:
+    first, *others = records
+    return any(record.verdict is not first.verdict or record.metrics != first.metrics for record in others)
+
+
+def _spread_p(combos: Iterable[Sequence[Sequence[EpisodeRecord]]]) -> float:
+    """p of "verdicts do not go with the seed", over all combos together: Pearson's chi-squared of seeds by verdict."""
+    from scipy.special import chdtrc
+
+    total, freedom = 0.0, 0
+    for runs in combos:
+        counts = [(sum(one.verdict is Verdict.SUCCESS for one in run), len(run)) for run in runs]
+        rate = sum(k for k, _ in counts) / sum(n for _, n in counts)
+        if 0 < rate < 1:
+            total += sum((k - n * rate) ** 2 / (n * rate * (1 - rate)) for k, n in counts)
+            freedom += len(runs) - 1
+    return float(chdtrc(freedom, total)) if freedom else 1.0
+
+
+def seeded_once(records: Sequence[EpisodeRecord]) -> bool:
+    """Whether all these records have the same seed, but differ. Then it is the seed of the run, not of an episode."""
+    seeded = [record for record in records if record.seed is not None]
+    return len({*map(attrgetter("seed"), seeded)}) == 1 and differ(seeded)
+
+
+def same_start(a: EpisodeRecord, b: EpisodeRecord) -> bool | None:
+    """Whether the best hash that both records have is the same; None if they have none in common."""
+    hashes = ((plain(a.field(name)), plain(b.field(name))) for name in HASH_FIELDS)
+    return next((first == second for first, second in hashes if first is not None and second is not None), None)

@@ -1,0 +1,87 @@
+"""English for the facts of the evidence: a clause each, without a full stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from comborun.reporter.evidence.context import ContextFact
+from comborun.reporter.evidence.runs import RunFact
+from comborun.reporter.evidence.starts import StartFact
+from comborun.rules.facts import Fact
+from comborun.text import several
+
+LENGTH = 60
+RUNS = 6
+"""runs that are named"""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LENGTH else f"{text[: LENGTH - 1]}…"
+
+
+def _run_seeds(fact: Fact) -> str:
+    return (
+        f"each of {fact.count('seeds')} seeds is shared by at least {fact.count('fewest')} episodes in a row that"
+        " differ: taken as the seeds of runs, which say nothing of how an episode started"
+    )
+
+
+def _one_sided(fact: Fact) -> str:
+    return (
+        f"only one of both has {fact.text('field')} in {fact.count('episodes')} of {fact.count('common')} common"
+        " episodes, so it was not compared"
+    )
+
+
+def _not_told(fact: Fact) -> str:
+    return (
+        f"{fact.count('episodes')} of {fact.count('common')} common episodes do not say how they started: left out, and"
+        " counted against the better policy as if without a verdict"
+    )
+
+
+def _joined(fact: Fact) -> str:
+    rates = [one for one in fact.fields.get("rates", []) if isinstance(one, int | float)]
+    runs = ", ".join(fact.texts("runs")[:RUNS])
+    low, high = (f"{100 * one:.1f}" for one in (min(rates), max(rates)))
+    return f"{fact.text('policy')} is {several(len(rates), 'run')} ({runs}), whose rates lie between {low} and {high} %"
+
+
+def _names_alike(fact: Fact) -> str:
+    names = ", ".join(repr(name) for name in fact.texts("names"))
+    return f"{fact.text('kind')} that differ only by case or blanks, and are taken as different: {names}"
+
+
+def _varies(fact: Fact) -> str:
+    values = ", ".join(map(_short, fact.texts("values")))
+    whose = f" in {fact.text('policy')}" if fact.text("policy") else ""
+    return f"{fact.text('field')} varies{whose}: {values}"
+
+
+_WORDS: Mapping[str, Callable[[Fact], str]] = {
+    StartFact.RUN_SEEDS: _run_seeds,
+    StartFact.CONSTANT_HASH: lambda fact: (
+        f"{fact.text('field')} never varies while seeds and results do, so it says nothing"
+    ),
+    StartFact.ONE_SIDED_HASH: _one_sided,
+    StartFact.UNKNOWN_STARTS: _not_told,
+    StartFact.BY_SEED: lambda fact: f"{fact.count('common')} episodes were paired by equal starts under other indexes",
+    RunFact.JOINED: _joined,
+    RunFact.RANDOM: lambda _: "p and the interval take the run as a random effect",
+    RunFact.ONE_EACH: lambda fact: f"{fact.text('policy')} has one run, so how much runs differ is not known of it",
+    ContextFact.VARIES: _varies,
+    ContextFact.DIFFERS: lambda fact: (
+        f"{fact.text('field')} is not the same: {_short(fact.text('a'))} and {_short(fact.text('b'))}"
+    ),
+    ContextFact.NAMES_ALIKE: _names_alike,
+}
+
+
+def say(fact: Fact) -> str:
+    return _WORDS[fact.code](fact)
+
+
+def limits(facts: Iterable[Fact]) -> str:
+    """A sentence about what limits a claim, with a blank before it; empty without facts."""
+    told = "; ".join(map(say, facts))
+    return f" But {told}." if told else ""

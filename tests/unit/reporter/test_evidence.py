@@ -1,0 +1,331 @@
+"""What a claim rests on is settled before any test: starts, seeds of runs, hashes, conditions, runs side by side."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from comborun.reporter.collect import collect_folder
+from comborun.reporter.pages.between import compare_runs, render_between
+from comborun.reporter.pages.document import report_json
+from comborun.reporter.pages.latex import latex
+from comborun.reporter.summary import Summary, summarize
+
+Fields = Callable[[str, int], Mapping[str, Any]]
+RATES = {"A": 0.8, "B": 0.45}
+
+
+def rows(
+    fields: Fields, count: int = 100, rates: Mapping[str, float] = RATES, env: str = "stairs"
+) -> list[dict[str, Any]]:
+    """Episodes of each policy, with verdicts that fields don't tell."""
+    drawn = random.Random(5)
+    return [
+        {
+            "policy": policy,
+            "environment": env,
+            "episode": index,
+            "success": drawn.random() < rate,
+            **fields(policy, index),
+        }
+        for policy, rate in rates.items()
+        for index in range(count)
+    ]
+
+
+def summary_of(folder: Path, found: Iterable[Mapping[str, Any]], name: str = "rows.jsonl") -> Summary:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
+    return summarize(collect_folder(folder)).summary
+
+
+def compared(folder: Path, fields: Fields, count: int = 100, rates: Mapping[str, float] = RATES) -> dict[str, Any]:
+    """The only comparison, as JSON has it."""
+    found = json.loads(report_json(summary_of(folder, rows(fields, count, rates))))
+    (comparison,) = found["comparisons"]
+    return dict(comparison)
+
+
+def codes(found: Mapping[str, Any]) -> list[str]:
+    return [fact["code"] for fact in found.get("facts", [])]
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda who, at: {"seed": at} | ({"init_hash": f"{who}{at}"} if who == "A" or at else {}),  # first of B has none
+        lambda who, at: {"seed": at, "init_hash": f"{who}{at}" if who == "B" or at else None},
+        lambda who, at: {"seed": at, "init_hash": [who, at]},
+        lambda who, at: {"seed": at, "init_hash": {"x": at, "of": who}},
+        lambda who, at: (
+            {"seed": at, "first_frame_hash": f"{who}{at}"} | ({"init_hash": f"h{at}"} if who == "A" else {})
+        ),
+        lambda who, at: {"seed": at, "init_hash": f"h{at}", "first_frame_hash": f"{who}{at}"},
+        lambda who, at: {"seed": at, "init_state_hash": at + (who == "B") * 0.5},
+    ],
+    ids=["first-lacks-one", "first-is-null", "lists", "objects", "another-field", "second-field", "numbers"],
+)
+def test_hashes_that_differ_in_any_field_that_both_have_are_other_starts(tmp_path: Path, fields: Fields) -> None:
+    found = compared(tmp_path, fields)
+    assert not found["paired"]
+    assert "differ" in found["pairing"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda who, at: {"seed": at} | ({"init_hash": f"h{at}"} if who == "A" else {}),
+        lambda who, at: {"seed": at} | ({"first_frame_hash": [at]} if who == "B" and at % 2 else {}),
+        lambda who, at: {"seed": at} | {("init_hash" if who == "A" else "first_frame_hash"): f"h{at}"},
+    ],
+    ids=["all-of-one", "half-of-one", "different-fields"],
+)
+def test_a_hash_that_one_side_lacks_is_said_and_not_assumed(tmp_path: Path, fields: Fields) -> None:
+    found = summary_of(tmp_path, rows(fields))
+    (comparison,) = found.comparisons.all
+    assert comparison.paired
+    assert comparison.pairing == "equal seeds in all 100 common episodes"
+    assert [fact.code for fact in comparison.facts] == ["hash_of_one_side"]
+    assert "it was not compared" in found.claims.decided[0]
+
+
+def test_hashes_of_the_first_records_leave_the_seeds_to_pair_the_others(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda _, at: {"seed": at} | ({"init_hash": "h"} if not at else {}))
+    assert (found["paired"], found["n_a"], codes(found)) == (True, 100, [])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        lambda _, at: {"seed": at, "init_hash": "0"},
+        lambda who, at: {"seed": at} | ({"init_hash": "d41d8cd98f00b204e9800998ecf8427e"} if who == "A" else {}),
+        lambda _, at: {"seed": f"s{at}", "first_frame_hash": [0, 0]},
+    ],
+    ids=["zero", "of-one-side", "list"],
+)
+@pytest.mark.parametrize("rates", [RATES, {"A": 1.0, "B": 0.45}], ids=["both-vary", "one-perfect"])
+def test_a_hash_that_never_varies_while_seeds_and_results_do_says_nothing(
+    tmp_path: Path, fields: Fields, rates: Mapping[str, float]
+) -> None:
+    others = {**rates, "C": 0.5}
+    found = summary_of(tmp_path, rows(lambda who, at: fields("A" if who == "C" else who, at), rates=others))
+    (first, *_) = found.comparisons.all
+    assert (first.paired, first.rate_a.n, first.rate_a.starts) == (True, 100, None)
+    assert "hash_never_varies" in [fact.code for fact in first.facts]
+
+
+def test_one_record_without_a_start_does_not_unpair_the_others_and_counts_against_the_claim(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda who, at: {} if who == "A" and not at else {"seed": at})
+    assert (found["paired"], found["n_a"], found["unknown"]) == (True, 99, [1, 1])
+    assert codes(found) == ["starts_not_told"]
+
+
+def test_equal_seeds_under_other_indexes_are_pairs(tmp_path: Path) -> None:
+    found = compared(tmp_path, lambda who, at: {"seed": 99 - at if who == "B" else at})
+    assert (found["paired"], found["n_a"]) == (True, 100)
+    assert codes(found) == ["paired_under_other_indexes"]
+    assert found["pairing"] == "equal seeds in all 100 common episodes"
+
+
+def test_seeds_of_other_episodes_are_no_pairs_and_every_format_says_so(tmp_path: Path) -> None:
+    found = summary_of(tmp_path, rows(lambda who, at: {"seed": at + 1000 * (who == "B")}))
+    assert not found.comparisons.all[0].paired
+    assert "Not paired, because: seeds differ." in latex(found)
+
+
+# -- seeds ------------------------------------------------------------------------------------------------------------
+
+REPEATED: dict[str, Callable[[int], object]] = {
+    "text": lambda at: f"s{at % 5}",
+    "float": lambda at: at % 5 + 0.5,
+    "large": lambda at: 2**70 + at % 5,
+    "list": lambda at: [at % 5, "x"],
+    "object": lambda at: {"scene": at % 5},
+}
+
+
+@pytest.mark.parametrize("seed", REPEATED.values(), ids=REPEATED)
+def test_a_seed_is_any_value_and_a_repeated_one_is_one_start(tmp_path: Path, seed: Callable[[int], object]) -> None:
+    found = compared(tmp_path, lambda _, at: {"seed": seed(at)})
+    assert (found["paired"], found["starts_a"], found["better"]) == (True, 5, None)
+
+
+def test_a_seed_is_no_metric(tmp_path: Path) -> None:
+    found = summary_of(tmp_path, rows(lambda _, at: {"seed": at + 0.5}))
+    assert not any(combo.metrics for combo in found.combos)
+
+
+@pytest.mark.parametrize("length", [100, 25, 10])
+@pytest.mark.parametrize("seed", [int, lambda run: f"run {run}"], ids=["number", "text"])
+def test_a_seed_for_each_run_says_nothing_of_starts(tmp_path: Path, length: int, seed: Callable[[int], object]) -> None:
+    found = compared(tmp_path, lambda _, at: {"seed": seed(at // length), "reward": at % 7}, 3 * length)
+    assert (found["paired"], found["n_a"], "starts_a" in found) == (False, 3 * length, False)
+    assert "seeds_of_runs" in codes(found)
+
+
+def test_seeds_that_verdicts_go_with_are_starts_also_in_a_row(tmp_path: Path) -> None:
+    found = rows(lambda _, at: {"seed": at // 20})
+    for row in found:
+        row["success"] = (row["seed"] % 2 == 0) if row["policy"] == "A" else row["seed"] == 0
+    (comparison,) = summary_of(tmp_path, found).comparisons.all
+    assert (comparison.paired, comparison.rate_a.starts) == (True, 5)
+
+
+@pytest.mark.parametrize("rates", [{"A": 1.0, "B": 0.5, "C": 0.98}, {"A": 0.0, "B": 0.5, "C": 0.5}])
+def test_one_seed_is_that_of_the_run_for_all_policies_whatever_their_results(
+    tmp_path: Path, rates: Mapping[str, float]
+) -> None:
+    found = summary_of(tmp_path, rows(lambda *_: {"seed": 0}, rates=rates))
+    assert {(one.rate_a.n, one.rate_a.starts, one.paired) for one in found.comparisons.all} == {(100, None, False)}
+
+
+# -- starts count once everywhere -------------------------------------------------------------------------------------
+
+
+def test_a_repeated_start_counts_once_in_means_metrics_and_words(tmp_path: Path) -> None:
+    five = [
+        {**row, "distance": 10.0 * (row["seed"]) + row["episode"] % 3}
+        for env in "xyz"
+        for row in rows(lambda _, at: {"seed": at % 5}, env=env)
+    ]
+    apart = [{**row, "seed": row["episode"]} for row in five]
+    once, alone = summary_of(tmp_path / "five", five), summary_of(tmp_path / "apart", apart)
+    for few, many in zip(once.macro_means, alone.macro_means, strict=True):
+        assert few.interval
+        assert many.interval
+        assert few.interval[1] - few.interval[0] > 2 * (many.interval[1] - many.interval[0])
+    (metric,), (wide,) = once.combos[0].metrics, alone.combos[0].metrics
+    assert (metric.n, metric.starts, wide.starts) == (100, 5, None)
+    assert metric.interval
+    assert wide.interval
+    assert metric.interval[1] - metric.interval[0] > 3 * (wide.interval[1] - wide.interval[0])
+    assert "of 5 starts" in latex(once)
+    assert once.comparisons.environments[0].n == 5
+
+
+# -- conditions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("env_version", ("v1", "v2")),
+        ("max_steps", (600, 300)),
+        ("instruction", ("pick the red cube", "pick the blue cube")),
+        ("control_hz", (10, 50)),
+        ("sim", ("mujoco 2.3", "mujoco 3.1")),
+        ("lighting", ("day", "night")),
+        ("camera", ({"fov": 60}, {"fov": 90})),
+    ],
+)
+def test_a_condition_that_differs_between_policies_stands_in_the_claim(
+    tmp_path: Path, field: str, values: tuple[object, object]
+) -> None:
+    found = summary_of(tmp_path, rows(lambda who, at: {"seed": at, field: values[who == "B"]}))
+    (comparison,) = found.comparisons.all
+    assert [(fact.code, fact.text("field")) for fact in comparison.facts] == [("field_differs_between", field)]
+    assert f"{field} is not the same" in found.claims.decided[0]
+
+
+def test_what_names_a_policy_or_tells_its_results_is_no_condition(tmp_path: Path) -> None:
+    fields = {
+        "A": {"checkpoint": "a.pt", "status": "good", "reward": 1.0},
+        "B": {"checkpoint": "b.pt", "status": "bad"},
+    }
+    found = compared(tmp_path, lambda who, at: {"seed": at, "failure": f"of {who}", **fields[who]})
+    assert codes(found) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "values"), [("checkpoint", ("1.pt", "2.pt")), ("git", ("ab", "cd")), ("sim_version", (1, 2))]
+)
+def test_a_policy_of_two_checkpoints_is_found_and_said(
+    tmp_path: Path, field: str, values: tuple[object, object]
+) -> None:
+    found = summary_of(tmp_path, rows(lambda who, at: {"seed": at, field: values[who == "A" and at >= 50]}))
+    (comparison,) = found.comparisons.all
+    assert [(fact.code, fact.text("policy")) for fact in comparison.facts] == [("field_varies_inside", "A")]
+    assert any(field in finding.what for finding in found.quality.findings)
+
+
+def test_a_condition_that_varies_alike_in_all_policies_limits_nothing(tmp_path: Path) -> None:
+    assert codes(compared(tmp_path, lambda _, at: {"seed": at, "camera": f"offset {at % 3}"})) == []
+
+
+@pytest.mark.parametrize("names", [("Pi0", "pi0"), ("pi0", "pi0 "), ("PI 0", "pi  0")])
+def test_names_that_differ_by_case_or_blanks_are_said(tmp_path: Path, names: tuple[str, str]) -> None:
+    found = summary_of(tmp_path, rows(lambda _, at: {"seed": at}, rates=dict.fromkeys(names, 0.5)))
+    assert [fact.code for fact in found.comparisons.all[0].facts] == ["names_alike"]
+    assert any("differ only by case or blanks" in one for one in found.claims.sentences)
+
+
+def test_environments_that_are_called_alike_are_said_where_nothing_is_compared(tmp_path: Path) -> None:
+    found = rows(lambda _, at: {"seed": at})
+    for row in found:
+        row["environment"] = "Stairs" if row["policy"] == "A" else "stairs"
+    assert "'Stairs', 'stairs'" in summary_of(tmp_path, found).claims.sentences[0]
+
+
+def test_runs_are_compared_with_a_word_about_their_checkpoints(tmp_path: Path) -> None:
+    runs = []
+    for name in ("old", "new"):
+        path = tmp_path / name / "rows.jsonl"
+        path.parent.mkdir()
+        found = rows(lambda _, at: {"seed": at, "checkpoint": name, "max_steps": len(name)}, rates={"A": 0.5})  # noqa: B023
+        path.write_text("".join(json.dumps({**row, "max_steps": 300 + 5 * (name == "new")}) + "\n" for row in found))
+        runs.append(collect_folder(path.parent))
+    between = compare_runs(*runs)
+    assert all(word in " ".join(between.sentences) for word in ("checkpoint", "max_steps"))
+    (comparison,) = json.loads(render_between(between)["comparison.json"])["comparisons"]
+    assert codes(comparison) == ["field_differs_between"] * 2
+
+
+# -- runs side by side ------------------------------------------------------------------------------------------------
+
+
+def in_folders(folder: Path, rates: Mapping[str, Mapping[str, float]], seeded: bool) -> Summary:
+    for policy, runs in rates.items():
+        for place, (run, rate) in enumerate(runs.items()):
+            path = folder / policy / run / "stairs.jsonl"
+            path.parent.mkdir(parents=True)
+            own = [
+                {"episode": at, "success": at % 100 < 100 * rate, "policy": policy, "environment": "stairs"}
+                | ({"seed": place} if seeded else {})
+                for at in range(100)
+            ]
+            path.write_text("".join(json.dumps(row) + "\n" for row in own))
+    return summarize(collect_folder(folder)).summary
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("kind", ["seed", "run_", "rep-"])
+def test_runs_of_a_policy_are_joined_and_compared_with_the_run_as_the_unit(
+    tmp_path: Path, kind: str, seeded: bool
+) -> None:
+    from scipy.stats import ttest_ind
+
+    rates = {
+        "A": {f"{kind}{at}": rate for at, rate in enumerate((0.9, 0.7, 0.5))},
+        "B": {f"{kind}{at}": rate for at, rate in enumerate((0.6, 0.4, 0.3))},
+    }
+    found = in_folders(tmp_path, rates, seeded)
+    (comparison,) = found.comparisons.all
+    assert found.policies == ("A", "B")
+    assert (comparison.rate_a.n, comparison.paired) == (300, False)
+    assert comparison.p == pytest.approx(ttest_ind([0.9, 0.7, 0.5], [0.6, 0.4, 0.3]).pvalue)
+    assert [fact.text("policy") for fact in comparison.facts if fact.code == "runs_joined"] == ["A", "B"]
+    assert any("50.0 and 90.0 %" in one for one in found.claims.sentences)
+
+
+def test_a_policy_of_one_run_is_said_to_be_so(tmp_path: Path) -> None:
+    found = in_folders(tmp_path, {"A": {"seed0": 0.9, "seed1": 0.7}, "B": {"seed0": 0.5}}, seeded=False)
+    assert "one_run_of_a_side" in [fact.code for fact in found.comparisons.all[0].facts]
