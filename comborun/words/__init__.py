@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Words = Mapping[str, Union[str, Callable[[Fact], str]]]
 
-MODULES = ("endings", "holds", "host", "monitor", "rows", "waits")
+MODULES = ("endings", "episodes", "holds", "host", "monitor", "rows", "waits")
 """the modules of this package with a table of words"""
 
 

@@ -103,6 +103,12 @@ class Reading:
     by_ending: bool = False
     """whether episodes are numbered as they ended, so that equal indexes in two attempts mean nothing"""
     unknown: str = field(default="", compare=False)
+    numeric: int = 0
+    """records whose verdict is a number"""
+    judged_by: str = ""
+    """the field of the verdict"""
+    numbered_by: str = ""
+    """the field of the index"""
 
     plain: PlainRows | None = field(default=None, compare=False, repr=False)
 
@@ -176,6 +182,8 @@ class Reading:
             known.add(identity.seed.name)
         if not isinstance(row.get(identity.episode.name), str):
             known.add(identity.episode.name)
+        self.judged_by, self.numbered_by = identity.success.name, identity.episode.name
+        self.numeric += type(identity.success.find(row)) in (int, float)
         if record.complaint:
             self.defect(line, f"{say(record.complaint)}: errored")
         elif not identity.success.tests:
