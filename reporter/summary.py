@@ -8,6 +8,7 @@ from itertools import chain
 
 from comborun.model.attempt import EpisodeRecord
 from comborun.model.work import Combo, Spans, grouped, size
+from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
 from comborun.reporter.comparing.graded import Graded, KindComparison, Scores, compare_graded, compare_kinds, scores
@@ -20,7 +21,9 @@ from comborun.reporter.counting.measures import EpisodeEnds, ends_of, time_field
 from comborun.reporter.counting.quality import DataFinding, Quality, differences, quality
 from comborun.reporter.merge import MergedCombo
 from comborun.reporter.records.collected import Canary, Collected
+from comborun.reporter.text import combo_name
 from comborun.text import natural
+from comborun.words import say
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     """All numbers of the report from what was collected; `ranked`: with Bradley-Terry strengths."""
     spare = _spared(collected)
     results = results_of(collected, spare)
+    results, fewer = (results, {}) if collected.plan else with_absent(results)
     if collected.plan:
         policies, environments = collected.plan.policies, collected.plan.environments
     else:
@@ -134,6 +138,8 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         if (one := results.merged.get(combo))
     ]
     seeds = {combo: side.starts.seeds for combo, side in results.sides.items() if isinstance(side, Arm)}
+    causes = {**{combo.key: combo.ending.cause for combo in combos}, **{key: say(one) for key, one in fewer.items()}}
+    lacking = [DataFinding(combo_name(*combo), say(fact)) for combo, fact in fewer.items()]
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,
@@ -143,9 +149,9 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
         environments=environments,
         combos=combos,
         comparisons=comparisons,
-        claims=claims(comparisons, {combo.key: combo.ending.cause for combo in combos}, kinds),
+        claims=claims(comparisons, causes, kinds),
         macro_means=tuple(replace(mean, rank=comparisons.rank(mean.policy)) for mean in means),
-        quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons))),
+        quality=quality(collected, counted, (*_warnings(combos, results.counts), *prevented(comparisons), *lacking)),
         provenance=dict(sorted(collected.origin.items())),
         canary=collected.canary,
         differences=tuple(differences(collected, seeds)),

@@ -37,6 +37,8 @@ WORDS: Words = {
     "copy_of_file": "{episodes:episode} of {policy} in {environment} with the verdicts of those in {file}: the same"
     " evaluation, counted once",
     "summary_of_file": "{successes} of {episodes:episode}, like those in {file}: the same evaluation, counted once",
+    "fewer_records": "{policy} has {records:record} in {environment} and {other} has {of}; no plan says how many there"
+    " should be",
     "several_rows_per_episode": _several_rows,
     "means_of_trials": _means,
 }

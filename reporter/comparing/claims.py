@@ -57,7 +57,12 @@ def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequen
     return Claims(
         decided=(
             *(_overall(one) for one in _ordered(comparisons.overall) if one.decided),
-            *(_claim(one) for group in groups for one in _ordered(group.comparisons) if one.decided),
+            *(
+                f"{_claim(one)}{_unknown(one, causes)}"
+                for group in groups
+                for one in _ordered(group.comparisons)
+                if one.decided
+            ),
             *(_graded(one) for one in graded if one.decided),
             *(_kind(one) for one in kinds if one.found.decided),
         ),
@@ -129,13 +134,22 @@ def _basis(comparison: Comparison) -> str:
 
 
 def _unknown(comparison: Comparison, causes: Causes) -> str:
-    """The number of episodes that the claim leaves out, and why they are missing."""
+    """The number of episodes that the claim leaves out, why they are missing, and what they change if they count."""
     reasons = [
         f"{count} of {policy}" + (f" ({cause})" if (cause := causes.get((policy, comparison.environment))) else "")
         for policy, count in zip((comparison.a, comparison.b), comparison.unknown, strict=True)
         if count
     ]
-    return f" Errored, missing or contradictory: {' and '.join(reasons)}; counted against it, nothing is decided."
+    if not reasons or comparison.bounded:
+        return ""
+    return f" Errored, missing or contradictory: {' and '.join(reasons)}; {_against(comparison)}."
+
+
+def _against(found: Tested) -> str:
+    if not found.decided or found.worst_difference is None:
+        return "counted against it, nothing is decided"
+    sign = -1 if found.difference < 0 else 1
+    return f"counted against it, the difference is {points(sign * found.worst_difference)} points"
 
 
 def _pairs(found: Sequence[Comparison | Overall]) -> str:
@@ -176,7 +190,7 @@ def _overall(overall: Overall) -> str:
     if overall.paired == overall.environments:
         paired = "paired"
     unknown = several(sum(overall.unknown), "errored, missing or contradictory episode")
-    without = f" Without {unknown}." if overall.only_completed else ""
+    without = f" Without {unknown}; {_against(overall)}." if any(overall.unknown) else ""
     return (
         f"Overall {_beats(overall)}: mean rate {fraction(first)} % against {fraction(second)} % over"
         f" {several(overall.environments, 'environment')}, {_size(overall)}, {paired},"
