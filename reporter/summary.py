@@ -11,7 +11,15 @@ from comborun.model.work import Combo, Spans, grouped, size
 from comborun.reporter.comparing.absent import with_absent
 from comborun.reporter.comparing.claims import Claims, claims, prevented
 from comborun.reporter.comparing.family import MOST, Comparisons, compare, how_many
-from comborun.reporter.comparing.graded import Graded, KindComparison, Scores, compare_graded, compare_kinds, scores
+from comborun.reporter.comparing.graded import (
+    Graded,
+    KindComparison,
+    Scores,
+    compare_graded,
+    compare_kinds,
+    scores,
+    unlike_kinds,
+)
 from comborun.reporter.comparing.orders import Strength, Trend, steps_of, strengths, trend_of
 from comborun.reporter.comparing.pairing import Arm, Results, Side, results_of
 from comborun.reporter.comparing.stopping import as_run, spared, stopping_of
@@ -139,7 +147,10 @@ def summarize(collected: Collected, *, ranked: bool = False) -> Report:
     ]
     seeds = {combo: side.starts.seeds for combo, side in results.sides.items() if isinstance(side, Arm)}
     causes = {**{combo.key: combo.ending.cause for combo in combos}, **{key: say(one) for key, one in fewer.items()}}
-    lacking = [DataFinding(combo_name(*combo), say(fact)) for combo, fact in fewer.items()]
+    lacking = [
+        *(DataFinding(combo_name(*combo), say(fact)) for combo, fact in fewer.items()),
+        *(DataFinding(fact.text("environment"), say(fact)) for fact in unlike_kinds(ends)),
+    ]
     summary = Summary(
         run=collected.name,
         grid=collected.plan.grid if collected.plan else None,

@@ -28,6 +28,16 @@ def _means(fact: Fact) -> str:
     )
 
 
+def _unlike_kinds(fact: Fact) -> str:
+    fields = (
+        f"{policy} in {field!r}" if field else f"{policy} in no field"
+        for policy, field in zip(fact.texts("policies"), fact.texts("fields"))
+    )
+    return (
+        f"failures are told by {' and by '.join(fields)}: not compared as {', '.join(map(repr, fact.texts('kinds')))}"
+    )
+
+
 def _range(fact: Fact, what: str) -> str:
     least, most = fact.count("least"), fact.count("most")
     return several(most, what) if least == most else f"{least} to {several(most, what)}"
@@ -39,6 +49,7 @@ WORDS: Words = {
     "summary_of_file": "{successes} of {episodes:episode}, like those in {file}: the same evaluation, counted once",
     "fewer_records": "{policy} has {records:record} in {environment} and {other} has {of}; no plan says how many there"
     " should be",
+    "unlike_kinds": _unlike_kinds,
     "several_rows_per_episode": _several_rows,
     "means_of_trials": _means,
 }

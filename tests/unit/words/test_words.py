@@ -179,6 +179,7 @@ EXAMPLES: dict[str, list[dict[str, object]]] = {
         {"least": 5, "most": 5, "contested": 74, "by": "step", "keys": [{"key": "episode", "value": "line"}]},
         {"least": 1, "most": 3, "contested": 1, "keys": [{"key": "episode", "value": "line"}]},
     ],
+    "unlike_kinds": [{"policies": ["a", "b"], "fields": ["failure", ""], "kinds": ["fall", "stuck"]}],
     "means_of_trials": [{"least": 50, "most": 50, "trials": "n", "field": "success_rate"}],
     "futile_to_repeat": [
         {"session": "a_b", "count": 1, "episodes": "5", "reason": {"code": "complete_without_records"}}
