@@ -174,11 +174,20 @@ def _limit(group: EnvironmentComparisons) -> str:
         given_up = any(test and test.stopped_early for test in undecided)
         ended = ", and given up where `stop_early` says so (futility, width)" if given_up and not group.so_far else ""
         return f"Tested after every pair, up to {max(planned)} of them{ended}; not decided does not mean equal."
-    gap, n = group.gap_in_family, group.n
-    if gap is None:
-        return f"With {several(n, 'episode')} and this many comparisons, no difference at all could have been found."
-    size = f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap)
-    return f"With {several(n, 'episode')}, a true gap of {size} points would be found 4 times in 5."
+    none = [n for n, gap in group.gaps if gap is None]
+    some = [(n, gap) for n, gap in group.gaps if gap is not None]
+    said = []
+    if none:
+        many = f"{none[0]} to {none[-1]} episodes" if len(none) > 1 else several(none[0], "episode")
+        said.append(f"With {many} and this many comparisons, no difference at all could have been found.")
+    if some:
+        gaps = [f"{100 * gap:.0f}" if gap > 0.01 else fraction(gap) for _, gap in (some[0], some[-1])]
+        many, size = several(some[0][0], "episode"), f"a true gap of {gaps[0]} points"
+        if len(some) > 1:
+            many = f"{some[0][0]} to {some[-1][0]} episodes"
+            size = size if gaps[0] == gaps[1] else f"true gaps of {gaps[0]} to {gaps[1]} points"
+        said.append(f"With {many}, {size} at rates near 50 % would be found 4 times in 5.")
+    return " ".join(said)
 
 
 # -- over all environments --------------------------------------------------------------------------------------------
