@@ -26,7 +26,7 @@ PAIRS_TOLD = 6
 PAIRS_NAMED = 24
 """undecided pairs that are named"""
 DIFFERS = 0.05
-"""p of equal differences below which a sentence says that they differ"""
+"""p of equal differences, over all overall comparisons, below which a sentence says that they differ"""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,11 @@ class Claims:
 def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequence[KindComparison] = ()) -> Claims:
     groups, graded = comparisons.environments, comparisons.graded
     causes = causes or {}
+    alpha = DIFFERS / max(1, len(comparisons.overall))  # Bonferroni
     overall = [one for one in comparisons.overall if not one.decided]
     return Claims(
         decided=(
-            *(_overall(one) for one in _ordered(comparisons.overall) if one.decided),
+            *(_overall(one, alpha) for one in _ordered(comparisons.overall) if one.decided),
             *(
                 f"{_claim(one)}{_unknown(one, causes)}"
                 for group in groups
@@ -67,7 +68,11 @@ def claims(comparisons: Comparisons, causes: Causes | None = None, kinds: Sequen
             *(_kind(one) for one in kinds if one.found.decided),
         ),
         undecided=(
-            *(f"Only among completed episodes: {_overall(one)}" for one in comparisons.overall if one.only_completed),
+            *(
+                f"Only among completed episodes: {_overall(one, alpha)}"
+                for one in comparisons.overall
+                if one.only_completed
+            ),
             *([f"Not decided overall: {_pairs(overall)}."] if overall else ()),
             *(
                 f"Only among completed episodes: {_claim(one)}{_unknown(one, causes)}"
@@ -186,14 +191,14 @@ def _limit(group: EnvironmentComparisons) -> str:
         if len(some) > 1:
             many = f"{some[0][0]} to {some[-1][0]} episodes"
             size = size if gaps[0] == gaps[1] else f"true gaps of {gaps[0]} to {gaps[1]} points"
-        said.append(f"With {many}, {size} at rates near 50 % would be found 4 times in 5.")
+        said.append(f"With {many}, {size} at rates near one half would be found 4 times in 5.")
     return " ".join(said)
 
 
 # -- over all environments --------------------------------------------------------------------------------------------
 
 
-def _overall(overall: Overall) -> str:
+def _overall(overall: Overall, alpha: float) -> str:
     first, second = (overall.mean_b, overall.mean_a) if overall.difference < 0 else (overall.mean_a, overall.mean_b)
     paired = f"paired in {overall.paired}" if overall.paired else "unpaired"
     if overall.paired == overall.environments:
@@ -203,14 +208,14 @@ def _overall(overall: Overall) -> str:
     return (
         f"Overall {_beats(overall)}: mean rate {fraction(first)} % against {fraction(second)} % over"
         f" {several(overall.environments, 'environment')}, {_size(overall)}, {paired},"
-        f" Holm p {p_value(overall.p_holm)}; {_spread(overall)}.{without}"
+        f" Holm p {p_value(overall.p_holm)}; {_spread(overall, alpha)}.{without}"
     )
 
 
-def _spread(overall: Overall) -> str:
+def _spread(overall: Overall, alpha: float) -> str:
     sign = -1 if overall.difference < 0 else 1
     low, high = sorted(sign * end for end in overall.range)
-    words = "not the same everywhere," if overall.heterogeneity < DIFFERS else "by environment"
+    words = "not the same everywhere," if overall.heterogeneity < alpha else "by environment"
     return f"{words} {points(low)} to {points(high)} (Cochran's Q, p {p_value(overall.heterogeneity)})"
 
 

@@ -31,5 +31,5 @@ def test_only_undecided_comparisons_count() -> None:
 @pytest.mark.parametrize("counts", [(100, 100, 100), (80, 90, 100)])
 def test_it_is_said_for_which_rates_it_holds(counts: tuple[int, ...]) -> None:
     found = compare({"s": [side(policy, n) for policy, n in zip("abc", counts, strict=True)]})
-    assert "at rates near 50 %" in claims(found).undecided[-1]
+    assert "at rates near one half" in claims(found).undecided[-1]
     assert [n for n, _ in found.environments[0].gaps] == sorted({*counts[:2]})
